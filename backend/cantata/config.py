@@ -1,0 +1,137 @@
+"""Deployments: strict YAML in, frozen models out. Read once, passed down.
+
+A plug-in ships one `deploy.yaml` that users copy and edit. Its stages are those of the plug-in's
+pipeline; each stage's keys depend on the stage's kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cantata.contract.errors import ConfigError
+from cantata.contract.pipeline import PipelineSpec, StageKind
+
+
+class StrictModel(BaseModel):
+    """Unknown keys are errors, values are not coerced, instances are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+M = TypeVar("M", bound=StrictModel)
+
+
+class SamplingDefaults(StrictModel):
+    """What a request gets where it says nothing."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    top_k: Annotated[int, Field(ge=0)] = 0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] = 1.0
+
+
+class ArDeployment(StrictModel):
+    """One AR stage."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Requests that step together."""
+    max_model_len: Annotated[int, Field(ge=32)] = 1024
+    """Positions (prompt and frames) that one request may use. KV memory follows from it."""
+    max_num_batched_tokens: Annotated[int, Field(ge=16)] = 2048
+    """Positions computed in one step; longer prompts are prefilled in parts."""
+    prefix_caching: bool = False
+    sampling: SamplingDefaults = SamplingDefaults()
+
+
+class CodecDeployment(StrictModel):
+    """One codec stage."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Streams that are decoded at the same time."""
+    max_chunk_frames: Annotated[int, Field(ge=1, le=256)] = 8
+    """Frames of one stream that are decoded together at most."""
+    max_batch_frames: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Rows times frames of one batch at most."""
+    credit_s: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds of sound decoded ahead of a listener that does not read."""
+
+
+StageDeployment = ArDeployment | CodecDeployment
+
+_DEPLOYMENT_OF_KIND: Mapping[StageKind, type[StageDeployment]] = {
+    StageKind.AR: ArDeployment,
+    StageKind.CODEC: CodecDeployment,
+}
+
+
+class Deployment(StrictModel):
+    """How one model is served on this machine."""
+
+    async_chunk: bool = True
+    """True: every edge streams. False: every edge waits for its request's end."""
+    chunk_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """Silence from the pipeline after which a request fails."""
+    stages: Mapping[str, StageDeployment]
+
+
+def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:
+    """Read a deployment for a pipeline.
+
+    Raises:
+        ConfigError: unreadable file, unknown key, bad value or wrong stage; lists what is valid.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: a deployment is a mapping with {_keys_of(Deployment)}")
+    return parse_deployment(raw, pipeline, where=str(path))
+
+
+def parse_deployment(
+    raw: Mapping[str, Any], pipeline: PipelineSpec, where: str = "deployment"
+) -> Deployment:
+    """Validate a deployment's plain data against a pipeline; errors as in `load_deployment`."""
+    stages = raw.get("stages", {})
+    if not isinstance(stages, dict):
+        raise ConfigError(f"{where}: stages is a mapping from stage name to settings")
+    names = [stage.name for stage in pipeline.stages]
+    if set(stages) != set(names):
+        raise ConfigError(f"{where}: stages are {sorted(map(str, stages))}; valid: {names}")
+    typed: dict[str, StageDeployment] = {}
+    for stage in pipeline.stages:
+        model = _DEPLOYMENT_OF_KIND.get(stage.kind)
+        if model is None:
+            raise ConfigError(f"{where}: stages of kind {stage.kind.value!r} are not served yet")
+        typed[stage.name] = _validate(model, stages[stage.name] or {}, f"{where}: {stage.name}")
+    return _validate(Deployment, {**raw, "stages": typed}, where)
+
+
+def _validate(model: type[M], raw: Any, where: str) -> M:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, model, where)) from error
+
+
+def _explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"]) or "(all)"
+        lines.append(f"{where}: {key}: {problem['msg']} (got {problem['input']!r})")
+    return "\n".join([*lines, f"{where}: valid keys: {_keys_of(model)}"])
+
+
+def _keys_of(model: type[BaseModel]) -> str:
+    return ", ".join(model.model_fields)

@@ -1,0 +1,1 @@
+"""Pure types shared by the backend and the models' plug-ins. Imports nothing of either."""

@@ -1,0 +1,48 @@
+"""What a codec stage asks of a model's decoder.
+
+Letters: B rows of this batch, T frames, Q codebooks, S samples per frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+
+class StreamingDecoder(Protocol):
+    """A causal, slot-indexed decoder: each frame is decoded once, streaming equals the whole.
+
+    Each call yields exactly T * S samples per row; a look-ahead shows as a constant lag.
+    In fp32 a row's samples do not depend on the rows beside it, nor on how frames are chunked.
+    """
+
+    sample_rate: int
+    """Hz."""
+    channels: int
+    samples_per_frame: int
+    """S, per channel."""
+    num_codebooks: int
+    """Q."""
+    codebook_size: int
+
+    def init_state(self, slots: int) -> Any:
+        """State for `slots` concurrent streams; opaque to the stage, indexed by slot inside."""
+        ...
+
+    def reset(self, state: Any, slots: torch.Tensor) -> None:
+        """Make these slots ([B] int64) as new, in place."""
+        ...
+
+    def decode(self, state: Any, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """Decode the next frames of these slots and advance their state in place.
+
+        Args:
+            state: from `init_state`.
+            slots: [B] int64, all different.
+            codes: [B, T, Q] int64.
+
+        Returns:
+            [B, T * S] float32 (mono) or [B, T * S, C].
+        """
+        ...

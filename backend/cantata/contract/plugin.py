@@ -1,0 +1,56 @@
+"""What a model's folder gives: `PLUGIN = ModelPlugin(...)`, found through entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cantata.contract.pipeline import PipelineSpec
+from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+
+
+class RequestBuilder(Protocol):
+    """Turns validated requests into stage inputs, in the api process.
+
+    Light to load (no weights beyond what text needs) and safe to call from a worker thread.
+    """
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """What the checkpoint offers, the default voice first."""
+        ...
+
+    def split(self, text: str) -> tuple[str, ...]:
+        """Cut the text into pieces that are spoken as one request each, in order.
+
+        Raises:
+            InvalidRequest: nothing in it can be spoken.
+        """
+        ...
+
+    def build(self, request_id: str, request: SpeechRequest) -> PipelineRequest:
+        """Stage inputs for one piece of text; `request.voice` is one of `voices`' own ids.
+
+        Raises:
+            InvalidRequest: the text or an option cannot be served.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlugin:
+    """One model, whole in its own folder."""
+
+    name: str
+    """The id by which clients ask for it, unless the deployment serves it under another."""
+    model_types: tuple[str, ...]
+    """Values of `model_type` in a checkpoint's config.json that this plug-in loads."""
+    pipeline: PipelineSpec
+    deployment: Path
+    """The YAML file that users copy and edit."""
+    load_builder: Callable[[Path], RequestBuilder]
+    """Checkpoint folder -> request builder."""
+    embedded_checkpoint: Path | None = None
+    """Weights that ship with the plug-in, used when no checkpoint is named."""

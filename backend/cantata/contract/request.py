@@ -1,0 +1,56 @@
+"""What a caller asks for, and what each stage is given for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Payload = Mapping[str, Any]
+"""A stage's input as its plug-in wrote it: plain data, bytes and NumPy arrays, never a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """One utterance, as the api validated it. Ranges are the api's; meaning is the plug-in's."""
+
+    text: str
+    voice: str
+    speed: float = 1.0
+    """1 is the voice's own tempo, 2 is twice as fast."""
+    seed: int | None = None
+    """Same seed, same samples. None: the plug-in's default."""
+    temperature: float | None = None
+    """0 is greedy. None: the deployment's default."""
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineRequest:
+    """One request as the pipeline runs it; registered with every stage at once."""
+
+    request_id: str
+    inputs: Mapping[str, Payload]
+    """Stage name -> its input. A stage that needs none has no entry."""
+    batch: bool = False
+    """A file render: yields to live streams and has no playback deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one finished request cost."""
+
+    input_characters: int
+    frames: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One voice that a served model offers."""
+
+    id: str
+    name: str
+    description: str = ""
+    aliases: tuple[str, ...] = field(default=())
+    """Other ids that callers may use for it, such as OpenAI's thirteen names."""

@@ -1,0 +1,69 @@
+"""What runs inside a stage process: one object, driven by one loop, with no I/O of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cantata.contract.chunks import Chunk
+from cantata.contract.errors import CantataError
+from cantata.contract.messages import StageCapacity
+from cantata.contract.request import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step made. A request whose final chunk or failure is here is already freed."""
+
+    chunks: Sequence[Chunk] = ()
+    failures: Sequence[tuple[str, CantataError]] = ()
+
+
+class Stage(Protocol):
+    """One stage kind over one model.
+
+    Called by a single thread. A fault of one request is returned as a failure of that request;
+    an exception out of any method means that the stage is beyond repair and its process ends.
+    """
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Fixed once the stage is built."""
+        ...
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        """Make this request's state.
+
+        Raises:
+            CantataError: this request is refused; nothing is held for it.
+        """
+        ...
+
+    def receive(self, chunks: Sequence[Chunk]) -> None:
+        """Take chunks from upstream. Chunks of unknown (aborted) requests are dropped."""
+        ...
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """Let the request produce `samples` more; ignored by stages that are not last."""
+        ...
+
+    def abort(self, request_id: str) -> None:
+        """Free everything held for the request; unknown ids are fine."""
+        ...
+
+    def has_work(self) -> bool:
+        """Whether `step` would do something now."""
+        ...
+
+    def step(self) -> StepResult:
+        """Run one batch. Called only while `has_work()`."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """What is held now, by name; all zero when idle."""
+        ...
+
+    def close(self) -> None:
+        """Release the model; the object is not used again."""
+        ...

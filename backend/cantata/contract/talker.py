@@ -1,0 +1,93 @@
+"""What an AR stage asks of a model's talker, beside vLLM's own model interface.
+
+The engine keeps, per request, the conditioning rows and the history of frames; the model is a set
+of pure functions over rows. Position p of a request has the input row
+
+    rows[p]                                    for p < prompt_len
+    rows[p] + embed_frames(frame[p - prompt_len])   for p >= prompt_len
+
+(rows beyond the given ones repeat the last), and the hidden state at position prompt_len - 1 + k
+yields frame k. A frame is [Q] codes; its code 0 is what vLLM samples from `compute_logits`.
+
+Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from cantata.contract.request import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class TalkerPrompt:
+    """One request's conditioning."""
+
+    rows: torch.Tensor
+    """[L, D] float: input rows by position, L >= prompt_len."""
+    prompt_len: int
+    """Positions that are prefilled; at least 1."""
+    max_frames: int
+    """Frames after which the request ends even without an end code."""
+    min_frames: int = 0
+    """Frames before which the end code cannot be chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameDraws:
+    """This step's random numbers and sampling options, per request.
+
+    Uniform numbers depend only on (seed, frame, codebook), so neither batching nor preemption
+    can change them.
+    """
+
+    uniforms: torch.Tensor
+    """[R, Q] float32 in [0, 1)."""
+    temperature: torch.Tensor
+    """[R] float32; 0 is greedy."""
+    top_k: torch.Tensor
+    """[R] int64; 0 means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How one request samples its codes."""
+
+    seed: int = 0
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+
+
+class Talker(Protocol):
+    """The model class of an AR stage: a vLLM model (`forward`, `compute_logits`, `load_weights`)
+    with these methods beside them. `compute_logits` gives [R, V] scores of code 0."""
+
+    num_codebooks: int
+    """Q."""
+    frame_period_s: float
+    """Seconds of sound in one frame."""
+    end_code: int | None
+    """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
+
+    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+        """Turn a stage input into conditioning rows.
+
+        Raises:
+            CantataError: the payload cannot be spoken.
+        """
+        ...
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] int64 codes -> [N, D] rows."""
+        ...
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] hidden states and [R] int64 sampled first codes -> [R, Q] int64 frames."""
+        ...

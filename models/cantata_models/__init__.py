@@ -1,0 +1,1 @@
+"""Cantata's model plug-ins, one folder each."""

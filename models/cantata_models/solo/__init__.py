@@ -1,0 +1,1 @@
+"""Solo: the embedded English voice that ships in the repository."""
