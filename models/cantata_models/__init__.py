@@ -1,1 +1,1 @@
-"""Cantata's model plug-ins, one folder each."""
+"""One folder per model; each is found through the entry-point group `cantata.models`."""

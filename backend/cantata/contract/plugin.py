@@ -22,19 +22,18 @@ class RequestBuilder(Protocol):
         """What the checkpoint offers, the default voice first."""
         ...
 
-    def split(self, text: str) -> tuple[str, ...]:
-        """Cut the text into pieces that are spoken as one request each, in order.
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """Stage inputs for a text, one pipeline request for each piece that is spoken in one go.
+
+        Args:
+            request_id: the pieces' ids are `{request_id}-{index}`.
+            request: its `voice` is one of `voices`' own ids.
+
+        Returns:
+            At least one piece, in the order of speaking.
 
         Raises:
-            InvalidRequest: nothing in it can be spoken.
-        """
-        ...
-
-    def build(self, request_id: str, request: SpeechRequest) -> PipelineRequest:
-        """Stage inputs for one piece of text; `request.voice` is one of `voices`' own ids.
-
-        Raises:
-            InvalidRequest: the text or an option cannot be served.
+            InvalidRequest: nothing in the text can be spoken, or an option cannot be served.
         """
         ...
 

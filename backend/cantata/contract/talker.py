@@ -14,8 +14,10 @@ Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 
@@ -54,18 +56,25 @@ class FrameDraws:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:
-    """How one request samples its codes."""
+    """How one request samples its codes. None: the deployment's default."""
 
     seed: int = 0
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    repetition_penalty: float = 1.0
+    temperature: float | None = None
+    """0 is greedy."""
+    top_k: int | None = None
+    """0 means all."""
+    top_p: float | None = None
+    repetition_penalty: float | None = None
+    """Of code 0; 1 changes nothing."""
 
 
 class Talker(Protocol):
-    """The model class of an AR stage: a vLLM model (`forward`, `compute_logits`, `load_weights`)
-    with these methods beside them. `compute_logits` gives [R, V] scores of code 0."""
+    """The model class of an AR stage: a vLLM model with these methods beside vLLM's own.
+
+    From vLLM's side it needs `__init__(*, vllm_config, prefix="")`, `forward(input_ids, positions,
+    intermediate_tensors=None, inputs_embeds=None)`, which is given [N, D] rows as `inputs_embeds`
+    and no ids, and `compute_logits(hidden)`, which gives [R, V] scores of code 0.
+    """
 
     num_codebooks: int
     """Q."""
@@ -73,6 +82,28 @@ class Talker(Protocol):
     """Seconds of sound in one frame."""
     end_code: int | None
     """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """What vLLM and the model's layers read from a transformers config, made from the
+        checkpoint's own.
+
+        Needed are hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads,
+        head_dim, vocab_size (V) and max_position_embeddings; what else the layers read (for
+        Qwen3's: intermediate_size, hidden_act, rms_norm_eps, rope_parameters) is passed on.
+
+        Raises:
+            ConfigError: the folder holds no such checkpoint.
+        """
+        ...
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Fill the parameters from the checkpoint's folder.
+
+        Raises:
+            ConfigError: a tensor is missing or has another shape.
+        """
+        ...
 
     def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
         """Turn a stage input into conditioning rows.

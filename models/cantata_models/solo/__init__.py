@@ -1,1 +1,1 @@
-"""Solo: the embedded English voice that ships in the repository."""
+"""solo: the embedded voice, small enough to ship with the server and to speak on one CPU core."""

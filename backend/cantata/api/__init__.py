@@ -1,0 +1,1 @@
+"""HTTP and WebSocket over a `SpeechService`. Imports the contract, never the engine."""

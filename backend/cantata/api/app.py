@@ -1,0 +1,69 @@
+"""Puts the app together: routes, errors, the service's lifetime, optional pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import EntryPoint, entry_points
+
+from fastapi import FastAPI
+
+from cantata import __version__
+from cantata.api import errors, health, models, speech, stream
+from cantata.api.context import ApiContext
+from cantata.api.lifecycle import ServiceLifecycle
+from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
+from cantata.api.settings import ServerSettings
+from cantata.contract.service import SpeechService
+from cantata.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+PAGES_GROUP = "cantata.pages"
+
+
+def create_app(service: SpeechService, settings: ServerSettings | None = None) -> FastAPI:
+    """The whole server over one service, which the app starts and stops.
+
+    The app is up before the service is: `/health` answers while stages load, `/ready` says 503.
+    """
+    settings = settings or ServerSettings()
+    context = ApiContext(service, settings, ServiceLifecycle(service), Metrics())
+    app = FastAPI(
+        title="Cantata",
+        version=__version__,
+        description="Streaming speech. Every message and route: docs/protocol.md",
+        lifespan=_lifespan,
+    )
+    app.state.context = context
+    errors.install(app)
+    # The last one added is the outermost: the id must be on what the body limit refuses.
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    app.add_middleware(RequestIdMiddleware)
+    for routes in (health, models, speech, stream):
+        app.include_router(routes.router)
+    if settings.pages:
+        # Last, since a page may take every path that is left.
+        for page in entry_points(group=PAGES_GROUP):
+            _mount(app, page)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    lifecycle: ServiceLifecycle = app.state.context.lifecycle
+    lifecycle.begin()
+    try:
+        yield
+    finally:
+        await lifecycle.end()
+
+
+def _mount(app: FastAPI, page: EntryPoint) -> None:
+    """Let an optional page add itself. One that misses a dependency is left out, not fatal."""
+    try:
+        page.load()(app)
+    except ImportError as error:
+        hint = f"pip install 'cantata[{page.name}]'"
+        logger.warning("page %r is not served: %s (%s adds it)", page.name, error, hint)

@@ -1,0 +1,46 @@
+"""What every route needs, made once per app and injected."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from cantata.api.lifecycle import ServiceLifecycle
+from cantata.api.settings import ServerSettings
+from cantata.contract.service import ServedModel, SpeechService
+from cantata.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class ApiContext:
+    """One app's parts."""
+
+    service: SpeechService
+    settings: ServerSettings
+    lifecycle: ServiceLifecycle
+    metrics: Metrics
+    created: int = field(default_factory=lambda: int(time.time()))
+    """Unix time of the app's start."""
+
+    def model(self, name: str | None) -> ServedModel:
+        """The model of this name, None the default.
+
+        Raises:
+            NotReady: no model is served yet.
+            ModelNotFound: none has that name.
+        """
+        self.lifecycle.check()
+        return self.service.model(name or self.service.default_model)
+
+
+def _context_of(connection: HTTPConnection) -> ApiContext:
+    context = connection.app.state.context
+    assert isinstance(context, ApiContext)
+    return context
+
+
+Context = Annotated[ApiContext, Depends(_context_of)]

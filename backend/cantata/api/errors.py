@@ -1,0 +1,139 @@
+"""Every error as OpenAI's body: {"error": {"message", "type", "param", "code"}}.
+
+Clients read `.code` and `.type` from the top of the body, so nothing is wrapped in `detail`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from cantata.api.lifecycle import NotReady
+from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
+from cantata.api.schemas import ErrorBody, ErrorDetail
+from cantata.contract.errors import (
+    CantataError,
+    InvalidRequest,
+    ModelNotFound,
+    Overloaded,
+    StageDied,
+)
+
+logger = logging.getLogger(__name__)
+
+INVALID_REQUEST = "invalid_request_error"
+RATE_LIMIT = "rate_limit_error"
+SERVER_ERROR = "server_error"
+
+_MAX_SHOWN_CHARACTERS = 80
+_CODE_OF_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpError:
+    """A status, its body and its headers."""
+
+    status: int
+    detail: ErrorDetail
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def describe(error: BaseException) -> HttpError:
+    """What a client is told about an error. Nothing unforeseen is shown in its own words."""
+    match error:
+        case ModelNotFound():
+            return HttpError(404, detail_of(error, INVALID_REQUEST, error.param or "model"))
+        case InvalidRequest():
+            return HttpError(400, detail_of(error, INVALID_REQUEST, error.param))
+        case Overloaded():
+            wait = {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
+            return HttpError(429, detail_of(error, RATE_LIMIT), wait)
+        case StageDied() | NotReady():
+            return HttpError(503, detail_of(error, SERVER_ERROR), {"retry-after": "1"})
+        case CantataError():
+            return HttpError(500, detail_of(error, SERVER_ERROR))
+        case _:
+            message = "the server failed in an unforeseen way; its log has the details"
+            detail = ErrorDetail(message=message, type=SERVER_ERROR, code="internal_error")
+            return HttpError(500, detail)
+
+
+def detail_of(error: CantataError, kind: str, param: str | None = None) -> ErrorDetail:
+    """An error of the tree in OpenAI's words."""
+    return ErrorDetail(message=error.message, type=kind, param=param, code=error.code)
+
+
+def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
+    """The first of Pydantic's problems as one sentence and the field at fault."""
+    problem = problems[0]
+    # FastAPI puts the body's place in front, Pydantic the members of a union in between: neither
+    # is a name that the caller wrote.
+    path = [p for p in problem["loc"] if isinstance(p, str) and p not in ("body", "query")]
+    param = path[0] if path else None
+    if problem["type"] == "json_invalid":
+        reason = problem.get("ctx", {}).get("error", "")
+        return InvalidRequest(f"the body is not valid JSON: {reason}")
+    if param is None:
+        return InvalidRequest("the body must be a JSON object, sent as application/json")
+    if problem["type"] == "missing":
+        return InvalidRequest(f"{param} is required", param=param)
+    shown = repr(problem.get("input"))
+    if len(shown) > _MAX_SHOWN_CHARACTERS:
+        shown = shown[:_MAX_SHOWN_CHARACTERS] + "..."
+    return InvalidRequest(f"{param}: {problem['msg']} (got {shown})", param=param)
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error that ended a task group."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def respond(request: Request, error: HttpError) -> Response:
+    """The response, with the request's id also where no middleware can add it any more."""
+    headers = {**error.headers, REQUEST_ID_HEADER: request_id_of(request.scope)}
+    body = ErrorBody(error=error.detail).model_dump(mode="json")
+    return JSONResponse(body, status_code=error.status, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of an app in this way."""
+    app.add_exception_handler(CantataError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_error)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    described = describe(error)
+    if described.status == 500:
+        logger.error("%s failed: %s", request_id_of(request.scope), error)
+    return respond(request, described)
+
+
+async def _on_validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return respond(request, describe(explain_validation(error.errors())))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.url.path}"
+    message = {404: f"no such route: {what}", 405: f"method not allowed: {what}"}.get(
+        error.status_code, str(error.detail)
+    )
+    kind = INVALID_REQUEST if error.status_code < 500 else SERVER_ERROR
+    code = _CODE_OF_STATUS.get(error.status_code)
+    detail = ErrorDetail(message=message, type=kind, code=code)
+    return respond(request, HttpError(error.status_code, detail, dict(error.headers or {})))

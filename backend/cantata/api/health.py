@@ -1,0 +1,78 @@
+"""GET /health, /ready and /metrics. They answer while the service loads."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata import __version__
+from cantata.api.context import ApiContext, Context
+from cantata.api.lifecycle import NotReady, Phase
+from cantata.api.schemas import Health, Readiness, StageHealth
+from cantata.contract.service import StageReport
+from cantata.metrics import CONTENT_TYPE
+
+router = APIRouter(tags=["health"])
+
+Status = Literal["starting", "ok", "degraded", "failed", "stopped"]
+
+
+@router.get("/health")
+async def health(context: Context, response: Response) -> Health:
+    """Whether the server lives, and each of its stages. 503 only when it cannot recover."""
+    reports = await context.service.stage_reports()
+    status = _status(context, reports)
+    if status == "failed":
+        response.status_code = 503
+    return Health(
+        status=status,
+        version=__version__,
+        uptime_s=round(time.time() - context.created, 3),
+        default_model=context.service.default_model if status == "ok" else None,
+        stages=[_stage_health(report) for report in reports],
+        message=context.lifecycle.error,
+    )
+
+
+@router.get("/ready")
+async def ready(context: Context) -> Readiness:
+    """200 when every stage takes requests, else 503."""
+    context.lifecycle.check()
+    if not context.service.ready:
+        raise NotReady("a stage is down and is being started again")
+    return Readiness()
+
+
+@router.get("/metrics")
+async def metrics(context: Context) -> Response:
+    """Prometheus' text format."""
+    body = context.metrics.render(await context.service.stage_reports())
+    return Response(body, headers={"content-type": CONTENT_TYPE})
+
+
+def _status(context: ApiContext, reports: list[StageReport]) -> Status:
+    match context.lifecycle.phase:
+        case Phase.FAILED:
+            return "failed"
+        case Phase.STOPPED:
+            return "stopped"
+        case Phase.NEW | Phase.STARTING:
+            return "starting"
+        case Phase.STARTED:
+            up = context.service.ready and all(report.alive for report in reports)
+            return "ok" if up else "degraded"
+
+
+def _stage_health(report: StageReport) -> StageHealth:
+    return StageHealth(
+        model=report.model,
+        stage=report.stage,
+        pid=report.pid,
+        alive=report.alive,
+        startup_s=report.startup_s,
+        rss_bytes=report.rss_bytes,
+        counts=dict(report.counts),
+    )

@@ -1,0 +1,235 @@
+"""POST /v1/audio/speech: one text in, sound out while it is made."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import math
+from abc import ABC, abstractmethod
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from cantata.api.context import ApiContext, Context
+from cantata.api.disconnect import until_disconnect
+from cantata.api.errors import describe
+from cantata.api.request_id import request_id_of
+from cantata.api.schemas import (
+    MILLISECONDS_PER_TOKEN,
+    SpeechAudioDelta,
+    SpeechAudioDone,
+    SpeechAudioError,
+    SpeechBody,
+    Usage,
+    voice_id,
+)
+from cantata.api.speaking import Speech, speaking
+from cantata.audio.pcm import encode_s16le
+from cantata.audio.wav import streaming_header
+from cantata.contract.errors import CantataError, InvalidRequest
+from cantata.contract.request import SpeechRequest
+from cantata.contract.service import ServedModel
+
+logger = logging.getLogger(__name__)
+router = APIRouter(prefix="/v1/audio", tags=["speech"])
+
+_MEDIA_TYPES = {"wav": "audio/wav", "pcm": "audio/pcm"}
+
+
+@router.post("/speech", response_class=Response)
+async def speech(body: SpeechBody, context: Context) -> Response:
+    """Speak one text. See docs/protocol.md."""
+    model = context.model(body.model)
+    return SpeechResponse(context, model, body, speech_request(model, body))
+
+
+def speech_request(model: ServedModel, body: SpeechBody) -> SpeechRequest:
+    """The validated request of one model.
+
+    Raises:
+        InvalidRequest: no text, too much of it, no such voice, or a format that is not encoded.
+    """
+    body.check_format()
+    voice = model.voice(voice_id(body.voice))
+    check_text(model, body.input)
+    return SpeechRequest(
+        text=body.input,
+        voice=voice.id,
+        speed=body.speed,
+        seed=body.seed,
+        temperature=body.temperature,
+        instructions=body.instructions,
+    )
+
+
+def check_text(model: ServedModel, text: str) -> None:
+    """Refuse text that is empty or too long for one utterance.
+
+    Raises:
+        InvalidRequest: says which, and the limit.
+    """
+    if not text.strip():
+        raise InvalidRequest("input is empty; send at least one character to speak", param="input")
+    if len(text) > model.max_input_characters:
+        raise InvalidRequest(
+            f"input has {len(text)} characters; {model.name} speaks at most "
+            f"{model.max_input_characters} at a time",
+            param="input",
+        )
+
+
+class SpeechResponse(Response):
+    """Streams one utterance.
+
+    The head is sent with the first samples, not before: whatever goes wrong until then is still
+    a proper HTTP error. The client's disconnect cancels the utterance and waits for its abort.
+    """
+
+    def __init__(
+        self, context: ApiContext, model: ServedModel, body: SpeechBody, request: SpeechRequest
+    ) -> None:
+        framing = _SseFraming if body.stream_format == "sse" else _AudioFraming
+        self._framing = framing(model, body)
+        super().__init__(
+            media_type=self._framing.media_type,
+            headers={
+                "x-sample-rate": str(model.sample_rate),
+                "x-channels": str(model.channels),
+                "cache-control": "no-store",
+                # Reverse proxies must not collect the stream.
+                "x-accel-buffering": "no",
+            },
+        )
+        # The length of a stream is not known; without this header the server sends chunks.
+        del self.headers["content-length"]
+        self._context = context
+        self._model = model
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = request_id_of(scope)
+        await until_disconnect(receive, self._run(request_id, send), f"speech:{request_id}")
+
+    async def _run(self, request_id: str, send: Send) -> None:
+        started = False
+        try:
+            async with speaking(self._model, self._request, self._context.metrics) as spoken:
+                logger.debug("%s speaks as %s", request_id, spoken.request_id)
+                async for samples in spoken:
+                    data = encode_s16le(samples)
+                    if not started:
+                        started = True
+                        data = self._framing.head() + self._framing.audio(data)
+                        await self._send_head(send)
+                    else:
+                        data = self._framing.audio(data)
+                    await _send_body(send, data)
+        except CantataError as error:
+            if not started:
+                raise
+            logger.warning("%s broke off after its first sound: %s", request_id, error)
+            await self._break_off(send, error)
+            return
+        if not started:
+            await self._send_head(send)
+            await _send_body(send, self._framing.head())
+        await _send_body(send, self._framing.end(spoken), more=False)
+
+    async def _send_head(self, send: Send) -> None:
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
+        )
+
+    async def _break_off(self, send: Send, error: CantataError) -> None:
+        """Tell the client where the framing can; else end without the last chunk, by which HTTP
+        says that a body is incomplete."""
+        last_words = self._framing.error(error)
+        if last_words is not None:
+            await _send_body(send, last_words, more=False)
+
+
+async def _send_body(send: Send, data: bytes, *, more: bool = True) -> None:
+    if data or not more:
+        await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+class _Framing(ABC):
+    """How s16le bytes are wrapped for one response."""
+
+    media_type: str
+
+    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
+        self._wav = body.response_format == "wav"
+        self._model = model
+        self._characters = len(body.input)
+        self.media_type = _MEDIA_TYPES[body.response_format]
+
+    def _file_header(self) -> bytes:
+        if not self._wav:
+            return b""
+        return streaming_header(self._model.sample_rate, self._model.channels)
+
+    @abstractmethod
+    def head(self) -> bytes:
+        """What comes before the first samples."""
+
+    @abstractmethod
+    def audio(self, data: bytes) -> bytes:
+        """More samples."""
+
+    @abstractmethod
+    def end(self, spoken: Speech) -> bytes:
+        """What comes after the last samples."""
+
+    @abstractmethod
+    def error(self, error: CantataError) -> bytes | None:
+        """The end of a stream that broke; None where the framing has no word for it."""
+
+
+class _AudioFraming(_Framing):
+    """The file itself."""
+
+    def head(self) -> bytes:
+        return self._file_header()
+
+    def audio(self, data: bytes) -> bytes:
+        return data
+
+    def end(self, spoken: Speech) -> bytes:
+        return b""
+
+    def error(self, error: CantataError) -> bytes | None:
+        return None
+
+
+class _SseFraming(_Framing):
+    """Server-sent events with base64 pieces of the file."""
+
+    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
+        super().__init__(model, body)
+        self.media_type = "text/event-stream"
+
+    def head(self) -> bytes:
+        header = self._file_header()
+        return self.audio(header) if header else b""
+
+    def audio(self, data: bytes) -> bytes:
+        return _event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
+
+    def end(self, spoken: Speech) -> bytes:
+        output = math.ceil(spoken.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
+        usage = Usage(
+            input_tokens=self._characters,
+            output_tokens=output,
+            total_tokens=self._characters + output,
+        )
+        return _event(SpeechAudioDone(usage=usage))
+
+    def error(self, error: CantataError) -> bytes | None:
+        return _event(SpeechAudioError(error=describe(error).detail))
+
+
+def _event(event: BaseModel) -> bytes:
+    return f"data: {event.model_dump_json()}\n\n".encode()

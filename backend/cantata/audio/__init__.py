@@ -1,0 +1,1 @@
+"""Sample formats and file headers."""

@@ -1,0 +1,1 @@
+"""Connectors move chunks along an edge and know no model."""

@@ -1,0 +1,35 @@
+"""An edge inside one process: for tests, and for stages that share a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from queue import Empty, Queue
+
+from cantata.contract.chunks import Chunk
+
+
+class MemoryConnector:
+    """Both ends of a bounded edge."""
+
+    def __init__(self, max_messages: int = 256) -> None:
+        self._queue: Queue[Sequence[Chunk]] = Queue(max_messages)
+
+    def put(self, chunks: Sequence[Chunk]) -> None:
+        """Hand over one message; waits while the edge is full."""
+        self._queue.put(tuple(chunks))
+
+    def get(self) -> Sequence[Chunk]:
+        """The next message; waits for it."""
+        return self._queue.get()
+
+    def get_ready(self) -> Sequence[Chunk]:
+        """The next message, or no chunks when none is there."""
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            return ()
+
+    def close(self) -> None:
+        """Forget what was not taken."""
+        while self.get_ready():
+            pass

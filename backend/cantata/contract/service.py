@@ -1,0 +1,153 @@
+"""What the api asks of the engine. The api imports this and never the engine itself.
+
+The life of an utterance: `speak` is entered (admission, text checks, registration with every
+stage), iterated (new samples as they are made), and left (the abort reaches every stage and is
+awaited, whatever the reason for leaving).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.request import SpeechRequest, Voice
+
+Samples = NDArray[np.float32]
+"""[N] mono or [N, C] interleaved, nominally in -1..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """How one stage process is, at the moment of asking."""
+
+    model: str
+    stage: str
+    pid: int
+    """Of the process, or of the one that died; 0 when none was started yet."""
+    alive: bool
+    startup_s: float
+    """Seconds from spawn to readiness; 0 while it is loading."""
+    rss_bytes: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """What the stage holds, by name. All zero when idle."""
+
+
+class Utterance(Protocol):
+    """One request that is being spoken."""
+
+    @property
+    def request_id(self) -> str:
+        """The id by which the stages know it."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Samples]:
+        """New samples as they are made: delta, never cumulative. Samples that the caller does
+        not take hold back their production. Iterated once.
+
+        Raises:
+            RequestFailed: a stage could not finish it (`ChunkTimeout`: it fell silent).
+            StageDied: a process that held it is gone.
+        """
+        ...
+
+
+class ServedModel(Protocol):
+    """One model, ready to speak."""
+
+    @property
+    def name(self) -> str:
+        """The id by which clients ask for it."""
+        ...
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """What it offers, the default voice first."""
+        ...
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz. Known once the service is ready."""
+        ...
+
+    @property
+    def channels(self) -> int: ...
+
+    @property
+    def max_input_characters(self) -> int:
+        """The longest text that one utterance may have."""
+        ...
+
+    def voice(self, name: str | None) -> Voice:
+        """The voice with this id, name or alias; None is the default voice.
+
+        Raises:
+            VoiceNotFound: none has it; the message lists the valid ids.
+        """
+        ...
+
+    def speak(
+        self, request: SpeechRequest, *, batch: bool = False
+    ) -> AbstractAsyncContextManager[Utterance]:
+        """Speak one text; `request.voice` is one of `voices`' ids.
+
+        Leaving the context, at the end as well as on an error or a cancellation, returns only
+        when every stage has freed the request.
+
+        Args:
+            request: what to say and how.
+            batch: a file render, which yields to live streams.
+
+        Raises:
+            Overloaded: no room now (on entering).
+            InvalidRequest: the text or an option cannot be served (on entering).
+        """
+        ...
+
+
+class SpeechService(Protocol):
+    """Every model of one server."""
+
+    @property
+    def models(self) -> Mapping[str, ServedModel]:
+        """By name, in the order of the configuration."""
+        ...
+
+    @property
+    def default_model(self) -> str:
+        """What a request that names no model gets."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Every stage of every model takes requests."""
+        ...
+
+    def model(self, name: str) -> ServedModel:
+        """The model of this name; OpenAI's names of speech models mean the default model.
+
+        Raises:
+            ModelNotFound: none has it; the message lists the valid names.
+        """
+        ...
+
+    async def stage_reports(self) -> list[StageReport]:
+        """One report per stage process, answered also while stages load or are down."""
+        ...
+
+    async def start(self) -> None:
+        """Start all stages; returns when the service is ready.
+
+        Raises:
+            ConfigError: a model cannot be served as configured.
+            StageDied: a stage ended before it was ready.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """End every utterance and every process; safe to call at any time and twice."""
+        ...

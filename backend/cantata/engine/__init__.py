@@ -1,0 +1,1 @@
+"""Stage processes and the orchestrator that drives them."""

@@ -1,0 +1,199 @@
+"""One vLLM engine in this process, built from its configuration objects and stepped by us.
+
+No server, no tokenizer, no engine process: `InprocClient` over `EngineCore.step`, stock in every
+part but the worker class on CPU.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import (
+    CacheConfig,
+    CompilationConfig,
+    CompilationMode,
+    DeviceConfig,
+    LoadConfig,
+    ModelConfig,
+    ParallelConfig,
+    SchedulerConfig,
+    VllmConfig,
+)
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine.core_client import InprocClient
+from vllm.v1.executor import Executor
+
+from cantata.config import ArDeployment
+from cantata.contract.errors import ConfigError
+from cantata.engine.ar.served_model import LOAD_FORMAT
+
+logger = logging.getLogger(__name__)
+
+_BLOCK_SIZE = 32
+"""Positions per KV block. CPU attention wants a multiple of 32."""
+_PLACEHOLDER = 0
+"""Stands for every position of a prompt: input rows come from the talker step."""
+_CPU_WORKER = "cantata.engine.ar.runner_v1.TalkerCpuWorker"
+
+
+class TalkerEngine:
+    """A vLLM engine that schedules, runs and ends requests of one talker."""
+
+    def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
+        self._config = _vllm_config(architecture, checkpoint, deployment)
+        self._client = InprocClient(
+            self._config, Executor.get_class(self._config), log_stats=False
+        )
+        self._core = self._client.engine_core
+        self._runner = self._core.model_executor.driver_worker.worker.model_runner
+        cache = self._config.cache_config
+        # WHY: generated positions enter block hashes by code 0 alone, so a preempted request
+        # could be given another one's blocks; with room for all there is no preemption.
+        kv_positions = cache.num_gpu_blocks * cache.block_size
+        assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
+
+    @property
+    def model(self) -> nn.Module:
+        """The loaded talker."""
+        model: nn.Module = self._runner.get_model()
+        return model
+
+    def add(
+        self,
+        request_id: str,
+        prompt_len: int,
+        max_frames: int,
+        end_code: int | None,
+        num_codebooks: int,
+        cache_salt: str | None,
+        priority: int,
+    ) -> None:
+        """Queue a request.
+
+        Args:
+            request_id: not in the engine.
+            prompt_len: positions to prefill.
+            max_frames: frames after which it ends by length.
+            end_code: the code 0 that ends it earlier.
+            num_codebooks: Q.
+            cache_salt: sets apart requests whose rows differ; placeholders are all alike.
+            priority: lower goes first.
+        """
+        params = SamplingParams(
+            temperature=0.0,
+            max_tokens=max_frames,
+            stop_token_ids=None if end_code is None else [end_code],
+            logprobs=num_codebooks - 1,
+            flat_logprobs=True,
+            detokenize=False,
+        )
+        request = EngineCoreRequest(
+            request_id=request_id,
+            prompt_token_ids=[_PLACEHOLDER] * prompt_len,
+            mm_features=None,
+            sampling_params=params,
+            pooling_params=None,
+            arrival_time=time.time(),
+            lora_request=None,
+            cache_salt=cache_salt,
+            data_parallel_rank=None,
+            priority=priority,
+        )
+        self._client.add_request(request)
+
+    def abort(self, request_id: str) -> None:
+        """Forget a request; unknown ids are fine."""
+        self._client.abort_requests([request_id])
+
+    def has_work(self) -> bool:
+        """Whether requests run or the runner has yet to be told of ended ones."""
+        return bool(self._core.scheduler.has_requests())
+
+    def step(self) -> Sequence[EngineCoreOutput]:
+        """Schedule, run, postprocess: at most one output per request."""
+        outputs: Sequence[EngineCoreOutput] = self._client.get_output().outputs
+        return outputs
+
+    def counts(self) -> dict[str, int]:
+        """What vLLM holds now; all zero when idle."""
+        pool = self._core.scheduler.kv_cache_manager.block_pool
+        return {
+            "requests": self._core.scheduler.get_num_unfinished_requests(),
+            # One block is vLLM's own placeholder.
+            "kv_blocks": pool.num_gpu_blocks - 1 - pool.get_num_free_blocks(),
+            "runner_requests": _runner_requests(self._runner),
+        }
+
+    def close(self) -> None:
+        """End the engine and free its memory."""
+        self._client.shutdown()
+
+
+def _runner_requests(runner: Any) -> int:
+    """Requests that the model runner knows, under either runner."""
+    if hasattr(runner, "req_states"):
+        return len(runner.req_states.req_id_to_index)
+    return len(runner.requests)
+
+
+def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
+    """Everything vLLM is told, in one place.
+
+    Raises:
+        ConfigError: vLLM refuses the checkpoint's fields or the deployment.
+    """
+    try:
+        model_config = ModelConfig(
+            model=str(checkpoint),
+            config_format=architecture,
+            skip_tokenizer_init=True,
+            # WHY not "auto": it turns a float32 checkpoint into bfloat16.
+            dtype=deployment.dtype,
+            max_model_len=deployment.max_model_len,
+            enforce_eager=True,
+            max_logprobs=-1,
+        )
+        return VllmConfig(
+            model_config=model_config,
+            cache_config=CacheConfig(
+                block_size=_BLOCK_SIZE,
+                enable_prefix_caching=deployment.prefix_caching,
+                # WHY: without a size the CPU engine claims 92% of the machine's memory.
+                kv_cache_memory_bytes=_kv_bytes(model_config, deployment),
+            ),
+            scheduler_config=SchedulerConfig(
+                max_num_seqs=deployment.slots,
+                max_num_batched_tokens=deployment.max_num_batched_tokens,
+                max_model_len=deployment.max_model_len,
+                is_encoder_decoder=False,
+                enable_chunked_prefill=True,
+                policy="priority",
+                async_scheduling=False,
+            ),
+            parallel_config=ParallelConfig(
+                worker_cls=_CPU_WORKER if deployment.device == "cpu" else "auto",
+                distributed_executor_backend="uni",
+            ),
+            load_config=LoadConfig(load_format=LOAD_FORMAT),
+            device_config=DeviceConfig(device=deployment.device),
+            compilation_config=CompilationConfig(mode=CompilationMode.NONE),
+        )
+    except ValueError as error:
+        raise ConfigError(f"{checkpoint}: not servable by vLLM: {error}") from error
+
+
+def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
+    """KV memory for every slot at its full length, and vLLM's placeholder block."""
+    fields = model.hf_text_config
+    per_position = (
+        2 * fields.num_hidden_layers * fields.num_key_value_heads * model.get_head_size()
+    ) * torch.empty(0, dtype=model.dtype).element_size()
+    blocks_per_slot = -(-deployment.max_model_len // _BLOCK_SIZE)
+    return (deployment.slots * blocks_per_slot + 1) * _BLOCK_SIZE * per_position

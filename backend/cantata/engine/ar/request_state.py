@@ -1,0 +1,123 @@
+"""What the engine keeps for each request: conditioning rows, frames so far, random numbers.
+
+The stage makes a state when it takes a request and frees it when the request ends; the runners
+only look it up by request id. So preemption and recompute find the same rows and frames again,
+and nothing has to be parked or restored when a runner drops its own bookkeeping.
+
+Letters: S slots, P positions, D hidden size, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from cantata.contract.talker import TalkerPrompt
+from cantata.engine.ar.sampling import counter_uniforms
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSampling:
+    """One request's sampling options with the deployment's defaults filled in."""
+
+    seed: int
+    temperature: float
+    top_k: int
+    top_p: float
+    repetition_penalty: float
+
+
+class RequestStates:
+    """Slots by request id. One slot more than requests takes what nobody asked for.
+
+    Tensors are indexed by slot on the device; what scheduling needs (lengths, counts) is kept on
+    the host in NumPy arrays, so that a step never reads the device back.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        max_model_len: int,
+        num_codebooks: int,
+        hidden_size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.num_codebooks = num_codebooks
+        self.scratch_slot = slots
+        rows = slots + 1
+        shape = (rows, max_model_len)
+        self.rows = torch.zeros(*shape, hidden_size, dtype=dtype, device=device)
+        """[S+1, P, D]: conditioning rows by position."""
+        self.frames = torch.zeros(*shape, num_codebooks, dtype=torch.int64, device=device)
+        """[S+1, P, Q]: every frame so far."""
+        self.uniforms = torch.zeros(*shape, num_codebooks, dtype=torch.float32, device=device)
+        """[S+1, P, Q]: the random number of each code, drawn when the request is added."""
+        self.temperature = torch.zeros(rows, dtype=torch.float32, device=device)
+        self.top_k = torch.zeros(rows, dtype=torch.int64, device=device)
+        self.top_p = torch.ones(rows, dtype=torch.float32, device=device)
+        self.repetition_penalty = torch.ones(rows, dtype=torch.float32, device=device)
+
+        self.prompt_len = np.ones(rows, dtype=np.int64)
+        self.last_row = np.zeros(rows, dtype=np.int64)
+        self.min_frames = np.zeros(rows, dtype=np.int64)
+        self.num_frames = np.zeros(rows, dtype=np.int64)
+        """Frames that have been computed; the next step's new frame has this index."""
+        self.is_sampled = np.zeros(rows, dtype=bool)
+        self.is_penalized = np.zeros(rows, dtype=bool)
+
+        self._slot_of: dict[str, int] = {}
+        self._free = list(range(slots - 1, -1, -1))
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._slot_of
+
+    def __len__(self) -> int:
+        return len(self._slot_of)
+
+    @property
+    def num_free(self) -> int:
+        """Slots that a new request could take."""
+        return len(self._free)
+
+    def add(self, request_id: str, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
+        """Take a slot for a new request; the caller has checked that there is one.
+
+        Args:
+            request_id: not held yet.
+            prompt: fits max_model_len.
+            sampling: how its codes are drawn.
+        """
+        slot = self._free.pop()
+        self._slot_of[request_id] = slot
+        num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
+        self.rows[slot, :num_rows] = prompt.rows[:num_rows]
+        self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
+            sampling.seed, prompt.max_frames, self.num_codebooks
+        ).to(self.uniforms.device, non_blocking=True)
+        self.temperature[slot] = sampling.temperature
+        self.top_k[slot] = sampling.top_k
+        self.top_p[slot] = sampling.top_p
+        self.repetition_penalty[slot] = sampling.repetition_penalty
+        self.prompt_len[slot] = prompt.prompt_len
+        self.last_row[slot] = num_rows - 1
+        self.min_frames[slot] = prompt.min_frames
+        self.num_frames[slot] = 0
+        self.is_sampled[slot] = sampling.temperature > 0
+        self.is_penalized[slot] = sampling.repetition_penalty != 1.0
+
+    def free(self, request_id: str) -> None:
+        """Give the slot back; unknown ids are fine."""
+        slot = self._slot_of.pop(request_id, None)
+        if slot is not None:
+            self._free.append(slot)
+
+    def slot_of(self, request_id: str) -> int:
+        """The slot of a request that is held."""
+        return self._slot_of[request_id]
+
+    def slot_or_scratch(self, request_id: str) -> int:
+        """The slot of a request, or the scratch slot for a made-up one of a warm-up batch."""
+        return self._slot_of.get(request_id, self.scratch_slot)

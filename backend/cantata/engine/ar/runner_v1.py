@@ -1,0 +1,69 @@
+"""vLLM's first model runner, which its CPU worker uses: frames instead of tokens.
+
+The runner has no hook for these, so its class is exchanged for a subclass right after it is made.
+SCOPE: CPU. Goes when vLLM's CPU worker runs the second runner without Triton.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from vllm.v1.core.sched.output import SchedulerOutput
+from vllm.v1.outputs import SamplerOutput
+from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
+from vllm.v1.worker.cpu_model_runner import CPUModelRunner
+from vllm.v1.worker.cpu_worker import CPUWorker
+
+from cantata.engine.ar.frame_output import frames_as_logprobs
+from cantata.engine.ar.talker_step import TalkerStep
+
+
+class TalkerCpuRunner(CPUModelRunner):
+    """Feeds rows of the talker step to the model and returns its frames."""
+
+    def _preprocess(
+        self,
+        scheduler_output: SchedulerOutput,
+        num_input_tokens: int,
+        intermediate_tensors: Any = None,
+    ) -> tuple[Any, ...]:
+        _, _, *rest = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
+        batch, step = self.input_batch, self._talker_step()
+        request_ids = batch.req_ids
+        step.schedule(
+            [step.states.slot_of(request_id) for request_id in request_ids],
+            batch.num_computed_tokens_cpu[: batch.num_reqs],
+            np.array([scheduler_output.num_scheduled_tokens[r] for r in request_ids]),
+        )
+        return None, step.input_rows(), *rest
+
+    def _sample(
+        self, logits: torch.Tensor | None, spec_decode_metadata: SpecDecodeMetadata | None
+    ) -> SamplerOutput:
+        # WHY not vLLM's sampler: its seeds are generators, whose state neither chunked prefill
+        # (a missing offset ends the engine) nor a change of runner survives.
+        frames = self._talker_step().sample(logits)
+        return SamplerOutput(
+            sampled_token_ids=frames[:, :1].to(torch.int32),
+            logprobs_tensors=frames_as_logprobs(frames),
+        )
+
+    def _talker_step(self) -> TalkerStep:
+        step: TalkerStep = self.model.talker_step
+        return step
+
+
+class TalkerCpuWorker(CPUWorker):
+    """vLLM's CPU worker with the talker's runner in place of the stock one."""
+
+    def init_device(self) -> None:
+        """As the stock worker's; then put the talker's runner in place."""
+        # WHY: AMX attention never asks the kernel for its tiles; a process whose first prompt
+        # has four tokens or fewer dies by SIGILL without a traceback.
+        if torch.cpu._is_amx_tile_supported():
+            torch.cpu._init_amx()
+        super().init_device()
+        if not self.use_v2_model_runner:
+            self.model_runner.__class__ = TalkerCpuRunner

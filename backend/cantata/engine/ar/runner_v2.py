@@ -1,0 +1,95 @@
+"""vLLM's second model runner, its default on CUDA: stock but for the hooks it offers.
+
+The model names its `ModelState` class; that prepares the inputs and wraps the sampler. The stage
+owns the requests' states, so the hooks for added, preempted and removed requests stay unused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.v1.worker.gpu.input_batch import InputBatch, get_num_sampled_and_rejected
+from vllm.v1.worker.gpu.model_states.default import DefaultModelState
+from vllm.v1.worker.gpu.sample.output import SamplerOutput
+from vllm.v1.worker.gpu.sample.sampler import Sampler
+from vllm.v1.worker.gpu.states import RequestState
+
+from cantata.engine.ar.frame_output import frames_as_logprobs
+from cantata.engine.ar.talker_step import TalkerStep
+
+
+class TalkerModelState(DefaultModelState):
+    """Feeds rows of the talker step to the model and exchanges the sampler."""
+
+    def __init__(
+        self, vllm_config: VllmConfig, model: nn.Module, encoder_cache: Any, device: torch.device
+    ) -> None:
+        super().__init__(vllm_config, model, encoder_cache, device)
+        # WHY one static buffer: a captured graph is replayed without inputs and reads what was
+        # at this address when it was captured.
+        self._input_rows = torch.zeros(
+            self.max_num_tokens, self.inputs_embeds_size, dtype=self.dtype, device=device
+        )
+
+    def prepare_inputs(self, input_batch: InputBatch, req_states: RequestState) -> dict[str, Any]:
+        """Model inputs of this step: input rows in place of token ids."""
+        _schedule(self.model.talker_step, input_batch)
+        rows = self.model.talker_step.input_rows()
+        self._input_rows[: rows.shape[0]] = rows
+        return {
+            **super().prepare_inputs(input_batch, req_states),
+            "input_ids": None,
+            "inputs_embeds": self._input_rows[: input_batch.num_tokens_after_padding],
+        }
+
+    def prepare_dummy_inputs(self, num_reqs: int, num_tokens: int) -> dict[str, Any]:
+        """Model inputs for profiling and capture."""
+        return {
+            **super().prepare_dummy_inputs(num_reqs, num_tokens),
+            "input_ids": None,
+            "inputs_embeds": self._input_rows[:num_tokens],
+        }
+
+    def custom_sampler(self, sampler: Sampler) -> tuple[Sampler, None]:
+        """Draw frames instead of tokens."""
+        return FrameSampler(sampler, self.model.talker_step), None
+
+
+class FrameSampler(Sampler):
+    """vLLM's sampler with another way to choose: the talker step's."""
+
+    def __init__(self, stock: Sampler, step: TalkerStep) -> None:
+        # WHY: the runner also reads what the stock sampler keeps per request (penalties,
+        # temperatures), so this one takes its state over rather than building it again.
+        vars(self).update(vars(stock))
+        self._step = step
+
+    def __call__(self, logits: torch.Tensor, input_batch: InputBatch) -> SamplerOutput:
+        """[R, V] scores -> one frame per request."""
+        # WHY again: profiling calls the sampler with a batch of its own, after another forward.
+        _schedule(self._step, input_batch)
+        frames = self._step.sample(logits)
+        num_sampled, num_rejected = get_num_sampled_and_rejected(
+            input_batch.seq_lens.new_ones(input_batch.num_reqs),
+            input_batch.seq_lens,
+            input_batch.cu_num_logits,
+            input_batch.idx_mapping,
+            self.req_states.prefill_len.gpu,
+        )
+        return SamplerOutput(
+            sampled_token_ids=frames[:, :1],
+            logprobs_tensors=frames_as_logprobs(frames),
+            num_nans=None,
+            num_sampled=num_sampled,
+            num_rejected=num_rejected,
+        )
+
+
+def _schedule(step: TalkerStep, batch: InputBatch) -> None:
+    """Tell the talker step which positions this batch computes."""
+    # Warm-up batches name requests that nobody has added.
+    slots = [step.states.slot_or_scratch(request_id) for request_id in batch.req_ids]
+    step.schedule(slots, batch.num_computed_tokens_np, batch.num_scheduled_tokens)

@@ -1,0 +1,113 @@
+"""How a plug-in's talker becomes a model that vLLM knows, without importing the backend.
+
+vLLM offers a registry each for model classes, config formats and load formats. A talker's class
+is mixed with `ServedTalkerMixin` and registered as a class object (WHY: a model registered by name
+is imported in a subprocess first, which costs seconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from transformers import PretrainedConfig
+from vllm.config import ModelConfig, VllmConfig
+from vllm.model_executor.model_loader import register_model_loader
+from vllm.model_executor.model_loader.base_loader import BaseModelLoader
+from vllm.model_executor.models import ModelRegistry
+from vllm.transformers_utils.config import register_config_parser
+from vllm.transformers_utils.config_parser_base import ConfigParserBase
+
+from cantata.engine.ar.request_state import RequestStates
+from cantata.engine.ar.talker_step import TalkerStep
+
+LOAD_FORMAT = "cantata"
+
+
+class ServedTalkerMixin:
+    """What the engine adds in front of a plug-in's model class."""
+
+    talker_step: TalkerStep
+    sampled_hidden: torch.Tensor
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
+        config = vllm_config.model_config
+        states = RequestStates(
+            slots=vllm_config.scheduler_config.max_num_seqs,
+            max_model_len=config.max_model_len,
+            num_codebooks=self.num_codebooks,  # type: ignore[attr-defined]
+            hidden_size=config.get_hidden_size(),
+            dtype=config.dtype,
+            device=torch.device(vllm_config.device_config.device),
+        )
+        self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Part of vLLM's model interface; token ids are placeholders here."""
+        raise NotImplementedError("a talker's input rows come from its talker step")
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V] scores of code 0; keeps the hidden states for the frame's rest.
+
+        WHY: vLLM's samplers are given the logits alone.
+        """
+        self.sampled_hidden = hidden_states
+        logits: torch.Tensor = super().compute_logits(hidden_states)  # type: ignore[misc]
+        return logits
+
+    @classmethod
+    def get_model_state_cls(cls) -> type[Any]:
+        """How vLLM's second model runner asks for its hooks."""
+        from cantata.engine.ar.runner_v2 import TalkerModelState
+
+        return TalkerModelState
+
+
+@register_model_loader(LOAD_FORMAT)
+class CheckpointLoader(BaseModelLoader):
+    """Lets the talker read its own checkpoint folder."""
+
+    def download_model(self, model_config: ModelConfig) -> None:
+        """Checkpoints are local folders."""
+
+    def load_weights(self, model: nn.Module, model_config: ModelConfig) -> None:
+        """Fill `model` from the folder."""
+        model.load_checkpoint(Path(model_config.model))
+
+
+def register_talker(name: str, talker: type[nn.Module]) -> str:
+    """Make a talker's class known to vLLM.
+
+    Args:
+        name: unique to this class; serves as its architecture and config format.
+        talker: a vLLM model class that implements `contract.talker.Talker`.
+
+    Returns:
+        The config format under which a checkpoint folder of this talker can be opened.
+    """
+    served = type(f"Served{talker.__name__}", (ServedTalkerMixin, talker), {})
+    ModelRegistry.register_model(name, served)
+
+    class TalkerConfigParser(ConfigParserBase):
+        """Builds vLLM's view of a checkpoint, whose own config may have any form."""
+
+        architecture: ClassVar[str] = name
+
+        def parse(
+            self,
+            model: str | Path,
+            trust_remote_code: bool,
+            revision: str | None = None,
+            code_revision: str | None = None,
+            **kwargs: Any,
+        ) -> tuple[dict[str, Any], PretrainedConfig]:
+            fields: Mapping[str, Any] = talker.vllm_config_fields(Path(model))  # type: ignore[operator]
+            config = PretrainedConfig(architectures=[self.architecture], **fields)
+            return config.to_dict(), config
+
+    register_config_parser(name)(TalkerConfigParser)
+    return name

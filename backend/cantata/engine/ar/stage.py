@@ -1,0 +1,183 @@
+"""The AR stage: requests in, frames out, one vLLM step at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from vllm.v1.engine import EngineCoreOutput, FinishReason
+
+from cantata.config import ArDeployment
+from cantata.contract.chunks import Chunk, FrameChunk
+from cantata.contract.errors import (
+    CantataError,
+    InvalidRequest,
+    Overloaded,
+    ProtocolViolation,
+    RequestFailed,
+)
+from cantata.contract.messages import StageCapacity
+from cantata.contract.request import Payload
+from cantata.contract.stage import StepResult
+from cantata.contract.talker import SamplingOptions, TalkerPrompt
+from cantata.engine.ar.engine import TalkerEngine
+from cantata.engine.ar.frame_output import codes_of_logprobs
+from cantata.engine.ar.request_state import ResolvedSampling
+from cantata.engine.ar.talker_step import ServedTalker
+
+T = TypeVar("T")
+
+_BATCH_PRIORITY = 1
+_LIVE_PRIORITY = 0
+
+
+class ArStage:
+    """Holds up to `slots` requests; each step gives one frame to each request that is prefilled.
+
+    Implements `contract.stage.Stage`.
+    """
+
+    def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
+        self._deployment = deployment
+        self._engine = TalkerEngine(architecture, checkpoint, deployment)
+        self._talker: ServedTalker = self._engine.model  # type: ignore[assignment]
+        self._states = self._talker.talker_step.states
+        self._next_index: dict[str, int] = {}
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Slots and frame period; this stage knows no samples."""
+        return StageCapacity(
+            slots=self._deployment.slots, frame_period_s=self._talker.frame_period_s
+        )
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        """Encode the prompt and queue the request.
+
+        Raises:
+            ProtocolViolation: the id is in use.
+            Overloaded: every slot is taken.
+            InvalidRequest: the payload cannot be spoken, or not within max_model_len.
+            RequestFailed: the talker could not encode it.
+        """
+        if request_id in self._next_index:
+            raise ProtocolViolation(f"request {request_id!r} is already held")
+        if not self._states.num_free:
+            raise Overloaded(f"all {self._deployment.slots} slots are taken")
+        if payload is None:
+            raise InvalidRequest("an AR stage needs an input to speak")
+        prompt, options = self._encode(payload)
+        salt = _salt_of(prompt) if self._deployment.prefix_caching else None
+        self._states.add(request_id, prompt, self._resolve(options))
+        self._engine.add(
+            request_id,
+            prompt_len=prompt.prompt_len,
+            max_frames=prompt.max_frames,
+            end_code=self._talker.end_code,
+            num_codebooks=self._talker.num_codebooks,
+            cache_salt=salt,
+            priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
+        )
+        self._next_index[request_id] = 0
+
+    def receive(self, chunks: Sequence[Chunk]) -> None:
+        """Nothing flows into this stage but its requests' payloads."""
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """This stage is never the last."""
+
+    def abort(self, request_id: str) -> None:
+        """Free the request at once; a step that is due tells vLLM's runner."""
+        if request_id in self._next_index:
+            self._engine.abort(request_id)
+            self._free(request_id)
+
+    def has_work(self) -> bool:
+        """Whether requests run or vLLM has yet to clean up after ended ones."""
+        return self._engine.has_work()
+
+    def step(self) -> StepResult:
+        """One engine step: the new frame of each request that has one."""
+        chunks: list[FrameChunk] = []
+        failures: list[tuple[str, CantataError]] = []
+        for output in self._engine.step():
+            request_id = output.request_id
+            if output.finish_reason in (FinishReason.ERROR, FinishReason.ABORT):
+                error = RequestFailed(f"vLLM ended the request: {output.finish_reason}")
+                failures.append((request_id, error))
+                self._free(request_id)
+                continue
+            chunks.append(self._chunk_of(output))
+            if output.finish_reason is not None:
+                self._free(request_id)
+        return StepResult(chunks, failures)
+
+    def counts(self) -> Mapping[str, int]:
+        """Slots here, and what vLLM holds."""
+        return {"slots": len(self._states), **self._engine.counts()}
+
+    def close(self) -> None:
+        """End the engine."""
+        self._engine.close()
+
+    def _chunk_of(self, output: EngineCoreOutput) -> FrameChunk:
+        request_id = output.request_id
+        codes = codes_of_logprobs(output.new_logprobs)
+        if output.finish_reason == FinishReason.STOP:
+            codes = codes[:0]  # the end code's frame is not spoken
+        index = self._next_index[request_id]
+        self._next_index[request_id] = index + 1
+        return FrameChunk(request_id, index, codes, final=output.finish_reason is not None)
+
+    def _free(self, request_id: str) -> None:
+        self._states.free(request_id)
+        del self._next_index[request_id]
+
+    @torch.inference_mode()
+    def _encode(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+        try:
+            prompt, options = self._talker.encode_prompt(payload)
+        except CantataError:
+            raise
+        except Exception as error:  # a plug-in's fault over one payload is that request's alone
+            raise RequestFailed(f"the prompt could not be encoded: {error!r}") from error
+        positions = prompt.prompt_len + prompt.max_frames
+        if prompt.prompt_len < 1 or prompt.max_frames < 1:
+            raise InvalidRequest("a prompt needs a position to start from and a frame to make")
+        if prompt.rows.shape[0] < prompt.prompt_len:
+            raise RequestFailed("the talker gave fewer rows than its prompt has positions")
+        if positions > self._deployment.max_model_len:
+            raise InvalidRequest(
+                f"the text needs {positions} positions, more than the "
+                f"{self._deployment.max_model_len} of this deployment"
+            )
+        return prompt, options
+
+    def _resolve(self, options: SamplingOptions) -> ResolvedSampling:
+        """Fill in the deployment's defaults where the request says nothing."""
+        defaults = self._deployment.sampling
+        return ResolvedSampling(
+            seed=options.seed,
+            temperature=_or_default(options.temperature, defaults.temperature),
+            top_k=_or_default(options.top_k, defaults.top_k),
+            top_p=_or_default(options.top_p, defaults.top_p),
+            repetition_penalty=_or_default(
+                options.repetition_penalty, defaults.repetition_penalty
+            ),
+        )
+
+
+def _or_default(value: T | None, default: T) -> T:
+    return default if value is None else value
+
+
+def _salt_of(prompt: TalkerPrompt) -> str:
+    """A hash of what the prefilled positions hold.
+
+    WHY: vLLM knows a prompt by its token ids, and placeholders are all alike.
+    """
+    rows = prompt.rows[: prompt.prompt_len].to(dtype=torch.float32, device="cpu").contiguous()
+    return hashlib.sha256(rows.numpy().tobytes()).hexdigest()

@@ -1,0 +1,157 @@
+"""One engine step's tensor code, the same under both of vLLM's model runners.
+
+Before the forward pass: the input row of every scheduled position. After it: code 0 of every
+request, the rest of its frame, and the frame's place in the history.
+
+Letters: N positions of this step, R requests of this step, D hidden size, V codes, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.talker import FrameDraws, Talker
+from cantata.engine.ar.request_state import RequestStates
+from cantata.engine.ar.sampling import CodeSampling, penalize_repetition, sample_codes
+
+
+class ServedTalker(Talker, Protocol):
+    """A talker as the engine has registered it with vLLM."""
+
+    talker_step: TalkerStep
+    sampled_hidden: torch.Tensor
+    """[R, D]: the hidden states of the last `compute_logits`, which the sampler is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRows:
+    """What the scheduler chose for this step, in the runner's order of requests."""
+
+    slots: NDArray[np.int64]
+    """[R]"""
+    first_position: NDArray[np.int64]
+    """[R]: the first position computed in this step."""
+    num_positions: NDArray[np.int64]
+    """[R]: how many are computed, at least 1."""
+
+
+class TalkerStep:
+    """Turns scheduled positions into input rows and sampled hidden states into frames."""
+
+    def __init__(self, talker: ServedTalker, states: RequestStates) -> None:
+        self.states = states
+        self._talker = talker
+        self._rows: ScheduledRows | None = None
+
+    def schedule(
+        self,
+        slots: Sequence[int],
+        first_position: NDArray[np.integer],
+        num_positions: NDArray[np.integer],
+    ) -> None:
+        """Take note of a step's requests; `input_rows` and `sample` follow in this order."""
+        self._rows = ScheduledRows(
+            np.asarray(slots, dtype=np.int64),
+            first_position.astype(np.int64),
+            num_positions.astype(np.int64),
+        )
+
+    def input_rows(self) -> torch.Tensor:
+        """Input rows of all scheduled positions.
+
+        Returns:
+            [N, D] in the model's dtype, requests one after the other.
+        """
+        rows, states = self._scheduled(), self.states
+        slot = np.repeat(rows.slots, rows.num_positions)
+        ends = np.cumsum(rows.num_positions)
+        starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
+        position = starts + np.arange(ends[-1])
+        row = np.minimum(position, states.last_row[slot])
+        inputs = states.rows[self._index(slot), self._index(row)]
+        frame = position - states.prompt_len[slot]
+        fed_back = np.flatnonzero(frame >= 0)
+        if fed_back.size:
+            frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
+            embedded = self._talker.embed_frames(frames).to(inputs.dtype)
+            inputs.index_add_(0, self._index(fed_back), embedded)
+        return inputs
+
+    def sample(self, logits: torch.Tensor) -> torch.Tensor:
+        """Draw code 0, complete the frames and remember them.
+
+        A request whose prefill or recompute ends in a later step has a row like any other; its
+        frame goes to the scratch slot, for vLLM throws its token away.
+
+        Args:
+            logits: [R, V] scores of code 0 at each request's last position.
+
+        Returns:
+            [R, Q] int64 frames.
+        """
+        rows, states = self._scheduled(), self.states
+        frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
+        # A chunk that ends inside the prompt has a negative frame, one that ends inside the
+        # history of a recompute has an old one.
+        is_new = frame == states.num_frames[rows.slots]
+        frame = np.maximum(frame, 0)
+        slot_index, frame_index = self._index(rows.slots), self._index(frame)
+        draws = FrameDraws(
+            uniforms=states.uniforms[slot_index, frame_index],
+            temperature=states.temperature[slot_index],
+            top_k=states.top_k[slot_index],
+        )
+        code0 = self._sample_code0(logits.float(), draws, rows.slots, frame)
+        frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)
+        target = np.where(is_new, rows.slots, states.scratch_slot)
+        states.frames[self._index(target), frame_index] = frames
+        states.num_frames[rows.slots[is_new]] += 1
+        states.num_frames[states.scratch_slot] = 0
+        return frames
+
+    def _sample_code0(
+        self,
+        logits: torch.Tensor,
+        draws: FrameDraws,
+        slots: NDArray[np.int64],
+        frame: NDArray[np.int64],
+    ) -> torch.Tensor:
+        """[R, V] float32 scores -> [R] int64."""
+        states, end_code = self.states, self._talker.end_code
+        if states.is_penalized[slots].any():
+            slot_index = self._index(slots)
+            logits = penalize_repetition(
+                logits,
+                self._spoken_codes(slots, frame, none=logits.shape[-1]),
+                states.repetition_penalty[slot_index],
+            )
+        too_early = np.flatnonzero(frame < states.min_frames[slots])
+        if end_code is not None and too_early.size:
+            logits = logits.clone()
+            logits[self._index(too_early), end_code] = -torch.inf
+        if not states.is_sampled[slots].any():
+            return logits.argmax(dim=-1)
+        sampling = CodeSampling(draws.temperature, draws.top_k, states.top_p[self._index(slots)])
+        return sample_codes(logits, draws.uniforms[:, 0], sampling)
+
+    def _spoken_codes(
+        self, slots: NDArray[np.int64], frame: NDArray[np.int64], none: int
+    ) -> torch.Tensor:
+        """[R, F] code 0 of all frames before `frame`, `none` where a request has fewer."""
+        longest = max(int(frame.max()), 1)
+        spoken = self.states.frames[self._index(slots), :longest, 0]
+        is_old = torch.arange(longest, device=spoken.device) < self._index(frame)[:, None]
+        return torch.where(is_old, spoken, none)
+
+    def _scheduled(self) -> ScheduledRows:
+        assert self._rows is not None, "the runner samples before it has scheduled"
+        return self._rows
+
+    def _index(self, values: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(values).to(self.states.frames.device, non_blocking=True)

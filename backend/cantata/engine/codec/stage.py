@@ -1,0 +1,208 @@
+"""The codec stage: per-request streaming decoder state in slots, batches chosen by `plan`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import CodecDeployment
+from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.codec import StreamingDecoder
+from cantata.contract.errors import CantataError, RequestFailed
+from cantata.contract.messages import StageCapacity
+from cantata.contract.request import Payload
+from cantata.contract.stage import StepResult
+from cantata.plugins import resolve
+from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+
+
+def build_stage(factory: str, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
+    """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it."""
+    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(factory)
+    return CodecStage(load(checkpoint, torch.device(deployment.device)), deployment)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One request's place in the stage."""
+
+    slot: int
+    credit_samples: int
+    """What the listener has room for."""
+    batch: bool
+    codes: list[NDArray[np.int32]] = field(default_factory=list)
+    """Frames not decoded yet, one [Q] row each."""
+    received_chunks: int = 0
+    sent_chunks: int = 0
+    sent_samples: int = 0
+    complete: bool = False
+    """The last frame has arrived."""
+    started_s: float | None = None
+    """When the first samples left."""
+
+
+class CodecStage:
+    """Implements `contract.stage.Stage` over a `StreamingDecoder`.
+
+    Args:
+        clock: seconds, monotonic; the plan's deadlines are on it.
+    """
+
+    def __init__(
+        self,
+        decoder: StreamingDecoder,
+        deployment: CodecDeployment,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._decoder = decoder
+        self._limits = PlanLimits(deployment.max_chunk_frames, deployment.max_batch_frames)
+        self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
+        self._clock = clock
+        self._state = decoder.init_state(deployment.slots)
+        self._free_slots = list(reversed(range(deployment.slots)))
+        self._streams: dict[str, _Stream] = {}
+        self._failures: list[tuple[str, CantataError]] = []
+        self._capacity = StageCapacity(
+            slots=deployment.slots,
+            frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
+            sample_rate=decoder.sample_rate,
+            channels=decoder.channels,
+        )
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Slots, frame period and PCM format."""
+        return self._capacity
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        """Take a slot.
+
+        Raises:
+            RequestFailed: every slot is in use.
+        """
+        if not self._free_slots:
+            raise RequestFailed("the codec has no free slot")
+        slot = self._free_slots.pop()
+        self._decoder.reset(self._state, torch.tensor([slot]))
+        self._streams[request_id] = _Stream(slot, self._credit_samples, batch)
+
+    def receive(self, chunks: Sequence[Chunk]) -> None:
+        """Queue frames for decoding; a malformed chunk fails its own request only."""
+        for chunk in chunks:
+            stream = self._streams.get(chunk.request_id)
+            if stream is None:
+                continue  # aborted while the chunk was on its way
+            problem = self._problem(chunk, stream)
+            if problem is not None or not isinstance(chunk, FrameChunk):
+                self._free(chunk.request_id)
+                self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
+                continue
+            stream.received_chunks += 1
+            stream.codes.extend(chunk.codes)
+            stream.complete = chunk.final
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """The listener took `samples`."""
+        stream = self._streams.get(request_id)
+        if stream is not None:
+            stream.credit_samples += samples
+
+    def abort(self, request_id: str) -> None:
+        """Give the slot back."""
+        self._free(request_id)
+
+    def has_work(self) -> bool:
+        """Whether a frame can be decoded, an end announced or a failure told."""
+        return bool(self._failures) or any(
+            self._ready_frames(s) or (s.complete and not s.codes) for s in self._streams.values()
+        )
+
+    def step(self) -> StepResult:
+        """Decode one batch."""
+        failures, self._failures = self._failures, []
+        chunks = self._announce_ends()
+        batch = plan([self._view(s) for s in self._streams.values()], self._limits)
+        if batch is not None:
+            chunks.extend(self._decode(batch))
+        return StepResult(chunks, failures)
+
+    def counts(self) -> Mapping[str, int]:
+        """Requests and undecoded frames held."""
+        return {
+            "requests": len(self._streams),
+            "queued_frames": sum(len(s.codes) for s in self._streams.values()),
+        }
+
+    def close(self) -> None:
+        """Nothing outlives the process."""
+
+    def _problem(self, chunk: Chunk, stream: _Stream) -> str | None:
+        if not isinstance(chunk, FrameChunk):
+            return f"expected frames, got {type(chunk).__name__}"
+        if chunk.index != stream.received_chunks or stream.complete:
+            return f"expected chunk {stream.received_chunks}, got {chunk.index}"
+        codebooks, size = self._decoder.num_codebooks, self._decoder.codebook_size
+        if chunk.codes.ndim != 2 or chunk.codes.shape[1] != codebooks:
+            return f"expected [T, {codebooks}] codes, got {list(chunk.codes.shape)}"
+        if chunk.codes.size and not 0 <= chunk.codes.min() <= chunk.codes.max() < size:
+            return f"codes must be in 0..{size - 1}"
+        return None
+
+    def _ready_frames(self, stream: _Stream) -> int:
+        affordable = stream.credit_samples // self._decoder.samples_per_frame
+        return max(0, min(len(stream.codes), affordable))
+
+    def _view(self, stream: _Stream) -> StreamView:
+        deadline_s = math.inf
+        if stream.started_s is not None and not stream.batch:
+            deadline_s = stream.started_s + stream.sent_samples / self._decoder.sample_rate
+        started = stream.batch or stream.started_s is not None
+        return StreamView(stream.slot, self._ready_frames(stream), started, deadline_s)
+
+    @torch.inference_mode()
+    def _decode(self, batch: DecodeBatch) -> list[Chunk]:
+        by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
+        rows = [by_slot[slot] for slot in batch.slots]
+        codes = torch.from_numpy(np.stack([np.stack(s.codes[: batch.frames]) for _, s in rows]))
+        samples = self._decoder.decode(self._state, torch.tensor(batch.slots), codes.long())
+        pcm = samples.to("cpu", torch.float32).numpy()
+        return [
+            self._emit(request_id, stream, pcm[row], batch.frames)
+            for row, (request_id, stream) in enumerate(rows)
+        ]
+
+    def _emit(
+        self, request_id: str, stream: _Stream, samples: NDArray[np.float32], frames: int
+    ) -> Chunk:
+        del stream.codes[:frames]
+        if stream.started_s is None:
+            stream.started_s = self._clock()
+        stream.sent_samples += len(samples)
+        stream.credit_samples -= len(samples)
+        final = stream.complete and not stream.codes
+        chunk = PcmChunk(request_id, stream.sent_chunks, samples, final)
+        stream.sent_chunks += 1
+        if final:
+            self._free(request_id)
+        return chunk
+
+    def _announce_ends(self) -> list[Chunk]:
+        """Requests whose end came after their last frame was decoded."""
+        ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.codes]
+        for request_id, _ in ended:
+            self._free(request_id)
+        shape = (0,) if self._decoder.channels == 1 else (0, self._decoder.channels)
+        nothing = np.zeros(shape, np.float32)
+        return [PcmChunk(request_id, s.sent_chunks, nothing, True) for request_id, s in ended]
+
+    def _free(self, request_id: str) -> None:
+        stream = self._streams.pop(request_id, None)
+        if stream is not None:
+            self._free_slots.append(stream.slot)

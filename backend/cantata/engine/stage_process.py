@@ -1,0 +1,208 @@
+"""The process of one stage: builds the stage, then moves messages and chunks and steps it.
+
+Event driven: it blocks on its sockets while the stage has nothing to do, and looks at them between
+steps while it has. Control messages go before chunks, so that every chunk finds its request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from cantata.config import ArDeployment, CodecDeployment, StageDeployment
+from cantata.connectors.hold import ChunkHold
+from cantata.connectors.socket import SocketReceiver, SocketSender
+from cantata.connectors.wire import BlockingChannel
+from cantata.contract.chunks import Chunk, PcmChunk
+from cantata.contract.errors import CantataError
+from cantata.contract.messages import (
+    Abort,
+    Aborted,
+    Credit,
+    Drain,
+    Drained,
+    Failed,
+    Output,
+    Ping,
+    Pong,
+    Ready,
+    Register,
+    ToStage,
+)
+from cantata.contract.pipeline import StageSpec
+from cantata.contract.stage import Stage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StageLaunch:
+    """Everything that a stage process is told when it is spawned."""
+
+    title: str
+    """Process name, such as `cantata:talker:0`."""
+    spec: StageSpec
+    checkpoint: Path
+    deployment: StageDeployment
+    async_chunk: bool
+    inputs: tuple[socket.socket, ...]
+    """Listening sockets, one for each edge that ends here."""
+    outputs: tuple[Path, ...]
+    """Where the edges that start here are listened to."""
+    log_level: int
+
+
+def run(launch: StageLaunch, control_socket: socket.socket) -> None:
+    """Entry point of a stage process; returns when drained or when the server is gone.
+
+    Args:
+        control_socket: connected to the server.
+    """
+    _settle_in(launch)
+    started = time.perf_counter()
+    control = BlockingChannel(control_socket)
+    try:
+        outputs = [SocketSender(path) for path in launch.outputs]
+        stage = build_stage(launch.spec, launch.checkpoint, launch.deployment)
+        control.send(Ready(stage.capacity, time.perf_counter() - started))
+        StageLoop(stage, control, launch.inputs, outputs, launch.async_chunk).run()
+    except ConnectionError:
+        logger.info("%s: the server is gone", launch.title)
+
+
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) -> Stage:
+    """Build a stage of any kind; each kind is imported only in the processes that run it."""
+    match deployment:
+        case ArDeployment():
+            from cantata.engine import ar
+
+            return ar.build_stage(spec.factory, checkpoint, deployment)
+        case CodecDeployment():
+            from cantata.engine import codec
+
+            return codec.build_stage(spec.factory, checkpoint, deployment)
+
+
+def _settle_in(launch: StageLaunch) -> None:
+    setproctitle(launch.title)
+    logging.basicConfig(
+        level=launch.log_level, format=f"%(asctime)s %(levelname)s {launch.title} %(message)s"
+    )
+    # Ctrl-C reaches the whole process group; the server decides when its stages end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # One thread per process: idle OpenMP threads spin and starve the neighbours.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    torch.set_num_threads(1)
+
+
+class StageLoop:
+    """Drives one stage until it is drained or its server is gone."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        control: BlockingChannel,
+        listeners: Iterable[socket.socket],
+        outputs: Iterable[SocketSender],
+        async_chunk: bool,
+    ) -> None:
+        self._stage = stage
+        self._control = control
+        self._outputs = list(outputs)
+        self._hold = None if async_chunk else ChunkHold()
+        self._draining = False
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ)
+        for listener in listeners:
+            self._selector.register(listener, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Receive, step, publish, until drained.
+
+        Raises:
+            ConnectionError: the server is gone.
+        """
+        while not (self._draining and self._is_idle()):
+            self._receive(wait=not self._stage.has_work())
+            if self._stage.has_work():
+                result = self._stage.step()
+                for request_id, error in result.failures:
+                    self._fail(request_id, error)
+                self._publish(result.chunks)
+        self._stage.close()
+        self._control.send(Drained())
+
+    def _receive(self, *, wait: bool) -> None:
+        ready = [key.fileobj for key, _ in self._selector.select(None if wait else 0)]
+        # A chunk's Register was readable before the chunk was: with the control channel emptied
+        # first, one message of every edge in `ready` is safe to take.
+        while self._control_is_readable():
+            self._handle(self._control.receive())
+        for end in ready:
+            if isinstance(end, socket.socket):
+                self._selector.register(SocketReceiver(end), selectors.EVENT_READ)
+            elif isinstance(end, SocketReceiver):
+                self._take_from(end)
+
+    def _take_from(self, receiver: SocketReceiver) -> None:
+        try:
+            chunks = receiver.get()
+        except ConnectionError:  # upstream ended; its successor connects anew
+            self._selector.unregister(receiver)
+            receiver.close()
+        else:
+            self._stage.receive(chunks)
+
+    def _control_is_readable(self) -> bool:
+        return any(key.fileobj is self._control for key, _ in self._selector.select(0))
+
+    def _handle(self, message: ToStage) -> None:
+        match message:
+            case Register(request_id, payload, batch):
+                try:
+                    self._stage.add(request_id, payload, batch=batch)
+                except CantataError as error:
+                    self._fail(request_id, error)
+            case Abort(request_ids):
+                for request_id in request_ids:
+                    self._stage.abort(request_id)
+                    self._forget(request_id)
+                self._control.send(Aborted(request_ids))
+            case Credit(request_id, samples):
+                self._stage.credit(request_id, samples)
+            case Ping(number):
+                held = {} if self._hold is None else {"held_chunks": len(self._hold)}
+                self._control.send(Pong(number, {**self._stage.counts(), **held}))
+            case Drain():
+                self._draining = True
+
+    def _publish(self, chunks: Iterable[Chunk]) -> None:
+        leaving = list(chunks) if self._hold is None else self._hold.pass_on(chunks)
+        if not leaving:
+            return
+        for sender in self._outputs:
+            sender.put(leaving)
+        if not self._outputs:
+            self._control.send(Output(tuple(c for c in leaving if isinstance(c, PcmChunk))))
+
+    def _fail(self, request_id: str, error: CantataError) -> None:
+        self._forget(request_id)
+        self._control.send(Failed(request_id, error))
+
+    def _forget(self, request_id: str) -> None:
+        if self._hold is not None:
+            self._hold.drop(request_id)
+
+    def _is_idle(self) -> bool:
+        return not any(self._stage.counts().values())

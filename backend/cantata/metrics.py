@@ -1,0 +1,153 @@
+"""Prometheus metrics, one registry per app: two apps in one process share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from cantata.contract.service import StageReport
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_TTFP_BUCKETS_S = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)
+_RTF_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 5.0)
+_DURATION_BUCKETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_WAITING = "waiting"
+"""The count by which a stage reports requests that wait for their turn."""
+
+
+class Outcome(StrEnum):
+    """How an admitted utterance ended."""
+
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    """The caller cancelled it or went away."""
+    FAILED = "failed"
+
+
+class Metrics:
+    """What one app measures."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        model = ("model",)
+        self._running = Gauge(
+            "cantata_requests_running", "Utterances open now.", model, registry=self._registry
+        )
+        self._ended = {
+            outcome: Counter(
+                f"cantata_speech_stream_{outcome.value}",
+                f"Utterances that {text}.",
+                model,
+                registry=self._registry,
+            )
+            for outcome, text in (
+                (Outcome.COMPLETED, "were spoken to the end"),
+                (Outcome.ABORTED, "their caller cancelled or left"),
+                (Outcome.FAILED, "a stage could not finish"),
+            )
+        }
+        self._rejected = Counter(
+            "cantata_requests_rejected",
+            "Requests refused before anything was made.",
+            (*model, "code"),
+            registry=self._registry,
+        )
+        self._ttfp = Histogram(
+            "cantata_audio_ttfp_seconds",
+            "From asking for an utterance to its first PCM.",
+            model,
+            buckets=_TTFP_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._rtf = Histogram(
+            "cantata_audio_rtf",
+            "Seconds spent waiting for PCM per second of sound, of completed utterances.",
+            model,
+            buckets=_RTF_BUCKETS,
+            registry=self._registry,
+        )
+        self._duration = Histogram(
+            "cantata_audio_duration_seconds",
+            "Seconds of sound of completed utterances.",
+            model,
+            buckets=_DURATION_BUCKETS_S,
+            registry=self._registry,
+        )
+
+    def opened(self, model: str) -> None:
+        """An utterance was admitted; `ended` follows."""
+        self._running.labels(model).inc()
+
+    def first_pcm(self, model: str, ttfp_s: float) -> None:
+        """Its first samples arrived."""
+        self._ttfp.labels(model).observe(ttfp_s)
+
+    def ended(
+        self, model: str, outcome: Outcome, duration_s: float = 0.0, rtf: float | None = None
+    ) -> None:
+        """It is over; duration and RTF are recorded only for what was completed."""
+        self._running.labels(model).dec()
+        self._ended[outcome].labels(model).inc()
+        if outcome is Outcome.COMPLETED:
+            self._duration.labels(model).observe(duration_s)
+            if rtf is not None:
+                self._rtf.labels(model).observe(rtf)
+
+    def rejected(self, model: str, code: str) -> None:
+        """A request never became an utterance."""
+        self._rejected.labels(model, code).inc()
+
+    def render(self, reports: Sequence[StageReport] = ()) -> bytes:
+        """Everything in Prometheus' text format, the stages as they are at this scrape.
+
+        Stage figures live for one scrape: a stage that is gone leaves no stale series behind.
+        """
+        stages = CollectorRegistry()
+        stages.register(_StageCollector(reports))
+        return generate_latest(self._registry) + generate_latest(stages)
+
+
+class _StageCollector(Collector):
+    """Stage reports as gauges."""
+
+    def __init__(self, reports: Sequence[StageReport]) -> None:
+        self._reports = reports
+
+    def collect(self) -> Iterable[Metric]:
+        labels = ["model", "stage"]
+        alive = GaugeMetricFamily("cantata_stage_alive", "1 while it runs.", labels=labels)
+        startup = GaugeMetricFamily(
+            "cantata_stage_startup_seconds", "From spawn to readiness.", labels=labels
+        )
+        rss = GaugeMetricFamily("cantata_stage_rss_bytes", "Resident memory.", labels=labels)
+        held = GaugeMetricFamily(
+            "cantata_stage_held", "What a stage holds; zero when idle.", labels=[*labels, "what"]
+        )
+        for report in self._reports:
+            names = [report.model, report.stage]
+            alive.add_metric(names, float(report.alive))
+            startup.add_metric(names, report.startup_s)
+            rss.add_metric(names, report.rss_bytes)
+            for what, count in report.counts.items():
+                held.add_metric([*names, what], count)
+        return [alive, startup, rss, held, *self._waiting()]
+
+    def _waiting(self) -> list[Metric]:
+        waiting: dict[str, int] = {}
+        for report in self._reports:
+            if _WAITING in report.counts:
+                waiting[report.model] = waiting.get(report.model, 0) + report.counts[_WAITING]
+        if not waiting:
+            return []
+        family = GaugeMetricFamily(
+            "cantata_requests_waiting", "Requests that wait for their turn.", labels=["model"]
+        )
+        for model, count in waiting.items():
+            family.add_metric([model], count)
+        return [family]

@@ -1,0 +1,89 @@
+"""Finding models: by name through entry points, by `model_type` from a checkpoint."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from cantata.contract.errors import ConfigError
+from cantata.contract.plugin import ModelPlugin
+
+ENTRY_POINT_GROUP = "cantata.models"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedModel:
+    """A plug-in and the checkpoint that it is to serve."""
+
+    plugin: ModelPlugin
+    checkpoint: Path
+
+
+def resolve(target: str) -> Any:
+    """Import `package.module:attribute`.
+
+    Raises:
+        ConfigError: no such module or attribute.
+    """
+    module_name, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise ConfigError(f"{target!r} cannot be imported: {error}") from error
+
+
+def installed_plugins() -> Mapping[str, ModelPlugin]:
+    """Every plug-in that an installed package offers, by name.
+
+    Raises:
+        ConfigError: an entry point is not a `ModelPlugin`.
+    """
+    plugins = {}
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        plugin = resolve(entry_point.value)
+        if not isinstance(plugin, ModelPlugin):
+            raise ConfigError(f"entry point {entry_point.value!r} is not a ModelPlugin")
+        plugins[plugin.name] = plugin
+    return plugins
+
+
+def locate(model: str | None) -> LocatedModel:
+    """Find what to serve from a plug-in's name or a checkpoint folder.
+
+    None means the first plug-in, by name, whose weights ship with it.
+
+    Raises:
+        ConfigError: nothing matches; lists what is installed.
+    """
+    plugins = installed_plugins()
+    if model is not None and Path(model).is_dir():
+        return _from_checkpoint(Path(model), plugins)
+    embedded = {name: p for name, p in sorted(plugins.items()) if p.embedded_checkpoint}
+    if model is None and embedded:
+        model = next(iter(embedded))
+    plugin = plugins.get(model or "")
+    if plugin is None:
+        raise ConfigError(
+            f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
+        )
+    if plugin.embedded_checkpoint is None:
+        raise ConfigError(f"model {model!r} ships no weights: give its checkpoint folder instead")
+    return LocatedModel(plugin, plugin.embedded_checkpoint)
+
+
+def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise ConfigError(f"{folder}: no readable config.json ({error})") from error
+    model_type = config.get("model_type") if isinstance(config, dict) else None
+    for plugin in plugins.values():
+        if model_type in plugin.model_types:
+            return LocatedModel(plugin, folder)
+    known = sorted(name for plugin in plugins.values() for name in plugin.model_types)
+    raise ConfigError(f"{folder}: model_type {model_type!r} has no plug-in; known: {known}")

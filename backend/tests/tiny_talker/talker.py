@@ -1,0 +1,140 @@
+"""The tiny talker: Qwen3 layers, a text prompt of several rows, a local predictor that samples.
+
+Letters: N rows, R requests, D hidden size, Q codebooks, C codes, L text length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.layernorm import RMSNorm
+from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
+
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from tiny_talker.checkpoint import (
+    CODEBOOK_SIZE,
+    END_CODE,
+    HEAD_DIM,
+    HIDDEN,
+    INTERMEDIATE,
+    LAYERS,
+    MAX_POSITIONS,
+    NUM_CODEBOOKS,
+    TEXT_VOCAB,
+)
+
+
+class TinyTalker(nn.Module):
+    """Implements `contract.talker.Talker`.
+
+    A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
+    beside the frames, one id each, instead of being prefilled) and `sampling`.
+    """
+
+    num_codebooks = NUM_CODEBOOKS
+    frame_period_s = 0.08
+    end_code: int | None = END_CODE
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        config = vllm_config.model_config.hf_config
+        self.text_embedding = nn.Embedding(TEXT_VOCAB, HIDDEN)
+        self.code_embeddings = nn.Parameter(
+            torch.empty(NUM_CODEBOOKS, CODEBOOK_SIZE + 1, HIDDEN)
+        )
+        self.layers = nn.ModuleList(
+            Qwen3DecoderLayer(
+                config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
+            )
+            for index in range(LAYERS)
+        )
+        self.norm = RMSNorm(HIDDEN, eps=1e-6)
+        self.code0_head = nn.Linear(HIDDEN, CODEBOOK_SIZE + 1, bias=False)
+        self.local_heads = nn.Parameter(torch.empty(NUM_CODEBOOKS - 1, CODEBOOK_SIZE, HIDDEN))
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        return {
+            "model_type": "tiny_talker",
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": LAYERS,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": HEAD_DIM,
+            "intermediate_size": INTERMEDIATE,
+            "hidden_act": "silu",
+            "rms_norm_eps": 1e-6,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
+            "max_position_embeddings": MAX_POSITIONS,
+            "vocab_size": CODEBOOK_SIZE + 1,
+        }
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        self.load_state_dict(load_file(checkpoint / "model.safetensors"))
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D]."""
+        hidden, residual = inputs_embeds, None
+        for layer in self.layers:
+            hidden, residual = layer(positions, hidden, residual)
+        hidden, _ = self.norm(hidden, residual)
+        return hidden
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, C + 1]."""
+        return self.code0_head(hidden_states)
+
+    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+        text = torch.tensor(payload["text"])
+        if text.numel() == 0:
+            raise InvalidRequest("nothing to say", param="text")
+        prompt = TalkerPrompt(
+            rows=self.text_embedding(text),
+            prompt_len=1 if payload.get("track") else len(text),
+            max_frames=payload["max_frames"],
+            min_frames=payload.get("min_frames", 0),
+        )
+        return prompt, SamplingOptions(**payload.get("sampling", {}))
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] -> [N, D]."""
+        return sum(
+            self.code_embeddings[book][frames[:, book]] for book in range(NUM_CODEBOOKS)
+        )
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, Q], each code given the ones before it."""
+        codes = [code0]
+        for book in range(1, NUM_CODEBOOKS):
+            hidden = hidden + self.code_embeddings[book - 1][codes[-1]]
+            logits = nn.functional.linear(hidden, self.local_heads[book - 1])
+            codes.append(_draw(logits, draws.uniforms[:, book], draws))
+        return torch.stack(codes, dim=1)
+
+
+def _draw(logits: torch.Tensor, uniforms: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
+    """Inverse CDF inside top-k, or the largest: [R, C] and [R] -> [R]."""
+    greedy = draws.temperature == 0
+    temperature = torch.where(greedy, 1.0, draws.temperature)[:, None]
+    ranked, order = (logits / temperature).softmax(-1).sort(-1, descending=True)
+    top_k = torch.where(draws.top_k > 0, draws.top_k, CODEBOOK_SIZE)[:, None]
+    cdf = (ranked * (torch.arange(CODEBOOK_SIZE) < top_k)).cumsum(-1)
+    choice = (cdf <= uniforms[:, None] * cdf[:, -1:]).sum(-1)
+    choice = torch.where(greedy, 0, choice.clamp(max=CODEBOOK_SIZE - 1))
+    return order.gather(-1, choice[:, None])[:, 0]

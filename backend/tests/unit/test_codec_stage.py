@@ -1,0 +1,164 @@
+"""The codec stage over a decoder whose samples can be written down by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from cantata.config import CodecDeployment
+from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.errors import RequestFailed
+from cantata.engine.codec import CodecStage
+
+SAMPLES_PER_FRAME = 4
+
+
+class RunningSumDecoder:
+    """Each sample is the sum of all codes up to its frame: exact, stateful, easy to predict."""
+
+    sample_rate = 8
+    channels = 1
+    samples_per_frame = SAMPLES_PER_FRAME
+    num_codebooks = 2
+    codebook_size = 100
+
+    def init_state(self, slots: int) -> torch.Tensor:
+        return torch.full((slots,), float("nan"))
+
+    def reset(self, state: torch.Tensor, slots: torch.Tensor) -> None:
+        state[slots] = 0
+
+    def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        totals = state[slots, None] + codes.sum(-1).cumsum(-1)
+        state[slots] = totals[:, -1]
+        return totals.repeat_interleave(SAMPLES_PER_FRAME, dim=1)
+
+
+def expected(codes: np.ndarray) -> np.ndarray:
+    return np.repeat(codes.sum(-1).cumsum(), SAMPLES_PER_FRAME).astype(np.float32)
+
+
+def make_stage(**settings: float) -> CodecStage:
+    deployment = CodecDeployment.model_validate({"slots": 4, "credit_s": 100.0, **settings})
+    return CodecStage(RunningSumDecoder(), deployment, clock=lambda: 0.0)
+
+
+def frames(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 50, (count, 2), dtype=np.int32)
+
+
+def run(stage: CodecStage) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    while stage.has_work():
+        result = stage.step()
+        assert not result.failures
+        chunks.extend(result.chunks)
+    return chunks
+
+
+def pcm(chunks: list[Chunk], request_id: str) -> np.ndarray:
+    own = [c for c in chunks if isinstance(c, PcmChunk) and c.request_id == request_id]
+    assert [c.index for c in own] == list(range(len(own)))
+    assert [c.final for c in own] == [False] * (len(own) - 1) + [True]
+    return np.concatenate([c.samples for c in own])
+
+
+def test_streams_share_batches_and_keep_their_own_samples() -> None:
+    stage = make_stage()
+    codes = {f"r{i}": frames(5 + i, seed=i) for i in range(4)}
+    for request_id in codes:
+        stage.add(request_id, None, batch=False)
+    chunks: list[Chunk] = []
+    for t in range(8):
+        arriving = [
+            FrameChunk(i, t, c[t : t + 1], final=t == len(c) - 1)
+            for i, c in codes.items()
+            if t < len(c)
+        ]
+        stage.receive(arriving)
+        if t % 3 == 2:  # let frames pile up, so that chunks of several frames are decoded too
+            chunks.extend(run(stage))
+    chunks.extend(run(stage))
+    for request_id, request_codes in codes.items():
+        np.testing.assert_array_equal(pcm(chunks, request_id), expected(request_codes))
+    assert set(stage.counts().values()) == {0}
+
+
+def test_a_late_empty_final_chunk_ends_the_request() -> None:
+    stage = make_stage()
+    stage.add("a", None, batch=False)
+    codes = frames(2, seed=1)
+    stage.receive([FrameChunk("a", 0, codes, False)])
+    chunks = run(stage)
+    assert not stage.has_work()
+    stage.receive([FrameChunk("a", 1, codes[:0], True)])
+    chunks.extend(run(stage))
+    np.testing.assert_array_equal(pcm(chunks, "a"), expected(codes))
+    assert set(stage.counts().values()) == {0}
+
+
+def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
+    stage = make_stage(credit_s=1.0)  # 8 samples: two frames
+    stage.add("slow", None, batch=False)
+    stage.add("live", None, batch=False)
+    slow, live = frames(6, seed=2), frames(2, seed=3)
+    stage.receive([FrameChunk("slow", 0, slow, True), FrameChunk("live", 0, live, True)])
+    chunks = run(stage)
+    np.testing.assert_array_equal(pcm(chunks, "live"), expected(live))
+    assert stage.counts() == {"requests": 1, "queued_frames": 4}
+    stage.credit("slow", 8)
+    chunks.extend(run(stage))
+    assert stage.counts()["queued_frames"] == 2
+    stage.credit("slow", 8)
+    chunks.extend(run(stage))
+    np.testing.assert_array_equal(pcm(chunks, "slow"), expected(slow))
+
+
+def test_abort_frees_the_slot_and_late_chunks_are_dropped() -> None:
+    stage = make_stage()
+    for number in range(4):
+        stage.add(str(number), None, batch=False)
+    with pytest.raises(RequestFailed, match="no free slot"):
+        stage.add("too many", None, batch=False)
+    stage.abort("2")
+    stage.abort("never seen")
+    stage.receive([FrameChunk("2", 0, frames(1, 0), False)])
+    assert not stage.has_work()
+    stage.add("next", None, batch=False)
+    codes = frames(3, seed=9)
+    stage.receive([FrameChunk("next", 0, codes, True)])
+    np.testing.assert_array_equal(pcm(run(stage), "next"), expected(codes))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "problem"),
+    [
+        (FrameChunk("bad", 1, frames(1, 0), False), "expected chunk 0, got 1"),
+        (FrameChunk("bad", 0, np.zeros((1, 3), np.int32), False), r"expected \[T, 2\] codes"),
+        (FrameChunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
+        (PcmChunk("bad", 0, np.zeros(4, np.float32), False), "expected frames, got PcmChunk"),
+    ],
+)
+def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk, problem: str) -> None:
+    stage = make_stage()
+    stage.add("bad", None, batch=False)
+    stage.add("good", None, batch=False)
+    codes = frames(2, seed=4)
+    stage.receive([chunk, FrameChunk("good", 0, codes, True)])
+    result = stage.step()
+    ((request_id, error),) = result.failures
+    assert request_id == "bad"
+    assert isinstance(error, RequestFailed)
+    with pytest.raises(RequestFailed, match=problem):
+        raise error
+    rest = [*result.chunks, *run(stage)]
+    np.testing.assert_array_equal(pcm(rest, "good"), expected(codes))
+    assert stage.counts()["requests"] == 0
+
+
+def test_capacity_tells_what_the_api_needs(tmp_path: Path) -> None:
+    capacity = make_stage().capacity
+    assert (capacity.slots, capacity.sample_rate, capacity.channels) == (4, 8, 1)
+    assert capacity.frame_period_s == 0.5

@@ -1,0 +1,117 @@
+"""Edges keep order, keep values, and say when the other end is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cantata.connectors.hold import ChunkHold
+from cantata.connectors.memory import MemoryConnector
+from cantata.connectors.socket import SocketReceiver, SocketSender, listen
+from cantata.connectors.wire import AsyncChannel, BlockingChannel
+from cantata.contract.chunks import FrameChunk, PcmChunk, concatenate
+from cantata.contract.errors import Overloaded, VoiceNotFound
+
+
+def frame_chunk(request_id: str, index: int, final: bool = False) -> FrameChunk:
+    codes = np.arange(6, dtype=np.int32).reshape(2, 3) + 100 * index
+    return FrameChunk(request_id, index, codes, final)
+
+
+def assert_same(left: FrameChunk, right: FrameChunk) -> None:
+    assert (left.request_id, left.index, left.final) == (right.request_id, right.index, right.final)
+    np.testing.assert_array_equal(left.codes, right.codes)
+
+
+def test_memory_connector_keeps_order() -> None:
+    edge = MemoryConnector()
+    for index in range(3):
+        edge.put([frame_chunk("a", index)])
+    assert [edge.get()[0].index for _ in range(3)] == [0, 1, 2]
+    assert edge.get_ready() == ()
+
+
+def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer(tmp_path: Path) -> None:
+    listener = listen(tmp_path / "edge")
+    sender = SocketSender(tmp_path / "edge")
+    large = PcmChunk("a", 0, np.random.default_rng(0).random(1_000_000).astype(np.float32), True)
+    thread = threading.Thread(target=sender.put, args=([large],))
+    thread.start()
+    receiver = SocketReceiver(listener)
+    (received,) = receiver.get()
+    thread.join()
+    assert isinstance(received, PcmChunk)
+    np.testing.assert_array_equal(received.samples, large.samples)
+    sender.close()
+    with pytest.raises(ConnectionError):
+        receiver.get()
+    receiver.close()
+    listener.close()
+
+
+def test_socket_sender_survives_its_receiver_and_reaches_the_next_one(tmp_path: Path) -> None:
+    listener = listen(tmp_path / "edge")
+    sender = SocketSender(tmp_path / "edge")
+    sender.put([frame_chunk("a", 0)])
+    first = SocketReceiver(listener)
+    first.get()
+    first.close()
+    sender.put([frame_chunk("a", 1)])  # lost with the process that served "a"
+    sender.put([frame_chunk("b", 0)])
+    second = SocketReceiver(listener)
+    (received,) = second.get()
+    assert isinstance(received, FrameChunk)
+    assert_same(received, frame_chunk("b", 0))
+    second.close()
+    sender.close()
+    listener.close()
+
+
+async def test_both_ends_of_a_channel_understand_each_other() -> None:
+    ours, theirs = socket.socketpair()
+    blocking, channel = BlockingChannel(theirs), await AsyncChannel.open(ours)
+    await channel.send(frame_chunk("a", 7, final=True))
+    assert_same(await asyncio.to_thread(blocking.receive), frame_chunk("a", 7, final=True))
+    blocking.send(("text", 1.5))
+    assert await channel.receive() == ("text", 1.5)
+    blocking.close()
+    with pytest.raises(ConnectionError):
+        await channel.receive()
+    await channel.close()
+
+
+@pytest.mark.parametrize(
+    "error", [Overloaded("full", 2.5), VoiceNotFound("no such voice", "voice")]
+)
+def test_errors_cross_processes_whole(error: Exception) -> None:
+    ours, theirs = socket.socketpair()
+    left, right = BlockingChannel(ours), BlockingChannel(theirs)
+    left.send(error)
+    received = right.receive()
+    assert type(received) is type(error)
+    assert vars(received) == vars(error)
+    assert str(received) == str(error)
+    left.close()
+    right.close()
+
+
+def test_hold_passes_a_request_on_as_one_chunk_when_it_is_complete() -> None:
+    hold = ChunkHold()
+    assert hold.pass_on([frame_chunk("a", 0), frame_chunk("b", 0)]) == []
+    (whole,) = hold.pass_on([frame_chunk("a", 1, final=True)])
+    assert isinstance(whole, FrameChunk)
+    expected = np.concatenate([frame_chunk("a", 0).codes, frame_chunk("a", 1).codes])
+    assert_same(whole, FrameChunk("a", 0, expected, True))
+    assert len(hold) == 1
+    hold.drop("b")
+    hold.drop("never seen")
+    assert len(hold) == 0
+
+
+def test_chunks_of_different_requests_are_never_joined() -> None:
+    with pytest.raises(ValueError, match="different requests"):
+        concatenate([frame_chunk("a", 0), frame_chunk("b", 0)])

@@ -1,0 +1,117 @@
+"""The architecture, as imports: a DAG in the documented directions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SOURCES = {
+    "cantata": ROOT / "backend" / "cantata",
+    "cantata_models": ROOT / "models" / "cantata_models",
+    "cantata_web": ROOT / "frontend" / "cantata_web",
+}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "cantata.contract": set(),
+    "cantata.scheduling": {"contract"},
+    "cantata.connectors": {"contract"},
+    "cantata.audio": {"contract"},
+    "cantata.config": {"contract"},
+    "cantata.plugins": {"contract"},
+    "cantata.metrics": {"contract"},
+    "cantata.client": {"contract"},
+    "cantata.engine.ar": {"contract", "config", "plugins"},
+    "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
+    "cantata.engine": {"contract", "config", "plugins", "scheduling", "connectors"},
+    "cantata.api": {"contract", "audio", "metrics"},
+    "cantata.cli": {"contract", "audio", "config", "plugins", "client", "engine", "api"},
+    "cantata.doctor": {"plugins", "contract"},
+}
+"""Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""
+
+
+def modules(package: str) -> Iterator[tuple[str, Path]]:
+    root = SOURCES[package]
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root.parent).with_suffix("").parts
+        if "tests" not in parts:
+            yield ".".join(parts).removesuffix(".__init__"), path
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            module = node.module or ""
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def layer(module: str) -> str:
+    matches = [p for p in MAY_IMPORT if module == p or module.startswith(p + ".")]
+    assert matches, f"{module} belongs to no layer of the architecture"
+    return max(matches, key=len)
+
+
+@pytest.mark.parametrize(
+    ("module", "path"),
+    [(m, p) for m, p in modules("cantata") if m not in {"cantata", "cantata.__main__"}],
+)
+def test_the_backend_is_a_dag(module: str, path: Path) -> None:
+    own = layer(module)
+    for target in imports(path):
+        if target.startswith("cantata.") and not target.startswith("cantata.__version__"):
+            other = layer(target)
+            inner = target.removeprefix("cantata.").split(".")[0]
+            allowed = other == own or inner in MAY_IMPORT[own] or other.startswith(own + ".")
+            assert allowed, f"{module} imports {target}"
+
+
+def test_the_layers_themselves_have_no_cycle() -> None:
+    graph = {name.removeprefix("cantata.").split(".")[0]: set[str]() for name in MAY_IMPORT}
+    for name, targets in MAY_IMPORT.items():
+        graph[name.removeprefix("cantata.").split(".")[0]] |= targets
+    done: set[str] = set()
+    while len(done) < len(graph):
+        free = {n for n, targets in graph.items() if n not in done and targets - {n} <= done}
+        assert free, f"cycle among {sorted(set(graph) - done)}"
+        done |= free
+
+
+def test_only_the_ar_engine_imports_vllm_in_the_backend() -> None:
+    for module, path in modules("cantata"):
+        if not module.startswith("cantata.engine.ar"):
+            assert not any(t.split(".")[0] == "vllm" for t in imports(path)), module
+
+
+def test_the_backend_names_no_model() -> None:
+    names = [p.name for p in SOURCES["cantata_models"].iterdir() if (p / "__init__.py").exists()]
+    assert "solo" in names
+    for module, path in modules("cantata"):
+        words = path.read_text(encoding="utf-8").replace('"', " ").replace("'", " ").split()
+        assert not set(names) & {word.strip("`.,:()").lower() for word in words}, module
+        assert "cantata_models" not in path.read_text(encoding="utf-8"), module
+
+
+def test_models_import_the_contract_alone_and_never_each_other() -> None:
+    for module, path in modules("cantata_models"):
+        own = ".".join(module.split(".")[:2])
+        for target in imports(path):
+            top = target.split(".")[0]
+            if top == "cantata":
+                assert target.startswith("cantata.contract"), f"{module} imports {target}"
+            if top == "cantata_models":
+                assert target.startswith(own), f"{module} imports {target}"
+
+
+def test_the_front_end_speaks_only_http_and_websocket() -> None:
+    for module, path in modules("cantata_web"):
+        for target in imports(path):
+            assert target.split(".")[0] not in {"cantata", "cantata_models"}, (
+                f"{module} imports {target}"
+            )

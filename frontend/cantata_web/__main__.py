@@ -1,0 +1,5 @@
+"""``python -m cantata_web``."""
+
+from cantata_web.app import main
+
+main()

@@ -1,0 +1,86 @@
+"""The page as a Gradio app, on a speech server's own origin or alone in front of one elsewhere.
+
+Gradio gives the page its shell; the controls are our own markup and the sound goes from the
+WebSocket to an AudioWorklet, so that no audio passes through Gradio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+HERE = Path(__file__).parent
+STATIC_PATH = "/cantata_web"
+
+# Runs once Gradio has put the markup into the page. Relative to the page's base, so that it also
+# holds behind a proxy that serves the page under a prefix.
+START_PAGE = f"""
+import(new URL(".{STATIC_PATH}/page.js", document.baseURI))
+  .then((page) => page.start(element.querySelector(".cantata")));
+"""
+
+
+def build_page(api_base: str = "") -> gr.Blocks:
+    """The page; it calls the server at `api_base`, or the one that it came from."""
+    import gradio as gr
+
+    if api_base and not api_base.endswith("/"):
+        api_base += "/"
+    markup = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
+        api_base=html.escape(api_base, quote=True)
+    )
+    style = (HERE / "page.css").read_text(encoding="utf-8")
+    with gr.Blocks(title="Cantata", analytics_enabled=False, fill_width=True) as page:
+        gr.HTML(
+            f"<style>{style}</style>{markup}",
+            apply_default_css=False,
+            js_on_load=START_PAGE,
+        )
+    return page
+
+
+def mount(app: FastAPI) -> None:
+    """Serves the page at `/` of `app`. Call it last: Gradio takes every path that is left."""
+    _mount(app, api_base="")
+
+
+def _mount(app: FastAPI, api_base: str) -> None:
+    import gradio as gr
+
+    app.mount(STATIC_PATH, StaticFiles(directory=HERE / "static"), name="cantata_web")
+    gr.mount_gradio_app(
+        app,
+        build_page(api_base),
+        path="/",
+        theme=gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        enable_monitoring=False,
+        mcp_server=False,
+        max_file_size=1,  # bytes: the page takes no files, so nobody may leave any
+    )
+
+
+def main() -> None:
+    """Serves the page alone."""
+    parser = argparse.ArgumentParser(prog="python -m cantata_web", description=main.__doc__)
+    parser.add_argument("--api-base", default="http://127.0.0.1:8000", help="the speech server")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=7860)
+    options = parser.parse_args()
+
+    import uvicorn
+
+    app = FastAPI()
+    _mount(app, options.api_base)
+    uvicorn.run(app, host=options.host, port=options.port, log_level="info")

@@ -1,0 +1,82 @@
+"""Text in, stage inputs out: what solo does in the api process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.text import Sentence, TextError, phonemize
+
+MIN_SPEED, MAX_SPEED = 0.5, 2.0
+
+OPENAI_FEMALE = ("alloy", "coral", "marin", "nova", "sage", "shimmer", "fable")
+OPENAI_MALE = ("ash", "ballad", "cedar", "echo", "onyx", "verse")
+"""OpenAI's thirteen voice names, so that clients which accept no others are served."""
+
+
+class SoloRequestBuilder:
+    """Implements `contract.plugin.RequestBuilder` for one checkpoint."""
+
+    def __init__(self, config: SoloConfig) -> None:
+        self._phone_ids = {phone: index for index, phone in enumerate(config.phones)}
+        self._voice_index = {voice.id: index for index, voice in enumerate(config.voices)}
+        self._voices = _with_aliases(config)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The checkpoint's voices; OpenAI's names are aliases of the first of each gender."""
+        return self._voices
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """One pipeline request for each sentence.
+
+        Raises:
+            InvalidRequest: nothing to speak, a bad phone override, or a speed out of range.
+        """
+        if not MIN_SPEED <= request.speed <= MAX_SPEED:
+            raise InvalidRequest(f"speed must be in {MIN_SPEED:g}..{MAX_SPEED:g}", "speed")
+        try:
+            sentences = phonemize(request.text)
+        except TextError as error:
+            raise InvalidRequest(str(error), "input") from error
+        return tuple(
+            PipelineRequest(f"{request_id}-{index}", {"talker": self._payload(sentence, request)})
+            for index, sentence in enumerate(sentences)
+        )
+
+    def _payload(self, sentence: Sentence, request: SpeechRequest) -> dict[str, Any]:
+        sampling: dict[str, float | int] = {}
+        if request.seed is not None:
+            sampling["seed"] = request.seed
+        if request.temperature is not None:
+            sampling["temperature"] = request.temperature
+        return {
+            "phones": np.array([self._phone_ids[phone] for phone in sentence.phones], np.int64),
+            "word_starts": np.array(sentence.word_starts, np.bool_),
+            "question": sentence.question,
+            "voice": self._voice_index[request.voice],
+            "speed": request.speed,
+            "sampling": sampling,
+        }
+
+
+def load_builder(checkpoint: Path) -> SoloRequestBuilder:
+    """The request builder of a checkpoint folder."""
+    return SoloRequestBuilder(load_config(checkpoint))
+
+
+def _with_aliases(config: SoloConfig) -> tuple[Voice, ...]:
+    spoken_for: set[str] = set()
+    voices = []
+    for voice in config.voices:
+        aliases: tuple[str, ...] = ()
+        if voice.gender not in spoken_for:
+            spoken_for.add(voice.gender)
+            aliases = OPENAI_FEMALE if voice.gender == "female" else OPENAI_MALE
+        voices.append(Voice(voice.id, voice.name, voice.description, aliases))
+    return tuple(voices)

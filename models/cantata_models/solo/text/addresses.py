@@ -1,0 +1,98 @@
+"""Rules for URLs, e-mail addresses, file names, IP addresses and telephone numbers."""
+
+from __future__ import annotations
+
+import re
+
+from cantata_models.solo.text import numbers
+from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say_span
+from cantata_models.solo.text.words import spell, word_items
+
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|mil|io|ai|dev|app|co|uk|us|de|fr|info|biz|me|tv|ly|eu|ca|au|jp|ch|at|nl|se"
+    "|gg|xyz|tech|cloud|page|site|online|blog|ninja|fm|in|it|es|be|no"
+)
+_MARKS = {
+    ".": "dot",
+    "/": "slash",
+    "@": "at",
+    "-": "dash",
+    "_": "underscore",
+    "?": "question mark",
+    "=": "equals",
+    "&": "and",
+    "#": "hash",
+    "%": "percent",
+    "~": "tilde",
+    ":": "colon",
+    "+": "plus",
+}
+_SPELLED = frozenset("www http https ftp io uk us de tv fm gg".split())
+_PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]", re.ASCII)
+_PATH = r"(?:[/?#][\w\-./?%&=+~#:@,;!$*]{0,400}[\w/=&%+#~-])?"
+_HOST = r"[A-Za-z0-9](?:[\w-]{0,62}\w)?(?:\.\w(?:[\w-]{0,62}\w)?){0,8}"
+
+
+def address_items(text: str, offset: int) -> list[Item]:
+    """Reads an address part by part; each part keeps its own span."""
+    items: list[Item] = []
+    for part in _PART.finditer(text):
+        start, end = offset + part.start(), offset + part.end()
+        if part[0].isdigit():
+            items += say_span(start, end, numbers.grouped(part[0]))
+        elif part[0].isalpha():
+            spelled = part[0].lower() in _SPELLED
+            items += spell(part[0], start) if spelled else word_items(part[0], start)
+        else:
+            items += say_span(start, end, _MARKS.get(part[0], ""))
+    return items
+
+
+def _address(match: re.Match[str]) -> Expansion:
+    return address_items(match["spoken"], match.start("spoken"))
+
+
+def _digit_groups(match: re.Match[str]) -> Expansion:
+    """Reads a telephone number: digits one by one, with a pause between its groups."""
+    items: list[Item] = []
+    if match[0].startswith("+"):
+        items += say_span(match.start(), match.start() + 1, "plus")
+    for group in re.finditer(r"\d+", match[0]):
+        start = match.start() + group.start()
+        if group.start() > 1:
+            items.append(Pause(Strength.CLAUSE))
+        items += say_span(start, start + len(group[0]), numbers.digits(group[0]))
+    return items
+
+
+def _ip_address(match: re.Match[str]) -> Expansion:
+    items: list[Item] = []
+    for part in re.finditer(r"\d+|\.", match[0]):
+        start, end = match.start() + part.start(), match.start() + part.end()
+        items += say_span(start, end, "dot" if part[0] == "." else numbers.number(part[0]))
+    return items
+
+
+RULES = (
+    # The scheme is not spoken: it tells a listener nothing.
+    rule(rf"(?<!\w)(?:https?|ftp|wss?)://(?P<spoken>{_HOST}(?::\d{{1,5}})?{_PATH})", _address),
+    rule(r"(?<![\w.])(?P<spoken>[\w.+-]{1,64}@\w(?:[\w-]{0,62}\w)?(?:\.\w{2,24}){1,4})", _address),
+    rule(rf"(?<![\w.@])(?P<spoken>www\.{_HOST}{_PATH})", _address),
+    rule(
+        rf"(?<![\w.@])(?P<spoken>(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}}[A-Za-z0-9])?\.){{1,4}}"
+        rf"(?:{_TOP_LEVEL})(?::\d{{1,5}})?(?!\w|\.\w){_PATH})",
+        _address,
+    ),
+    rule(
+        r"(?<![\w.])(?P<spoken>[A-Za-z][\w-]{0,40}\.(?:js|ts|py|rs|go|cpp|txt|md|csv|json|yaml|yml"
+        r"|xml|html|css|pdf|png|jpg|gif|wav|mp3|mp4|zip|exe|sh|toml|docx?|xlsx?))(?!\w)",
+        _address,
+    ),
+    rule(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)", _ip_address),
+    rule(r"(?<![\w-])(?:\+?1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w-])", _digit_groups),
+    rule(r"(?<![\w-])\d{3}-\d{4}(?![\w-])", _digit_groups),
+    rule(r"(?<!\w)\+\d{1,3}(?:[ -]\(?\d{1,5}\)?){2,6}(?![\w])", _digit_groups),
+    rule(r"(?<!\w)\+\d{8,15}(?!\w)", _digit_groups),
+    rule(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", _digit_groups),
+    rule(r"(?<![\w-])\d{4}(?:[ -]\d{4}){3}(?![\w-])", _digit_groups),
+)

@@ -1,0 +1,144 @@
+"""Rules for dates, decades and times of day. Dates made of digits are read month first."""
+
+from __future__ import annotations
+
+import re
+
+from cantata_models.solo.text import numbers
+from cantata_models.solo.text.tokens import (
+    Expansion,
+    Pause,
+    Strength,
+    rule,
+    say,
+    sentence_end_follows,
+)
+
+_MONTHS = (
+    "january february march april may june july august september october november december"
+).split()
+_MONTH = (
+    r"(?P<month>January|February|March|April|May|June|July|August|September|October|November"
+    r"|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
+)
+_DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])"
+_YEAR = r"(?P<year>1\d{3}|20\d\d|21\d\d)"
+_NO_DIGITS_FOLLOW = r"(?!\d|[,.:/]\d|\w)"
+_MERIDIEM = r"(?P<meridiem>[AaPp](?:\.\s?[Mm]\.|[Mm](?![\w])\.?))"
+
+
+def _month(name: str) -> str | None:
+    key = name.lower().rstrip(".")[:3]
+    return next((month for month in _MONTHS if month.startswith(key)), None)
+
+
+def _date(match: re.Match[str]) -> Expansion:
+    groups = match.groupdict()
+    month = _month(groups["month"])
+    assert month is not None
+    words = [month]
+    if groups.get("day"):
+        words += numbers.ordinal(int(groups["day"]))
+    if groups.get("year"):
+        words += numbers.year(int(groups["year"]))
+    return say(match, words)
+
+
+def _day_first(match: re.Match[str]) -> Expansion:
+    month = _month(match["month"])
+    assert month is not None
+    words = ["the", *numbers.ordinal(int(match["day"])), "of", month]
+    return say(match, words + (numbers.year(int(match["year"])) if match["year"] else []))
+
+
+def _digits_date(match: re.Match[str]) -> Expansion:
+    """Month first, unless the first number can only be a day."""
+    month, day = int(match["a"]), int(match["b"])
+    if month > 12:
+        month, day = day, month
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    words = [_MONTHS[month - 1], *numbers.ordinal(day)]
+    if len(match["year"]) == 4:
+        return say(match, words + numbers.year(int(match["year"])))
+    value = int(match["year"])
+    return say(match, words + numbers.year(value + (2000 if value < 50 else 1900)))
+
+
+def _iso_date(match: re.Match[str]) -> Expansion:
+    month, day = int(match["month"]), int(match["day"])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    words = [_MONTHS[month - 1], *numbers.ordinal(day), *numbers.year(int(match["year"]))]
+    if match["hour"]:
+        words += ["at", *_clock(int(match["hour"]), match["minute"], match["second"], None)]
+    return say(match, words + (["u", "t", "c"] if match["zone"] else []))
+
+
+def _decade(match: re.Match[str]) -> Expansion:
+    value = int(match["decade"])
+    return say(match, numbers.plural(numbers.year(value) if value > 99 else numbers.cardinal(value)))
+
+
+def _clock(hour: int, minute: str | None, second: str | None, meridiem: str | None) -> list[str]:
+    """Returns a time of day in words; `meridiem` is "a", "p" or None."""
+    words = numbers.cardinal(hour)
+    if minute and minute != "00":
+        words += (["oh"] if minute[0] == "0" else []) + numbers.number(minute.lstrip("0"))
+    elif minute and meridiem is None:
+        words += ["o'clock"] if 1 <= hour <= 12 else ["hundred"]
+    if second and second != "00":
+        count = int(second)
+        words += ["and", *numbers.cardinal(count), "second" if count == 1 else "seconds"]
+    return words + ([meridiem.upper(), "M"] if meridiem else [])
+
+
+def _time(match: re.Match[str]) -> Expansion:
+    groups = match.groupdict()
+    hour, meridiem = int(groups["hour"]), groups.get("meridiem")
+    if hour > 24 or (meridiem and not 1 <= hour <= 12):
+        return None
+    words = _clock(
+        hour, groups.get("minute"), groups.get("second"), meridiem[0].lower() if meridiem else None
+    )
+    items = say(match, words)
+    if meridiem and meridiem.endswith(".") and sentence_end_follows(match.string, match.end()):
+        items.append(Pause(Strength.SENTENCE))
+    return items
+
+
+def _ratio(match: re.Match[str]) -> Expansion:
+    return say(match, [*numbers.number(match["a"]), "to", *numbers.number(match["b"])])
+
+
+RULES = (
+    rule(
+        r"(?<!\w)(?P<year>1\d{3}|2[01]\d\d)-(?P<month>[01]\d)-(?P<day>[0-3]\d)"
+        r"(?:[T ](?P<hour>[0-2]\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:\.\d{1,9})?)?"
+        r"(?P<zone>Z?))?(?!\w)",
+        _iso_date,
+    ),
+    rule(r"(?<![\w/])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>\d{4}|\d\d)(?![\w/])", _digits_date),
+    rule(
+        r"(?<!\w)(?P<a>\d{1,2})(?P<mark>[.-])(?P<b>\d{1,2})(?P=mark)(?P<year>[12]\d{3})(?![\w.-]\d)",
+        _digits_date,
+    ),
+    rule(
+        rf"(?<!\w){_MONTH}\s{{1,2}}{_DAY}(?:st|nd|rd|th)?(?:,?\s{{1,2}}{_YEAR})?{_NO_DIGITS_FOLLOW}",
+        _date,
+    ),
+    rule(
+        rf"(?<![\w.,]){_DAY}(?:st|nd|rd|th)?\s{{1,2}}(?:of\s)?{_MONTH}(?![a-z])"
+        rf"(?:,?\s{{1,2}}{_YEAR}{_NO_DIGITS_FOLLOW})?",
+        _day_first,
+    ),
+    rule(rf"(?<!\w){_MONTH},?\s{{1,2}}{_YEAR}{_NO_DIGITS_FOLLOW}", _date),
+    rule(r"(?<!\w)'?(?P<decade>1\d\d0|20\d0|[2-9]0)'?s(?!\w)", _decade),
+    rule(
+        r"(?<![\w:.])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?![\d:])"
+        rf"(?:\s?{_MERIDIEM})?",
+        _time,
+    ),
+    rule(rf"(?<![\w:.])(?P<hour>\d{{1,2}})\s?{_MERIDIEM}", _time),
+    rule(r"(?<![\w:.])(?P<a>\d{1,4}):(?P<b>\d{1,4})(?![\d:])", _ratio),
+)

@@ -1,0 +1,7 @@
+"""The one error of the text front end."""
+
+from __future__ import annotations
+
+
+class TextError(ValueError):
+    """The text cannot be spoken. The message says why, and what is accepted."""

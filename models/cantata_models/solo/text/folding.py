@@ -1,0 +1,113 @@
+"""Folds any Unicode text to the characters the rules know, keeping the caller's offsets.
+
+The rule: compatibility forms and accents are folded (NFKD), decimal digits of every script become
+ASCII digits, typographic quotes and foreign full stops become ASCII ones. Letters of other scripts,
+emoji and characters without a spoken form become spaces, and so are not spoken.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+"""Kept as they are: a power is not a digit of the number before it."""
+
+_KEPT = frozenset(SUPERSCRIPTS + "€£¥₹₩¢°×÷±–—−≈≠≤≥§©√∞π•→µ")
+_SPECIAL = {
+    **dict.fromkeys("‘’‚‛`´ʼ′", "'"),  # noqa: RUF001
+    **dict.fromkeys("“”„‟«»″", '"'),
+    **dict.fromkeys("‐‑⁃﹣", "-"),
+    **dict.fromkeys("―‒⸺", "—"),  # noqa: RUF001
+    **dict.fromkeys("。｡܂።۔।", "."),
+    **dict.fromkeys("、،､", ","),
+    **dict.fromkeys("؟⁇", "?"),
+    **dict.fromkeys("؛", ";"),
+    **dict.fromkeys("·∙‧▪◦●", "•"),
+    **dict.fromkeys("∕⁄", "/"),  # noqa: RUF001
+    **dict.fromkeys("\u2028\u2029\x85\x0b\x0c", "\n"),
+    "™": " ",
+    "μ": "µ",  # noqa: RUF001
+    "∶": ":",  # noqa: RUF001
+    "ß": "ss",
+    "ẞ": "SS",
+    "æ": "ae",
+    "Æ": "Ae",
+    "œ": "oe",
+    "Œ": "Oe",
+    "ø": "o",
+    "Ø": "O",
+    "đ": "d",
+    "Đ": "D",
+    "ð": "th",
+    "Ð": "Th",
+    "þ": "th",
+    "Þ": "Th",
+    "ł": "l",
+    "Ł": "L",
+    "ı": "i",
+    "ŋ": "ng",
+    "ħ": "h",
+}
+# Removed without a trace: marks, and the joiners and selectors inside words and emoji.
+_DROPPED_CATEGORIES = frozenset({"Mn", "Me", "Cf"})
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Folded text; `origin[i]` is the caller's offset of the character at i."""
+
+    text: str
+    origin: tuple[int, ...]
+    source: str
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Maps folded offsets [start, end), not empty, to the caller's offsets.
+
+        Marks that follow the last character belong to it.
+        """
+        first, last = self.origin[start], self.origin[end - 1] + 1
+        while last < len(self.source) and unicodedata.category(self.source[last]) in ("Mn", "Me"):
+            last += 1
+        return first, last
+
+
+def fold(text: str) -> Folded:
+    """Folds text character by character."""
+    pieces: list[str] = []
+    origin: list[int] = []
+    for index, char in enumerate(text):
+        piece = char if char.isascii() and char.isprintable() else _fold_char(char)
+        if piece and unicodedata.numeric(char, None) is not None and "/" in piece and pieces:
+            # "3½": the fraction's own numerator must not join the digits before it.
+            piece = " " + piece
+        pieces.append(piece)
+        origin.extend([index] * len(piece))
+    return Folded("".join(pieces), tuple(origin), text)
+
+
+def _fold_char(char: str) -> str:
+    special = _SPECIAL.get(char)
+    if special is not None:
+        return special
+    if char in SUPERSCRIPTS or char in _KEPT:
+        return char
+    if unicodedata.category(char) in _DROPPED_CATEGORIES:
+        return ""
+    if char.isspace() or unicodedata.category(char) == "Cc":
+        return "\n" if char in "\n\r" else " "
+    return "".join(map(_fold_part, unicodedata.normalize("NFKD", char))) or " "
+
+
+def _fold_part(char: str) -> str:
+    digit = unicodedata.decimal(char, None)
+    if digit is not None:
+        return str(digit)
+    if char.isascii() and char.isprintable():
+        return char
+    special = _SPECIAL.get(char)
+    if special is not None:
+        return special
+    if char in _KEPT:
+        return char
+    return "" if unicodedata.category(char) in _DROPPED_CATEGORIES else " "

@@ -1,0 +1,142 @@
+"""Numbers to words, as American English says them: "three thousand four hundred ninety seven".
+
+Hand-written because the permissive library for it takes seconds to import. All functions take
+plain values and return lists of lower-case words.
+"""
+
+from __future__ import annotations
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = (
+    " thousand million billion trillion quadrillion quintillion sextillion septillion octillion"
+).split(" ")
+_LIMIT = 1000 ** len(_SCALES)
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def digits(text: str) -> list[str]:
+    """Returns the digits of a text one by one; other characters are passed over."""
+    return [_ONES[int(char)] for char in text if char.isdigit()]
+
+
+def _below_hundred(value: int) -> list[str]:
+    if value < 20:
+        return [_ONES[value]]
+    tens, ones = divmod(value, 10)
+    return [_TENS[tens], *([_ONES[ones]] if ones else [])]
+
+
+def _below_thousand(value: int) -> list[str]:
+    hundreds, rest = divmod(value, 100)
+    words = [_ONES[hundreds], "hundred"] if hundreds else []
+    return words + (_below_hundred(rest) if rest or not hundreds else [])
+
+
+def cardinal(value: int) -> list[str]:
+    """Returns a whole number in words; digit by digit when it is too long to name."""
+    if value < 0:
+        return ["minus", *cardinal(-value)]
+    if value >= _LIMIT:
+        return digits(str(value))
+    if value < 1000:
+        return _below_thousand(value)
+    words: list[str] = []
+    for power in range(len(_SCALES) - 1, -1, -1):
+        group = value // 1000**power % 1000
+        if group:
+            words += _below_thousand(group) + ([_SCALES[power]] if power else [])
+    return words
+
+
+def ordinal(value: int) -> list[str]:
+    """Returns "first", "twenty second" and so on."""
+    *head, last = cardinal(value)
+    if last in _ORDINALS:
+        return [*head, _ORDINALS[last]]
+    return [*head, last[:-1] + "ieth" if last.endswith("y") else last + "th"]
+
+
+def year(value: int) -> list[str]:
+    """Returns a year in words: "nineteen oh five", "two thousand nine", "twenty twenty six"."""
+    century, rest = divmod(value, 100)
+    if not 1100 <= value <= 9999 or (century % 10 == 0 and rest < 10):
+        return cardinal(value)
+    if rest == 0:
+        return [*_below_hundred(century), "hundred"]
+    middle = ["oh", _ONES[rest]] if rest < 10 else _below_hundred(rest)
+    return [*_below_hundred(century), *middle]
+
+
+def plural(words: list[str]) -> list[str]:
+    """Makes the last word of a number plural: "nineties", "hundreds", "sixes"."""
+    *head, last = words
+    if last.endswith("y"):
+        return [*head, last[:-1] + "ies"]
+    return [*head, last + ("es" if last.endswith("x") else "s")]
+
+
+def number(text: str) -> list[str]:
+    """Returns a number written with digits: an optional sign, commas, and a decimal part."""
+    sign = ["minus"] if text[0] in "-−" else []
+    whole, _, fraction = text.lstrip("+-−").replace(",", "").partition(".")
+    words = [*sign, *_whole(whole)]
+    return [*words, "point", *digits(fraction)] if fraction else words
+
+
+def _whole(text: str) -> list[str]:
+    if not text:
+        return ["zero"]
+    # A leading zero or a great length marks a code, not a quantity. The length is checked before
+    # int(), which refuses thousands of digits.
+    if (text[0] == "0" and len(text) > 1) or len(text) > 15:
+        return digits(text)
+    return cardinal(int(text))
+
+
+def grouped(text: str) -> list[str]:
+    """Returns the digits of a name in the way of "seven forty seven" and "nineteen eleven"."""
+    if text[0] == "0" or len(text) > 4:
+        return digits(text)
+    if len(text) < 3 or text.endswith("00"):
+        return cardinal(int(text))
+    head, tail = text[:-2], text[-2:]
+    return cardinal(int(head)) + (["oh", *digits(tail[1])] if tail[0] == "0" else number(tail))
+
+
+def fraction(numerator: int, denominator: int) -> list[str]:
+    """Returns "three quarters", "one half", "two fifths"; "x over y" for large denominators."""
+    if not 2 <= denominator <= 100 or numerator >= 1000:
+        return [*cardinal(numerator), "over", *cardinal(denominator)]
+    part = {2: ["half"], 4: ["quarter"]}.get(denominator) or ordinal(denominator)
+    if numerator != 1:
+        part = ["halves"] if denominator == 2 else plural(part)
+    return [*cardinal(numerator), *part]
+
+
+def roman(text: str) -> int | None:
+    """Returns the value of an upper-case Roman numeral below 400, None when it is not one."""
+    values = [_ROMAN.get(char, 0) for char in text]
+    total = sum(
+        -value if following > value else value
+        for value, following in zip(values, [*values[1:], 0], strict=True)
+    )
+    return total if 0 < total < 400 and _to_roman(total) == text else None
+
+
+def _to_roman(value: int) -> str:
+    ones = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
+    tens = ("", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC")
+    return "C" * (value // 100) + tens[value // 10 % 10] + ones[value % 10]

@@ -1,0 +1,146 @@
+"""Rules for words: acronyms, mixed case, letters with digits, and lengthened words."""
+
+from __future__ import annotations
+
+import re
+
+from cantata_models.solo.text import numbers
+from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
+
+# Read letter by letter although the lexicon lists a word of the same spelling.
+_SPELLED_CAPITALS = frozenset(
+    "AI AR CD DJ DM DNS EU GI GM GOP HR HQ ID IP IQ IT LA LED OS PC PE PR QA RV SD SMS SUV TA TB TV "
+    "UI UK UN US USB UV UX VC VIP VR WHO XP".split()
+)
+# Short acronyms that are said as words although the lexicon lacks them.
+_SAID_CAPITALS = frozenset("COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM".split())
+_VOWEL = re.compile(r"[aeiouy]")
+_CASE_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
+_NEIGHBOUR_BEFORE = re.compile(r"([A-Z]{2,30})[\s,]{1,3}$", re.ASCII)
+_NEIGHBOUR_AFTER = re.compile(r"[\s,]{1,3}([A-Z]{2,30})\b", re.ASCII)
+_MAX_SPELLED = 5
+
+
+def spell(letters: str, start: int) -> list[Item]:
+    """Returns the names of letters; each keeps its own span."""
+    return [Spoken(char.upper(), start + i, start + i + 1) for i, char in enumerate(letters)]
+
+
+def is_speakable(word: str) -> bool:
+    """Tells whether a lower-case word is listed, or could be said as it is spelled."""
+    return word in load_lexicon() or (_VOWEL.search(word) is not None and len(word) > 1)
+
+
+def word_items(text: str, start: int) -> list[Item]:
+    """Reads one run of letters of any case."""
+    lower = text.lower()
+    if len(text) == 1:
+        return [Spoken("a" if text == "a" else text.upper(), start, start + 1)]
+    if lower in load_lexicon():
+        return [Spoken(lower, start, start + len(text))]
+    if text.isupper():
+        return _capitals(text, start)
+    parts = list(_CASE_PARTS.finditer(text))
+    if len(parts) > 1 and not text.istitle():
+        return [item for part in parts for item in word_items(part[0], start + part.start())]
+    shortened = shorten(lower)
+    if shortened not in load_lexicon() and not is_speakable(shortened) and len(text) <= _MAX_SPELLED:
+        return spell(text, start)
+    return [Spoken(shortened, start, start + len(text))]
+
+
+def _capitals(text: str, start: int) -> list[Item]:
+    lower = text.lower()
+    if text in _SAID_CAPITALS or (len(text) > _MAX_SPELLED and is_speakable(lower)):
+        return [Spoken(lower, start, start + len(text))]
+    return spell(text, start)
+
+
+def shorten(word: str) -> str:
+    """Undoes lengthening: "sooooo" is "so", "goooood" is "good", "hmmmm" is "hmm"."""
+    if re.search(r"(.)\1\1", word) is None or word in load_lexicon():
+        return word
+    doubled = re.sub(r"(.)\1{2,}", r"\1\1", word)
+    single = re.sub(r"(.)\1{2,}", r"\1", word)
+    ending = re.search(r"(.)\1\1$", word) is not None
+    choices = (single, doubled) if ending else (doubled, single)
+    return next((choice for choice in choices if choice in load_lexicon()), doubled)
+
+
+def _is_shouted(match: re.Match[str]) -> bool:
+    """Tells whether a neighbour is an ordinary word in capitals, so that these are no acronym."""
+    text = match.string
+    before = _NEIGHBOUR_BEFORE.search(text, max(0, match.start() - 34), match.start())
+    after = _NEIGHBOUR_AFTER.match(text, match.end())
+    names = [found[1] for found in (before, after) if found is not None]
+    return any(name not in _SPELLED_CAPITALS and name.lower() in load_lexicon() for name in names)
+
+
+def _word(match: re.Match[str]) -> Expansion:
+    text, start = match[0], match.start()
+    if "'" in text:
+        return _with_apostrophe(text, start)
+    if text == "A" and not re.compile(r"\s+[a-z]").match(match.string, match.end()):
+        return spell(text, start)
+    if text == "A":
+        return [Spoken("a", start, start + 1)]
+    if text.isupper() and len(text) > 1:
+        if _is_shouted(match):
+            return [Spoken(text.lower(), start, match.end())]
+        if text in _SPELLED_CAPITALS:
+            return spell(text, start)
+    return word_items(text, start)
+
+
+def _with_apostrophe(text: str, start: int) -> list[Item]:
+    lower = text.lower()
+    if lower in load_lexicon():
+        return [Spoken(lower, start, start + len(text))]
+    if lower.startswith("'") and lower.strip("'") != "":
+        return _with_apostrophe(text[1:], start + 1)
+    head, _, tail = text.partition("'")
+    items = word_items(head, start)
+    if not tail:
+        return items
+    last = items[-1]
+    if isinstance(last, Spoken) and "'" not in tail and len(tail) <= 2:
+        joined = Spoken(f"{last.word}'{tail.lower()}", last.start, start + len(text))
+        return [*items[:-1], joined]
+    return items + _with_apostrophe(tail, start + len(head) + 1)
+
+
+def _plural_letters(match: re.Match[str]) -> Expansion:
+    """Reads "CDs" and "PhDs": letter names, the last of them plural."""
+    if match[0].lower() in load_lexicon() and len(match[0]) > 3:
+        return None
+    *head, last = spell(match["letters"], match.start())
+    assert isinstance(last, Spoken)
+    return [*head, Spoken(f"{last.word}'s", last.start, match.end())]
+
+
+def _letters_and_digits(match: re.Match[str]) -> Expansion:
+    """Reads "MP3", "4K", "x86": short letter runs by name, digits in groups."""
+    items: list[Item] = []
+    for part in re.finditer(r"[A-Za-z]+|\d+", match[0]):
+        start = match.start() + part.start()
+        text = part[0]
+        if text.isdigit():
+            items += say_span(start, start + len(text), numbers.grouped(text))
+        elif len(text) <= 2:
+            items += spell(text, start)
+        else:
+            items += word_items(text, start)
+    return items
+
+
+def _and(match: re.Match[str]) -> Expansion:
+    return say(match, "and")
+
+
+RULES = (
+    rule(r"(?<![A-Za-z0-9])'[nN]'(?!\w)", _and),
+    rule(r"(?P<letters>[A-Z]{1,5}|PhD)s(?![A-Za-z0-9'])", _plural_letters),
+    rule(r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits),
+    rule(r"'?[A-Za-z]{1,500}(?:'[A-Za-z]{1,20}){0,4}", _word),
+)
