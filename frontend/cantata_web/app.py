@@ -10,9 +10,9 @@ import argparse
 import html
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
@@ -53,10 +53,19 @@ def mount(app: FastAPI) -> None:
     _mount(app, api_base="")
 
 
+class _ScriptFiles(StaticFiles):
+    """Has browsers ask before they reuse a script: a page of one release needs its own modules."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 def _mount(app: FastAPI, api_base: str) -> None:
     import gradio as gr
 
-    app.mount(STATIC_PATH, StaticFiles(directory=HERE / "static"), name="cantata_web")
+    app.mount(STATIC_PATH, _ScriptFiles(directory=HERE / "static"), name="cantata_web")
     gr.mount_gradio_app(
         app,
         build_page(api_base),

@@ -79,7 +79,9 @@ async def speaking(
         async with model.speak(request) as utterance:
             admitted = True
             metrics.opened(model.name)
-            async with _counted(Speech(model, utterance, asked_at, clock), model, metrics) as speech:
+            async with _counted(
+                Speech(model, utterance, asked_at, clock), model, metrics
+            ) as speech:
                 yield speech
     except (InvalidRequest, Overloaded) as refusal:
         if not admitted:

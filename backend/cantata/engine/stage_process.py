@@ -133,15 +133,30 @@ class StageLoop:
         Raises:
             ConnectionError: the server is gone.
         """
-        while not (self._draining and self._is_idle()):
-            self._receive(wait=not self._stage.has_work())
-            if self._stage.has_work():
-                result = self._stage.step()
-                for request_id, error in result.failures:
-                    self._fail(request_id, error)
-                self._publish(result.chunks)
-        self._stage.close()
-        self._control.send(Drained())
+        try:
+            while not (self._draining and self._is_idle()):
+                self._receive(wait=not self._stage.has_work())
+                if self._stage.has_work():
+                    self._step()
+            self._stage.close()
+            self._control.send(Drained())
+        finally:
+            self._close()
+
+    def _step(self) -> None:
+        result = self._stage.step()
+        for request_id, error in result.failures:
+            self._fail(request_id, error)
+        self._publish(result.chunks)
+
+    def _close(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if isinstance(key.fileobj, BlockingChannel | SocketReceiver | socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        for sender in self._outputs:
+            sender.close()
 
     def _receive(self, *, wait: bool) -> None:
         ready = [key.fileobj for key, _ in self._selector.select(None if wait else 0)]

@@ -78,7 +78,11 @@ class TinyTalker(nn.Module):
         }
 
     def load_checkpoint(self, checkpoint: Path) -> None:
-        self.load_state_dict(load_file(checkpoint / "model.safetensors"))
+        weights = load_file(checkpoint / "model.safetensors")
+        # vLLM's attention has scales for quantised caches, which no checkpoint holds.
+        missing, unexpected = self.load_state_dict(weights, strict=False)
+        assert not unexpected, unexpected
+        assert all(".attn._" in name for name in missing), missing
 
     def forward(
         self,

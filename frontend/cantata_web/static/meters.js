@@ -55,7 +55,7 @@ export class Meters {
     this.#write({
       ttfp: milliseconds(metrics.ttfpSeconds),
       audible: milliseconds(metrics.audibleSeconds),
-      rtf: metrics.server === null ? "–" : metrics.server.rtf.toFixed(2),
+      rtf: metrics.server?.rtf?.toFixed(2) ?? "–",
       received:
         `${(metrics.playedFrames / sampleRate).toFixed(1)} / ` +
         `${(metrics.receivedFrames / sampleRate).toFixed(1)} s`,

@@ -89,8 +89,12 @@ async function connect(apiBase, voice, root, indicator) {
     indicator.firstElementChild.textContent = sentence;
   };
   await waitUntilReady(apiBase, (sentence) => tell(false, sentence));
-  const count = await loadVoices(apiBase, voice, root.querySelector("#cantata-voice-about"));
-  tell(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+  try {
+    const count = await loadVoices(apiBase, voice, root.querySelector("#cantata-voice-about"));
+    tell(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+  } catch (error) {
+    tell(false, error.message);
+  }
 }
 
 function chip(example, text) {

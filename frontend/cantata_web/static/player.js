@@ -1,12 +1,14 @@
-// The page's side of the audio thread: owns the AudioContext and forwards PCM to the worklet.
+// The page's side of the sound: owns the AudioContext and forwards PCM to its outlet.
+
+import { openOutlet } from "./outlet.js";
 
 const FADE_SECONDS = 0.02;
 const IDLE_SUSPEND_MS = 30_000; // an open context keeps the sound hardware awake
 
 export class Player {
   #context = null;
-  #node = null;
-  #waiting = []; // messages from before the worklet was loaded
+  #outlet = null;
+  #waiting = []; // messages from before the outlet was open
   #turn = 0;
   #idleTimer = null;
   #listener = null;
@@ -55,7 +57,7 @@ export class Player {
 
   /** True when the device is not taking any sound, so that `ended` could not come. */
   get stalled() {
-    return this.#context?.state !== "running" || this.#node === null;
+    return this.#context?.state !== "running" || this.#outlet === null;
   }
 
   /** From a sample's rendering to its leaving the loudspeaker, as far as the browser knows. */
@@ -65,32 +67,20 @@ export class Player {
 
   #create(sampleRate) {
     void this.#context?.close();
-    this.#node = null;
+    this.#outlet = null;
     const context = new AudioContext({ sampleRate, latencyHint: "interactive" });
-    if (context.audioWorklet === undefined) {
-      throw new Error(
-        "Browsers play live sound only on secure pages: open this one as localhost or over HTTPS.",
-      );
-    }
     this.#context = context;
-    void context.audioWorklet.addModule(new URL("worklet.js", import.meta.url)).then(() => {
+    void openOutlet(context, (message) => this.#receive(message)).then((outlet) => {
       if (context !== this.#context) return;
-      this.#node = new AudioWorkletNode(context, "cantata-player", {
-        numberOfInputs: 0,
-        outputChannelCount: [1],
-      });
-      this.#node.port.onmessage = ({ data }) => this.#receive(data);
-      this.#node.connect(context.destination);
-      for (const [message, transfer] of this.#waiting.splice(0)) {
-        this.#node.port.postMessage(message, transfer);
-      }
+      this.#outlet = outlet;
+      for (const [message, transfer] of this.#waiting.splice(0)) outlet.send(message, transfer);
     });
   }
 
   #post(message, transfer = []) {
     const numbered = { ...message, turn: this.#turn };
-    if (this.#node === null) this.#waiting.push([numbered, transfer]);
-    else this.#node.port.postMessage(numbered, transfer);
+    if (this.#outlet === null) this.#waiting.push([numbered, transfer]);
+    else this.#outlet.send(numbered, transfer);
   }
 
   #receive(message) {

@@ -17,6 +17,7 @@ export const State = Object.freeze({
 
 const BUSY = new Set([State.WAITING, State.BUFFERING, State.PLAYING]);
 const START_RESERVE_SECONDS = 0.08;
+const DEVICE_PATIENCE_MS = 3_000;
 const USUAL_SAMPLE_RATE = 24_000; // for the context made in the click, before the stream has told
 
 /** Dispatches "state", "metrics", and "samples" (detail: the Int16Array that was received). */
@@ -51,12 +52,7 @@ export class Speaker extends EventTarget {
     this.metrics = freshMetrics(this.#reserveSeconds);
     const utterance = {};
     this.#utterance = utterance;
-    try {
-      this.#player.unlock(this.sampleRate);
-    } catch (error) {
-      this.#fail(error);
-      return;
-    }
+    this.#player.unlock(this.sampleRate);
     const current = (handle) => (value) => {
       if (this.#utterance === utterance) handle(value);
     };
@@ -78,7 +74,7 @@ export class Speaker extends EventTarget {
     else this.metrics.stopped = true;
   }
 
-  /** Exactly what the worklet played of this utterance, without the silence around and inside it. */
+  /** Exactly what was played of this utterance, without the silence around and inside it. */
   capturedPcm() {
     const total = this.#played.reduce((sum, part) => sum + part.length, 0);
     const joined = new Int16Array(total);
@@ -111,8 +107,18 @@ export class Speaker extends EventTarget {
     metrics.receivedFrames += samples.length;
     this.dispatchEvent(new CustomEvent("samples", { detail: samples }));
     this.#player.push(samples);
-    if (this.state === State.WAITING) this.#enter(State.BUFFERING);
+    if (this.state === State.WAITING) {
+      this.#enter(State.BUFFERING);
+      const utterance = this.#utterance;
+      setTimeout(() => this.#checkDevice(utterance), DEVICE_PATIENCE_MS);
+    }
     this.#measured();
+  }
+
+  #checkDevice(utterance) {
+    if (utterance !== this.#utterance || !this.#player.stalled) return;
+    this.#session.cancel();
+    this.#fail(new Error("The browser has not opened a sound device."));
   }
 
   #complete(message) {

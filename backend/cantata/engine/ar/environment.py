@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 
 import torch
 
@@ -28,4 +29,6 @@ def prepare_environment() -> None:
     # 98% of the frames, on idle cores they gain 17%. Whoever has idle cores sets the variable.
     threads = os.environ.setdefault("OMP_NUM_THREADS", "1")
     torch.set_num_threads(int(threads))
-    logging.getLogger("vllm").setLevel(logging.WARNING)
+    # What vLLM warns of (no Triton, no compilation, V1 runner) is how we run it on purpose.
+    logging.getLogger("vllm").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")

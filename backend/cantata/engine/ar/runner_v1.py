@@ -6,6 +6,7 @@ SCOPE: CPU. Goes when vLLM's CPU worker runs the second runner without Triton.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,21 @@ from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from cantata.engine.ar.frame_output import frames_as_logprobs
-from cantata.engine.ar.talker_step import TalkerStep
+from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
 
 
 class TalkerCpuRunner(CPUModelRunner):
     """Feeds rows of the talker step to the model and returns its frames."""
+
+    def _determine_batch_execution_and_padding(
+        self, num_tokens: int, *args: Any, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        mode, descriptor, *rest = super()._determine_batch_execution_and_padding(
+            num_tokens, *args, **kwargs
+        )
+        # See MIN_ROWS; vLLM keeps such rows out of the KV cache as it does for its graphs.
+        padded = max(descriptor.num_tokens, MIN_ROWS)
+        return mode, replace(descriptor, num_tokens=padded), *rest
 
     def _preprocess(
         self,
@@ -37,7 +48,7 @@ class TalkerCpuRunner(CPUModelRunner):
             batch.num_computed_tokens_cpu[: batch.num_reqs],
             np.array([scheduler_output.num_scheduled_tokens[r] for r in request_ids]),
         )
-        return None, step.input_rows(), *rest
+        return None, pad_rows(step.input_rows()), *rest
 
     def _sample(
         self, logits: torch.Tensor | None, spec_decode_metadata: SpecDecodeMetadata | None

@@ -22,7 +22,7 @@ from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import TalkerStep
+from cantata.engine.ar.talker_step import TalkerStep, pad_rows
 
 LOAD_FORMAT = "cantata"
 
@@ -55,9 +55,9 @@ class ServedTalkerMixin:
 
         WHY: vLLM's samplers are given the logits alone.
         """
-        self.sampled_hidden = hidden_states
-        logits: torch.Tensor = super().compute_logits(hidden_states)  # type: ignore[misc]
-        return logits
+        self.sampled_hidden = pad_rows(hidden_states)
+        logits: torch.Tensor = super().compute_logits(self.sampled_hidden)  # type: ignore[misc]
+        return logits[: hidden_states.shape[0]]
 
     @classmethod
     def get_model_state_cls(cls) -> type[Any]:

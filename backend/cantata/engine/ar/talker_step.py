@@ -20,13 +20,28 @@ from cantata.contract.talker import FrameDraws, Talker
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.sampling import CodeSampling, penalize_repetition, sample_codes
 
+MIN_ROWS = 8
+"""Rows of every matrix product at least.
+
+WHY: for fewer rows CPU libraries choose kernels that add in another order (MKL below 4, oneDNN
+for one row of 1,100 values or more), and a request would sound otherwise alone than in company.
+"""
+
 
 class ServedTalker(Talker, Protocol):
     """A talker as the engine has registered it with vLLM."""
 
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
-    """[R, D]: the hidden states of the last `compute_logits`, which the sampler is not given."""
+    """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, MIN_ROWS)."""
+
+
+def pad_rows(rows: torch.Tensor) -> torch.Tensor:
+    """[N, ...] -> [max(N, MIN_ROWS), ...], filled up with zeros."""
+    missing = MIN_ROWS - rows.shape[0]
+    if missing <= 0:
+        return rows
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +94,8 @@ class TalkerStep:
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
             frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
-            embedded = self._talker.embed_frames(frames).to(inputs.dtype)
-            inputs.index_add_(0, self._index(fed_back), embedded)
+            embedded = self._talker.embed_frames(pad_rows(frames))[: fed_back.size]
+            inputs.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
 
     def sample(self, logits: torch.Tensor) -> torch.Tensor:
@@ -96,21 +111,25 @@ class TalkerStep:
             [R, Q] int64 frames.
         """
         rows, states = self._scheduled(), self.states
+        count = logits.shape[0]
         frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
         # A chunk that ends inside the prompt has a negative frame, one that ends inside the
         # history of a recompute has an old one.
         is_new = frame == states.num_frames[rows.slots]
-        frame = np.maximum(frame, 0)
-        slot_index, frame_index = self._index(rows.slots), self._index(frame)
+        padding = (0, max(MIN_ROWS - count, 0))
+        slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
+        frame = np.pad(np.maximum(frame, 0), padding)
+        slot_index, frame_index = self._index(slots), self._index(frame)
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
             temperature=states.temperature[slot_index],
             top_k=states.top_k[slot_index],
         )
-        code0 = self._sample_code0(logits.float(), draws, rows.slots, frame)
-        frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)
+        # Requests are padded by made-up ones of the scratch slot; see MIN_ROWS.
+        code0 = self._sample_code0(pad_rows(logits).float(), draws, slots, frame)
+        frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)[:count]
         target = np.where(is_new, rows.slots, states.scratch_slot)
-        states.frames[self._index(target), frame_index] = frames
+        states.frames[self._index(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         return frames

@@ -1,0 +1,6 @@
+"""English text to phones: normalisation, lexicon, letter-to-sound network. See `phonemize`."""
+
+from cantata_models.solo.text.errors import TextError
+from cantata_models.solo.text.sentences import Sentence, Word, phonemize
+
+__all__ = ["Sentence", "TextError", "Word", "phonemize"]

@@ -6,6 +6,7 @@ import re
 
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say_span
+from cantata_models.solo.text.wordlists import word_set
 from cantata_models.solo.text.words import spell, word_items
 
 _TOP_LEVEL = (
@@ -27,7 +28,7 @@ _MARKS = {
     ":": "colon",
     "+": "plus",
 }
-_SPELLED = frozenset("www http https ftp io uk us de tv fm gg".split())
+_SPELLED = word_set("www http https ftp io uk us de tv fm gg")
 _PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]", re.ASCII)
 _PATH = r"(?:[/?#][\w\-./?%&=+~#:@,;!$*]{0,400}[\w/=&%+#~-])?"
 _HOST = r"[A-Za-z0-9](?:[\w-]{0,62}\w)?(?:\.\w(?:[\w-]{0,62}\w)?){0,8}"

@@ -13,10 +13,11 @@ from cantata_models.solo.text.tokens import (
     say,
     sentence_end_follows,
 )
+from cantata_models.solo.text.wordlists import word_list
 
-_MONTHS = (
+_MONTHS = word_list(
     "january february march april may june july august september october november december"
-).split()
+)
 _MONTH = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November"
     r"|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
@@ -72,12 +73,14 @@ def _iso_date(match: re.Match[str]) -> Expansion:
     words = [_MONTHS[month - 1], *numbers.ordinal(day), *numbers.year(int(match["year"]))]
     if match["hour"]:
         words += ["at", *_clock(int(match["hour"]), match["minute"], match["second"], None)]
-    return say(match, words + (["u", "t", "c"] if match["zone"] else []))
+    return say(match, words + (["U", "T", "C"] if match["zone"] else []))
 
 
 def _decade(match: re.Match[str]) -> Expansion:
     value = int(match["decade"])
-    return say(match, numbers.plural(numbers.year(value) if value > 99 else numbers.cardinal(value)))
+    return say(
+        match, numbers.plural(numbers.year(value) if value > 99 else numbers.cardinal(value))
+    )
 
 
 def _clock(hour: int, minute: str | None, second: str | None, meridiem: str | None) -> list[str]:
@@ -120,7 +123,7 @@ RULES = (
     ),
     rule(r"(?<![\w/])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>\d{4}|\d\d)(?![\w/])", _digits_date),
     rule(
-        r"(?<!\w)(?P<a>\d{1,2})(?P<mark>[.-])(?P<b>\d{1,2})(?P=mark)(?P<year>[12]\d{3})(?![\w.-]\d)",
+        r"(?<!\w)(?P<a>\d{1,2})(?P<mark>[.-])(?P<b>\d{1,2})(?P=mark)(?P<year>[12]\d{3})(?!\w|[.-]\d)",
         _digits_date,
     ),
     rule(

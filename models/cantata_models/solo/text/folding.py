@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
 """Folds any Unicode text to the characters the rules know, keeping the caller's offsets.
 
 The rule: compatibility forms and accents are folded (NFKD), decimal digits of every script become
@@ -15,20 +16,20 @@ SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 _KEPT = frozenset(SUPERSCRIPTS + "€£¥₹₩¢°×÷±–—−≈≠≤≥§©√∞π•→µ")
 _SPECIAL = {
-    **dict.fromkeys("‘’‚‛`´ʼ′", "'"),  # noqa: RUF001
+    **dict.fromkeys("‘’‚‛`´ʼ′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
     **dict.fromkeys("‐‑⁃﹣", "-"),
-    **dict.fromkeys("―‒⸺", "—"),  # noqa: RUF001
+    **dict.fromkeys("―‒⸺", "—"),
     **dict.fromkeys("。｡܂።۔।", "."),
     **dict.fromkeys("、،､", ","),
     **dict.fromkeys("؟⁇", "?"),
     **dict.fromkeys("؛", ";"),
     **dict.fromkeys("·∙‧▪◦●", "•"),
-    **dict.fromkeys("∕⁄", "/"),  # noqa: RUF001
+    **dict.fromkeys("∕⁄", "/"),
     **dict.fromkeys("\u2028\u2029\x85\x0b\x0c", "\n"),
     "™": " ",
-    "μ": "µ",  # noqa: RUF001
-    "∶": ":",  # noqa: RUF001
+    "μ": "µ",
+    "∶": ":",
     "ß": "ss",
     "ẞ": "SS",
     "æ": "ae",

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from cantata_models.solo.text.phones import PHONES
-
 WEIGHTS_FILE = Path(__file__).with_name("letter_to_sound.safetensors")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz'"
 LAYERS = 2
@@ -98,8 +96,3 @@ def phone_errors(wanted: tuple[str, ...], got: tuple[str, ...]) -> int:
             substitution = previous + (phone != other)
             previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, substitution)
     return row[-1]
-
-
-def is_known_phone(phone: str) -> bool:
-    """Tells whether a phone is in the inventory."""
-    return phone in PHONES

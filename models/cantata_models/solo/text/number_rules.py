@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
 """Rules for numbers: plain, ordinal, fractions, powers, versions, codes, and Roman numerals."""
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ import re
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.folding import SUPERSCRIPTS
 from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say, say_span
+from cantata_models.solo.text.wordlists import word_set
 
 NUMBER = r"(?:\d{1,3}(?:,\d{2,3}){0,9},\d{3}(?!\d)|\d{1,40})(?:\.\d{1,40})?"
 """A number without sign. Repetitions are bounded so that hostile text costs linear time."""
@@ -27,19 +29,19 @@ _PLURAL_FOLLOWS = re.compile(
     re.ASCII,
 )
 
-_COUNTED_BY_ROMAN = frozenset(
+_COUNTED_BY_ROMAN = word_set(
     "war chapter part volume book act scene section phase type class title article appendix stage "
     "level episode bowl fantasy grade figure table division category group mark schedule annex "
-    "tier unit module symphony apollo gemini canto".split()
+    "tier unit module symphony apollo gemini canto"
 )
-_RULERS = frozenset(
+_RULERS = word_set(
     "henry louis george edward charles elizabeth james richard william mary pius paul benedict leo "
     "gregory clement innocent urban alexander napoleon philip ferdinand catherine nicholas peter "
     "ivan frederick wilhelm ramses ramesses cleopatra xerxes darius ptolemy otto haakon carl gustav "
     "christian margaret carlos alfonso felipe pedro francis constantine justinian sixtus julius "
     "boniface celestine victor umberto leopold albert mehmed selim murad suleiman thutmose "
     "amenhotep artaxerxes harald olaf eric malcolm robert david edmund joseph maximilian "
-    "theodosius valentinian rama michael baldwin".split()
+    "theodosius valentinian rama michael baldwin"
 )
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})\s{1,3}$", re.ASCII)
 
@@ -97,7 +99,7 @@ def _code(match: re.Match[str]) -> Expansion:
 
 
 def _roman(match: re.Match[str]) -> Expansion:
-    value = numbers.roman(match[0])
+    value = numbers.roman(match["numeral"])
     before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
     if value is None:
         return None
@@ -107,14 +109,18 @@ def _roman(match: re.Match[str]) -> Expansion:
         return None
     word = before[1].lower()
     if word in _COUNTED_BY_ROMAN and before[1] != word:
-        return say(match, numbers.cardinal(value))
+        return say(match, _possessive(numbers.cardinal(value), match))
     # "Henry I think" is a pronoun; "Henry I of England" and "Henry I." are not.
     alone = match[0] == "I" and not re.compile(r"\s+of\b|\s*(?:[.,;:!?)]|$)").match(
         match.string, match.end()
     )
     if word in _RULERS and before[1] != word and not alone:
-        return say(match, ["the", *numbers.ordinal(value)])
+        return say(match, ["the", *_possessive(numbers.ordinal(value), match)])
     return None
+
+
+def _possessive(words: list[str], match: re.Match[str]) -> list[str]:
+    return [*words[:-1], words[-1] + (match["possessive"] or "")]
 
 
 def _hash(match: re.Match[str]) -> Expansion:
@@ -122,9 +128,11 @@ def _hash(match: re.Match[str]) -> Expansion:
 
 
 RULES = (
-    rule(r"(?<!\w)[IVXLC]{1,10}(?![\w'])", _roman),
+    rule(r"(?<!\w)(?P<numeral>[IVXLC]{1,10})(?P<possessive>'s)?(?![\w'])", _roman),
     rule(rf"(?P<number>{NUMBER})[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\w)", _scientific),
-    rule(r"(?<![\w.])(?P<v>[vV]?)(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6}){2,5})(?![\w.]\d)", _version),
+    rule(
+        r"(?<![\w.])(?P<v>[vV]?)(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6}){2,5})(?![\w.]\d)", _version
+    ),
     rule(r"(?<![\w.])(?P<v>[vV])(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6})?)(?!\w)", _version),
     rule(r"(?<![\w-])\d{1,9}(?:-\d{1,9}){2,9}(?![\w-])", _code),
     rule(

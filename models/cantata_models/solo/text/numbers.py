@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
 """Numbers to words, as American English says them: "three thousand four hundred ninety seven".
 
 Hand-written because the permissive library for it takes seconds to import. All functions take
@@ -6,14 +7,25 @@ plain values and return lists of lower-case words.
 
 from __future__ import annotations
 
-_ONES = (
+from cantata_models.solo.text.wordlists import word_list
+
+_ONES = word_list(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SCALES = (
-    " thousand million billion trillion quadrillion quintillion sextillion septillion octillion"
-).split(" ")
+)
+_TENS = word_list("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
+_SCALES = [
+    "",
+    "thousand",
+    "million",
+    "billion",
+    "trillion",
+    "quadrillion",
+    "quintillion",
+    "sextillion",
+    "septillion",
+    "octillion",
+]
 _LIMIT = 1000 ** len(_SCALES)
 _ORDINALS = {
     "one": "first",

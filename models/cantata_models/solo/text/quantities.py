@@ -1,92 +1,22 @@
+# ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
 """Rules for numbers with a currency, a percent sign or a unit."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.number_rules import NUMBER, SIGN
 from cantata_models.solo.text.tokens import Expansion, rule, say
+from cantata_models.solo.text.units import CURRENCIES, MULTIPLES, UNITS
 
-
-class Currency(NamedTuple):
-    """Names for one and for several of the major and the minor coin."""
-
-    one: str
-    many: str
-    minor_one: str = ""
-    minor_many: str = ""
-
-
-_DOLLAR = Currency("dollar", "dollars", "cent", "cents")
-_CURRENCIES = {
-    "$": _DOLLAR,
-    "US$": Currency("u s dollar", "u s dollars", "cent", "cents"),
-    "A$": Currency("australian dollar", "australian dollars", "cent", "cents"),
-    "C$": Currency("canadian dollar", "canadian dollars", "cent", "cents"),
-    "€": Currency("euro", "euros", "cent", "cents"),
-    "£": Currency("pound", "pounds", "penny", "pence"),
-    "¥": Currency("yen", "yen"),
-    "₹": Currency("rupee", "rupees", "paisa", "paise"),
-    "₩": Currency("won", "won"),
-    "USD": Currency("u s dollar", "u s dollars", "cent", "cents"),
-    "EUR": Currency("euro", "euros", "cent", "cents"),
-    "GBP": Currency("pound", "pounds", "penny", "pence"),
-    "JPY": Currency("yen", "yen"),
-    "CHF": Currency("swiss franc", "swiss francs"),
-}
-_MULTIPLES = {
-    "k": "thousand",
-    "K": "thousand",
-    "m": "million",
-    "M": "million",
-    "mn": "million",
-    "bn": "billion",
-    "b": "billion",
-    "B": "billion",
-    "t": "trillion",
-    "T": "trillion",
-    "tn": "trillion",
-}
 _MULTIPLE = r"(?:\s?(?P<multiple>thousand|million|billion|trillion)|(?P<short>[kKmMbBtT]|mn|bn|tn))"
 
-_UNITS: dict[str, tuple[str, str]] = {
-    name: (one, many)
-    for line in """
-        km=kilometer,kilometers m=meter,meters cm=centimeter,centimeters mm=millimeter,millimeters
-        nm=nanometer,nanometers µm=micrometer,micrometers mi=mile,miles yd=yard,yards ft=foot,feet
-        kg=kilogram,kilograms g=gram,grams mg=milligram,milligrams µg=microgram,micrograms
-        lb=pound,pounds lbs=pound,pounds oz=ounce,ounces L=liter,liters l=liter,liters
-        ml=milliliter,milliliters mL=milliliter,milliliters cl=centiliter,centiliters
-        s=second,seconds sec=second,seconds secs=second,seconds ms=millisecond,milliseconds
-        µs=microsecond,microseconds ns=nanosecond,nanoseconds min=minute,minutes mins=minute,minutes
-        h=hour,hours hr=hour,hours hrs=hour,hours yr=year,years yrs=year,years
-        Hz=hertz,hertz kHz=kilohertz,kilohertz MHz=megahertz,megahertz GHz=gigahertz,gigahertz
-        KB=kilobyte,kilobytes kB=kilobyte,kilobytes MB=megabyte,megabytes GB=gigabyte,gigabytes
-        TB=terabyte,terabytes PB=petabyte,petabytes KiB=kibibyte,kibibytes MiB=mebibyte,mebibytes
-        GiB=gibibyte,gibibytes W=watt,watts kW=kilowatt,kilowatts MW=megawatt,megawatts
-        GW=gigawatt,gigawatts kWh=kilowatt~hour,kilowatt~hours Wh=watt~hour,watt~hours
-        V=volt,volts mV=millivolt,millivolts kV=kilovolt,kilovolts A=amp,amps mA=milliamp,milliamps
-        mAh=milliamp~hour,milliamp~hours N=newton,newtons J=joule,joules kJ=kilojoule,kilojoules
-        Pa=pascal,pascals kPa=kilopascal,kilopascals dB=decibel,decibels px=pixel,pixels
-        cal=calorie,calories kcal=kilocalorie,kilocalories ha=hectare,hectares
-        mph=mile~per~hour,miles~per~hour kph=kilometer~per~hour,kilometers~per~hour
-        kmh=kilometer~per~hour,kilometers~per~hour fps=frame~per~second,frames~per~second
-        rpm=revolution~per~minute,revolutions~per~minute bpm=beat~per~minute,beats~per~minute
-        kbps=kilobit~per~second,kilobits~per~second Mbps=megabit~per~second,megabits~per~second
-        Gbps=gigabit~per~second,gigabits~per~second dpi=dot~per~inch,dots~per~inch
-        °C=degree~celsius,degrees~celsius °F=degree~fahrenheit,degrees~fahrenheit °=degree,degrees
-        """.split("\n")
-    for name, one, many in (
-        re.split("[=,]", entry.replace("~", " ")) for entry in line.split()
-    )
-}
 # These letters after a space are more often something else ("5 A students", "2 L shapes").
 _ATTACHED_ONLY = frozenset("AVWNJLl")
 _PER = r"(?:/(?P<per>h|hr|hour|s|sec|second|min|minute|day|week|month|mo|year|yr|km|kg|g|L|l|ml|lb|m))?"
 _PER_WORDS = {"mo": "month", "sec": "second"}
-_UNIT = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True))
+_UNIT = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
 
 
 def _is_one(text: str) -> bool:
@@ -94,10 +24,10 @@ def _is_one(text: str) -> bool:
 
 
 def _money(match: re.Match[str]) -> Expansion:
-    currency = _CURRENCIES[match["currency"]]
+    currency = CURRENCIES[match["currency"]]
     amount = match["number"]
     sign = ["minus"] if match["sign"] else []
-    multiple = match["multiple"] or _MULTIPLES.get(match["short"] or "")
+    multiple = match["multiple"] or MULTIPLES.get(match["short"] or "")
     if multiple:
         return say(match, [*sign, *numbers.number(amount), multiple, *currency.many.split()])
     whole, _, minor = amount.partition(".")
@@ -128,10 +58,12 @@ def _unit(match: re.Match[str]) -> Expansion:
     name = match["unit"]
     if name in _ATTACHED_ONLY and match["gap"]:
         return None
-    one, many = _UNITS[name]
+    one, many = UNITS[name]
     # "a 5-km run": before a noun, a unit stays singular.
     words = one if _is_one(match["number"]) or match["gap"] == "-" else many
-    power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(match["power"] or "", "")
+    power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(
+        match["power"] or "", ""
+    )
     return say(match, [*numbers.number(match["number"]), *(power + words).split(), *_per(match)])
 
 
@@ -139,7 +71,7 @@ def _per(match: re.Match[str]) -> list[str]:
     per = match["per"]
     if not per:
         return []
-    return ["per", *_UNITS.get(per, (_PER_WORDS.get(per, per), ""))[0].split()]
+    return ["per", *UNITS.get(per, (_PER_WORDS.get(per, per), ""))[0].split()]
 
 
 def _feet_and_inches(match: re.Match[str]) -> Expansion:
@@ -148,7 +80,7 @@ def _feet_and_inches(match: re.Match[str]) -> Expansion:
 
 
 def _bare_unit(match: re.Match[str]) -> Expansion:
-    one, many = _UNITS[match["unit"]]
+    one, many = UNITS[match["unit"]]
     return say(match, [*(one if match["per"] else many).split(), *_per(match)])
 
 

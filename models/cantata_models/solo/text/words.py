@@ -7,19 +7,21 @@ import re
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
+from cantata_models.solo.text.wordlists import word_set
 
 # Read letter by letter although the lexicon lists a word of the same spelling.
-_SPELLED_CAPITALS = frozenset(
+_SPELLED_CAPITALS = word_set(
     "AI AR CD DJ DM DNS EU GI GM GOP HR HQ ID IP IQ IT LA LED OS PC PE PR QA RV SD SMS SUV TA TB TV "
-    "UI UK UN US USB UV UX VC VIP VR WHO XP".split()
+    "UI UK UN US USB UV UX VC VIP VR WHO XP"
 )
 # Short acronyms that are said as words although the lexicon lacks them.
-_SAID_CAPITALS = frozenset("COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM".split())
+_SAID_CAPITALS = word_set("COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM")
 _VOWEL = re.compile(r"[aeiouy]")
 _CASE_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
 _NEIGHBOUR_BEFORE = re.compile(r"([A-Z]{2,30})[\s,]{1,3}$", re.ASCII)
 _NEIGHBOUR_AFTER = re.compile(r"[\s,]{1,3}([A-Z]{2,30})\b", re.ASCII)
 _MAX_SPELLED = 5
+_NAME_PREFIXES = word_set("Mc Mac De Di Du La Le Van Fitz")
 
 
 def spell(letters: str, start: int) -> list[Item]:
@@ -37,15 +39,19 @@ def word_items(text: str, start: int) -> list[Item]:
     lower = text.lower()
     if len(text) == 1:
         return [Spoken("a" if text == "a" else text.upper(), start, start + 1)]
-    if lower in load_lexicon():
+    if lower in load_lexicon() and text not in _SPELLED_CAPITALS:
         return [Spoken(lower, start, start + len(text))]
     if text.isupper():
         return _capitals(text, start)
     parts = list(_CASE_PARTS.finditer(text))
-    if len(parts) > 1 and not text.istitle():
+    if len(parts) > 1 and parts[0][0] not in _NAME_PREFIXES:
         return [item for part in parts for item in word_items(part[0], start + part.start())]
     shortened = shorten(lower)
-    if shortened not in load_lexicon() and not is_speakable(shortened) and len(text) <= _MAX_SPELLED:
+    if (
+        shortened not in load_lexicon()
+        and not is_speakable(shortened)
+        and len(text) <= _MAX_SPELLED
+    ):
         return spell(text, start)
     return [Spoken(shortened, start, start + len(text))]
 
@@ -63,8 +69,9 @@ def shorten(word: str) -> str:
         return word
     doubled = re.sub(r"(.)\1{2,}", r"\1\1", word)
     single = re.sub(r"(.)\1{2,}", r"\1", word)
-    ending = re.search(r"(.)\1\1$", word) is not None
-    choices = (single, doubled) if ending else (doubled, single)
+    # A vowel is lengthened at the end of "so", a double one inside "good".
+    ends_in_vowel = re.search(r"([aeiouy])\1\1$", word) is not None
+    choices = (single, doubled) if ends_in_vowel else (doubled, single)
     return next((choice for choice in choices if choice in load_lexicon()), doubled)
 
 
@@ -81,15 +88,10 @@ def _word(match: re.Match[str]) -> Expansion:
     text, start = match[0], match.start()
     if "'" in text:
         return _with_apostrophe(text, start)
-    if text == "A" and not re.compile(r"\s+[a-z]").match(match.string, match.end()):
-        return spell(text, start)
-    if text == "A":
+    if text == "A" and re.compile(r"\s+[a-z]").match(match.string, match.end()):
         return [Spoken("a", start, start + 1)]
-    if text.isupper() and len(text) > 1:
-        if _is_shouted(match):
-            return [Spoken(text.lower(), start, match.end())]
-        if text in _SPELLED_CAPITALS:
-            return spell(text, start)
+    if text.isupper() and len(text) > 1 and _is_shouted(match):
+        return [Spoken(text.lower(), start, match.end())]
     return word_items(text, start)
 
 
@@ -141,6 +143,8 @@ def _and(match: re.Match[str]) -> Expansion:
 RULES = (
     rule(r"(?<![A-Za-z0-9])'[nN]'(?!\w)", _and),
     rule(r"(?P<letters>[A-Z]{1,5}|PhD)s(?![A-Za-z0-9'])", _plural_letters),
-    rule(r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits),
+    rule(
+        r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits
+    ),
     rule(r"'?[A-Za-z]{1,500}(?:'[A-Za-z]{1,20}){0,4}", _word),
 )

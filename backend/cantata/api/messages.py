@@ -1,0 +1,181 @@
+"""Messages of the WebSocket /v1/audio/speech/stream; docs/protocol.md tells them as a story.
+
+Text messages are JSON objects with a `type`; binary messages are s16le samples.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from cantata.api.errors import explain_validation
+from cantata.api.schemas import (
+    ErrorDetail,
+    Name,
+    Seed,
+    Speed,
+    Temperature,
+    VoiceName,
+    WireModel,
+)
+from cantata.contract.errors import ProtocolViolation
+
+ContextId = Annotated[str, Field(max_length=128)]
+
+
+class _Message(WireModel):
+    context_id: ContextId | None = None
+    """Whatever the client likes; echoed on what the message leads to."""
+
+
+class SessionConfig(_Message):
+    """How the text that follows is spoken. Repeatable; replaces the former one as a whole."""
+
+    type: Literal["session.config"]
+    model: Name | None = None
+    voice: VoiceName | None = None
+    speed: Speed = 1.0
+    seed: Seed | None = None
+    temperature: Temperature | None = None
+    instructions: str | None = None
+    response_format: Literal["pcm"] = "pcm"
+    split_granularity: Literal["none", "sentence"] = "none"
+    """none: text is spoken at `input.done`. sentence: each sentence as soon as it is complete."""
+
+
+class InputText(_Message):
+    """More text, appended to what is buffered."""
+
+    type: Literal["input.text"]
+    text: str
+
+
+class InputDone(_Message):
+    """Speak what has been sent. The socket stays open."""
+
+    type: Literal["input.done", "input.commit"]
+
+
+class InputCancel(_Message):
+    """Stop speaking now, forget buffered and waiting text. Harmless when nothing is spoken."""
+
+    type: Literal["input.cancel"]
+
+
+class SessionClose(_Message):
+    """Finish what was committed, then close. Text that was not committed is dropped."""
+
+    type: Literal["session.close"]
+
+
+ClientMessage = Annotated[
+    SessionConfig | InputText | InputDone | InputCancel | SessionClose,
+    Field(discriminator="type"),
+]
+
+CLIENT_MESSAGES: TypeAdapter[ClientMessage] = TypeAdapter(ClientMessage)
+
+
+class SessionConfigured(_Message):
+    """The configuration holds from here on; names are the served ones, not aliases."""
+
+    type: Literal["session.configured"] = "session.configured"
+    model: str
+    voice: str
+    sample_rate: int
+    channels: int
+    format: Literal["pcm_s16le"] = "pcm_s16le"
+
+
+class AudioStart(_Message):
+    """Binary messages up to the next `audio.done` or `error` belong to this utterance."""
+
+    type: Literal["audio.start"] = "audio.start"
+    utterance_id: str
+    sample_rate: int
+    channels: int
+    format: Literal["pcm_s16le"] = "pcm_s16le"
+
+
+class AudioDone(_Message):
+    """The utterance is over. None follows for one that ended with an `error`."""
+
+    type: Literal["audio.done"] = "audio.done"
+    utterance_id: str
+    samples: int
+    """Sent, per channel."""
+    duration_s: float
+    ttfp_s: float | None
+    """From taking up the utterance to its first PCM; None when there was none."""
+    rtf: float | None
+    """Seconds spent waiting for PCM per second of it; None when there was none."""
+    cancelled: bool = False
+
+
+class InputSpoken(_Message):
+    """Everything up to an `input.done` has been spoken; not sent for what was cancelled."""
+
+    type: Literal["input.spoken"] = "input.spoken"
+
+
+class SessionDone(_Message):
+    """Answers `session.close`; the server closes the socket after it."""
+
+    type: Literal["session.done"] = "session.done"
+
+
+class ErrorMessage(_Message):
+    """Something was refused or failed; the socket stays open unless it is closed right after."""
+
+    type: Literal["error"] = "error"
+    error: ErrorDetail
+    utterance_id: str | None = None
+    """The utterance that this ends."""
+
+
+ServerMessage = Annotated[
+    SessionConfigured | AudioStart | AudioDone | InputSpoken | SessionDone | ErrorMessage,
+    Field(discriminator="type"),
+]
+
+SERVER_MESSAGES: TypeAdapter[ServerMessage] = TypeAdapter(ServerMessage)
+
+
+def parse_client_message(text: str) -> ClientMessage:
+    """One message of a client.
+
+    Raises:
+        ProtocolViolation: not JSON, not an object, or of no known type.
+        InvalidRequest: a field is missing or has a wrong value.
+    """
+    try:
+        return CLIENT_MESSAGES.validate_json(text)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        match problem["type"]:
+            case "json_invalid":
+                reason = problem.get("ctx", {}).get("error", "")
+                raise ProtocolViolation(f"the message is not valid JSON: {reason}") from None
+            case "union_tag_invalid" | "union_tag_not_found":
+                valid = problem.get("ctx", {}).get("expected_tags", _types())
+                raise ProtocolViolation(f"unknown message; valid types: {valid}", "type") from None
+            case _ if not problem["loc"]:
+                raise ProtocolViolation("a message is a JSON object with a type") from None
+        # The union's tag stands in front of the field's name.
+        refusal = explain_validation([{**problem, "loc": problem["loc"][1:]}])
+        raise refusal from None
+
+
+def _types() -> str:
+    return ", ".join(
+        repr(t)
+        for t in (
+            "session.config",
+            "input.text",
+            "input.done",
+            "input.commit",
+            "input.cancel",
+            "session.close",
+        )
+    )

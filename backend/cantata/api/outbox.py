@@ -1,0 +1,128 @@
+"""What waits to be written to one WebSocket: ordered, bounded, and open to a change of mind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from dataclasses import dataclass
+
+from cantata.api.messages import AudioDone, InputSpoken, ServerMessage
+
+_MAX_MESSAGES = 64
+
+
+class OutboxFull(Exception):
+    """The client asks for more and more answers and reads none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFrame:
+    """One binary message."""
+
+    utterance_id: str
+    data: bytes
+    samples: int
+    """Per channel."""
+
+
+Item = AudioFrame | ServerMessage
+
+
+class Outbox:
+    """One writer takes; the utterance task waits for room; the reader never waits."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._items: deque[Item] = deque()
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._closed = False
+        self._filled = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    @property
+    def queued_bytes(self) -> int:
+        """PCM that waits."""
+        return self._bytes
+
+    async def put(self, item: Item) -> None:
+        """Append when there is room; a closed outbox forgets it."""
+        await self._room.wait()
+        self._append(item)
+
+    def post(self, item: Item) -> None:
+        """Append at once.
+
+        Raises:
+            OutboxFull: far more waits than any client leaves unread.
+        """
+        if len(self._items) >= 2 * _MAX_MESSAGES:
+            raise OutboxFull("the client does not read its answers")
+        self._append(item)
+
+    async def get(self) -> Item | None:
+        """The next item; None when the outbox is closed and empty."""
+        while not self._items:
+            if self._closed:
+                return None
+            self._filled.clear()
+            await self._filled.wait()
+        item = self._items.popleft()
+        if isinstance(item, AudioFrame):
+            self._bytes -= len(item.data)
+        self._signal()
+        return item
+
+    def drop_audio(self) -> Counter[str]:
+        """Forget PCM that is not written yet. An `audio.done` that waits behind it becomes that
+        of a cancelled utterance, and `input.spoken` is not true any more.
+
+        Returns:
+            Samples dropped, by utterance.
+        """
+        dropped: Counter[str] = Counter()
+        kept: deque[Item] = deque()
+        for item in self._items:
+            if isinstance(item, AudioFrame):
+                dropped[item.utterance_id] += item.samples
+            elif isinstance(item, AudioDone) and dropped[item.utterance_id]:
+                kept.append(_cancelled(item, dropped[item.utterance_id]))
+            elif not (isinstance(item, InputSpoken) and dropped):
+                kept.append(item)
+        self._items, self._bytes = kept, 0
+        self._signal()
+        return dropped
+
+    def close(self) -> None:
+        """Take nothing more; what waits is still given out."""
+        self._closed = True
+        self._signal()
+
+    def discard(self) -> None:
+        """Close, and forget what waits: nobody reads it any more."""
+        self._items.clear()
+        self._bytes = 0
+        self.close()
+
+    def _append(self, item: Item) -> None:
+        if self._closed:
+            return
+        self._items.append(item)
+        if isinstance(item, AudioFrame):
+            self._bytes += len(item.data)
+        self._signal()
+
+    def _signal(self) -> None:
+        if self._items or self._closed:
+            self._filled.set()
+        full = self._bytes >= self._max_bytes or len(self._items) >= _MAX_MESSAGES
+        if full and not self._closed:
+            self._room.clear()
+        else:
+            self._room.set()
+
+
+def _cancelled(done: AudioDone, dropped: int) -> AudioDone:
+    samples = done.samples - dropped
+    duration_s = done.duration_s * samples / done.samples
+    return done.model_copy(update={"samples": samples, "duration_s": duration_s, "cancelled": True})

@@ -1,0 +1,257 @@
+"""Two real stage processes, vLLM among them: what a request may rely on, and what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import pytest_asyncio
+from cantata.config import Deployment, parse_deployment
+from cantata.contract.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
+from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.request import PipelineRequest
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.stage_handle import StageState
+from numpy.typing import NDArray
+from tiny_talker.checkpoint import save_tiny_checkpoint
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker"),
+        StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_decoder"),
+    ),
+    edges=(EdgeSpec("talker", "decoder"),),
+)
+SLOTS = 9
+
+
+def deployment(**settings: Any) -> Deployment:
+    stages = {
+        "talker": {"slots": SLOTS, "max_model_len": 128},
+        "decoder": {"slots": SLOTS, "credit_s": 2.0},
+    }
+    return parse_deployment({"stages": stages, **settings}, PIPELINE)
+
+
+@asynccontextmanager
+async def started(folder: Path, **settings: Any) -> AsyncIterator[Orchestrator]:
+    orchestrator = Orchestrator(PIPELINE, folder, deployment(**settings), logging.WARNING)
+    await orchestrator.start()
+    try:
+        yield orchestrator
+    finally:
+        await orchestrator.stop(deadline_s=5)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    save_tiny_checkpoint(folder)
+    return folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline(checkpoint: Path) -> AsyncIterator[Orchestrator]:
+    async with started(checkpoint, chunk_timeout_s=20.0) as orchestrator:
+        yield orchestrator
+
+
+def request(number: int, suffix: str = "", frames: int | None = None) -> PipelineRequest:
+    """Different text, length and seed for each number; the same for the same number."""
+    random = np.random.default_rng(number)
+    payload = {
+        "text": random.integers(0, 40, 3 + number % 7).tolist(),
+        "max_frames": frames or 20 + 3 * number,
+        "min_frames": frames or 20 + 3 * number,
+        "sampling": {"seed": number, "temperature": 0.9},
+    }
+    return PipelineRequest(f"r{number}{suffix}", {"talker": payload})
+
+
+async def speak(
+    orchestrator: Orchestrator, request: PipelineRequest, delay_s: float = 0.0
+) -> NDArray[np.float32]:
+    await asyncio.sleep(delay_s)
+    async with orchestrator.open(request) as stream:
+        return np.concatenate([new async for new in orchestrator.samples(stream)])
+
+
+async def held(orchestrator: Orchestrator) -> dict[str, int]:
+    """What any stage holds, by stage and name, zeros left out."""
+    return {
+        f"{name}.{what}": count
+        for name, stage in orchestrator.stages.items()
+        for what, count in (await stage.counts()).items()
+        if count
+    }
+
+
+async def test_stages_are_named_processes_that_tell_what_they_serve(
+    pipeline: Orchestrator,
+) -> None:
+    names = {psutil.Process(stage.pid).cmdline()[0] for stage in pipeline.stages.values()}
+    assert names == {"cantata:talker:0", "cantata:decoder:0"}
+    assert pipeline.ready
+    assert pipeline.slots == SLOTS
+    assert pipeline.output_capacity.sample_rate == 50
+
+
+async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orchestrator) -> None:
+    numbers = range(8)
+    alone = [await speak(pipeline, request(n)) for n in numbers]
+    assert len({a.tobytes() for a in alone}) == len(alone)
+    together = await asyncio.gather(*(speak(pipeline, request(n, "t")) for n in numbers))
+    staggered = await asyncio.gather(
+        *(speak(pipeline, request(n, "s"), delay_s=0.01 * n) for n in numbers)
+    )
+    for number in numbers:
+        assert np.array_equal(alone[number], together[number]), number
+        assert np.array_equal(alone[number], staggered[number]), number
+    assert await held(pipeline) == {}
+
+
+async def test_an_abort_half_way_changes_nobody_elses_samples(pipeline: Orchestrator) -> None:
+    async def leave_early() -> None:
+        async with pipeline.open(request(50, frames=100)) as stream:
+            async for _ in pipeline.samples(stream):
+                return
+
+    alone = [await speak(pipeline, request(n)) for n in range(7)]
+    _, *others = await asyncio.gather(
+        leave_early(), *(speak(pipeline, request(n, "x")) for n in range(7))
+    )
+    for expected, got in zip(alone, others, strict=True):
+        assert np.array_equal(expected, got)
+    assert await held(pipeline) == {}
+
+
+async def test_cancellation_has_freed_everything_when_it_is_awaited(
+    pipeline: Orchestrator,
+) -> None:
+    async def consume(number: int, arrived: asyncio.Event) -> None:
+        async with pipeline.open(request(number, "c", frames=100)) as stream:
+            async for _ in pipeline.samples(stream):
+                arrived.set()
+
+    for at_once in (False, True):  # before the first sample as well as in the middle
+        events = [asyncio.Event() for _ in range(8)]
+        tasks = [asyncio.create_task(consume(n, e)) for n, e in enumerate(events)]
+        await (asyncio.sleep(0) if at_once else asyncio.gather(*(e.wait() for e in events)))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await held(pipeline) == {}
+
+
+async def test_a_refused_payload_fails_its_own_request_only(pipeline: Orchestrator) -> None:
+    expected = await speak(pipeline, request(3))
+    bad = PipelineRequest("bad", {"talker": {"text": [], "max_frames": 5}})
+    failure, good = await asyncio.gather(
+        speak(pipeline, bad), speak(pipeline, request(3, "again")), return_exceptions=True
+    )
+    assert isinstance(failure, InvalidRequest)
+    assert failure.param == "text"
+    assert np.array_equal(good, expected)
+    assert await held(pipeline) == {}
+
+
+async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestrator) -> None:
+    expected = await speak(pipeline, request(2))
+    async with pipeline.open(request(60, frames=100)) as stream:
+        samples = pipeline.samples(stream)
+        taken = [await anext(samples)]
+        assert np.array_equal(await speak(pipeline, request(2, "beside")), expected)
+        talker, decoder = pipeline.stages["talker"], pipeline.stages["decoder"]
+        async with asyncio.timeout(30):
+            while (await talker.counts())["requests"]:
+                pass  # each answer comes after a step: the talker runs on to its end
+        # Two seconds of credit are 100 samples, 25 frames; the rest of the 100 waits.
+        assert await decoder.counts() == {"requests": 1, "queued_frames": 75}
+        taken.extend([new async for new in samples])
+    assert sum(map(len, taken)) == 400
+    assert np.array_equal(np.concatenate(taken), await speak(pipeline, request(60, "b", 100)))
+
+
+async def test_batch_mode_gives_the_same_samples_in_one_chunk(
+    pipeline: Orchestrator, checkpoint: Path
+) -> None:
+    async with started(checkpoint, async_chunk=False) as batch:
+        for number in (1, 4):
+            async with batch.open(request(number)) as stream:
+                chunks = [new async for new in batch.samples(stream)]
+            assert len(chunks) == 1
+            assert np.array_equal(chunks[0], await speak(pipeline, request(number, "async")))
+        async with batch.open(request(5, frames=100)):
+            pass  # left before its end: nothing may stay held back
+        assert await held(batch) == {}
+
+
+async def test_silence_from_the_pipeline_fails_the_request_in_time(checkpoint: Path) -> None:
+    async with started(checkpoint, chunk_timeout_s=0.5) as orchestrator:
+        expected = await speak(orchestrator, request(1))
+        talker = orchestrator.stages["talker"].pid
+        assert talker is not None
+        os.kill(talker, signal.SIGSTOP)
+        try:
+            stuck = asyncio.create_task(speak(orchestrator, request(2)))
+            await asyncio.sleep(1.0)  # the clock of the stuck request, not of this test
+        finally:
+            os.kill(talker, signal.SIGCONT)
+        with pytest.raises(ChunkTimeout):
+            await stuck
+        assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
+        assert await held(orchestrator) == {}
+
+
+@pytest.mark.parametrize("victim", ["decoder", "talker"])
+async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
+    checkpoint: Path, victim: str
+) -> None:
+    async with started(checkpoint) as orchestrator:
+        expected = await speak(orchestrator, request(1))
+        survivor = "talker" if victim == "decoder" else "decoder"
+        survivor_pid = orchestrator.stages[survivor].pid
+        victim_pid = orchestrator.stages[victim].pid
+        assert victim_pid is not None
+
+        async def be_there(number: int) -> CantataError:
+            try:
+                async with orchestrator.open(request(number, frames=100)) as stream:
+                    async for _ in orchestrator.samples(stream):
+                        if psutil.pid_exists(victim_pid):
+                            os.kill(victim_pid, signal.SIGKILL)
+            except CantataError as error:
+                return error
+            raise AssertionError("the request outlived its stage")
+
+        async with asyncio.timeout(2):
+            errors = await asyncio.gather(be_there(1), be_there(2))
+        assert [type(error) for error in errors] == [StageDied, StageDied]
+        assert not orchestrator.ready
+
+        async with asyncio.timeout(60):
+            while not orchestrator.ready:  # noqa: ASYNC110 (there is no event to wait for)
+                await asyncio.sleep(0.05)
+        assert orchestrator.stages[survivor].pid == survivor_pid
+        assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
+        assert await held(orchestrator) == {}
+
+
+async def test_a_stage_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
+    orchestrator = Orchestrator(PIPELINE, tmp_path, deployment(), logging.CRITICAL)
+    with pytest.raises(StageDied, match="talker"):
+        await orchestrator.start()
+    assert {stage.state for stage in orchestrator.stages.values()} == {StageState.ENDED}
+    pids = [stage.pid for stage in orchestrator.stages.values()]
+    assert not any(pid and psutil.pid_exists(pid) for pid in pids)

@@ -1,0 +1,202 @@
+"""A `SpeechService` without engine: real PCM over asyncio, faults on demand, honest counts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+from cantata.contract.errors import (
+    CantataError,
+    InvalidRequest,
+    ModelNotFound,
+    Overloaded,
+    VoiceNotFound,
+)
+from cantata.contract.request import SpeechRequest, Voice
+from cantata.contract.service import Samples, ServedModel, StageReport
+
+VOICES = (
+    Voice("clara", "Clara", "the default", aliases=("alloy", "nova")),
+    Voice("ben", "Ben", aliases=("onyx",)),
+)
+OPENAI_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
+
+
+@dataclass
+class Behaviour:
+    """How a fake model speaks; tests change it before they ask."""
+
+    chunk_samples: int = 480
+    chunks: int | None = None
+    """Of every utterance; None: one per character."""
+    interval_s: float = 0.0
+    """Between two chunks."""
+    first_after_s: float = 0.0
+    abort_s: float = 0.0
+    """How long an abort takes to reach every stage."""
+    fail_after: int | None = None
+    """Chunks after which `error` is raised; 0 is before the first."""
+    error: Exception | None = None
+    capacity: int = 1000
+
+
+@dataclass
+class Counts:
+    """What the fake saw."""
+
+    open: int = 0
+    started: int = 0
+    finished: int = 0
+    aborted: int = 0
+    """Left before the end, and the abort waited for."""
+    abort_interrupted: int = 0
+    chunks: int = 0
+    requests: list[SpeechRequest] = field(default_factory=list)
+
+
+def expected_pcm(text: str, behaviour: Behaviour, channels: int = 1) -> Samples:
+    """What an undisturbed utterance of this text sounds like."""
+    chunks = behaviour.chunks if behaviour.chunks is not None else len(text)
+    shape = (chunks * behaviour.chunk_samples, channels)
+    seed = sum(text.encode()) % 9973
+    sound = np.random.default_rng(seed).uniform(-1.05, 1.05, shape).astype(np.float32)
+    return sound[:, 0] if channels == 1 else sound
+
+
+class FakeUtterance:
+    def __init__(self, request_id: str, pcm: AsyncIterator[Samples]) -> None:
+        self.request_id = request_id
+        self._pcm = pcm
+
+    def __aiter__(self) -> AsyncIterator[Samples]:
+        return self._pcm
+
+
+class FakeModel:
+    """Speaks noise that depends on the text alone."""
+
+    def __init__(self, name: str, sample_rate: int = 24000, channels: int = 1) -> None:
+        self.name = name
+        self.voices = VOICES
+        self.sample_rate = sample_rate
+        self.channels = channels
+        self.max_input_characters = 200
+        self.behaviour = Behaviour()
+        self.counts = Counts()
+        self._ids = count()
+
+    def voice(self, name: str | None) -> Voice:
+        if name is None:
+            return self.voices[0]
+        for voice in self.voices:
+            if name in (voice.id, voice.name, *voice.aliases):
+                return voice
+        valid = ", ".join(voice.id for voice in self.voices)
+        raise VoiceNotFound(f"no voice {name!r}; valid: {valid}", "voice")
+
+    @asynccontextmanager
+    async def speak(
+        self, request: SpeechRequest, *, batch: bool = False
+    ) -> AsyncIterator[FakeUtterance]:
+        if self.counts.open >= self.behaviour.capacity:
+            raise Overloaded("all slots are taken", retry_after_s=2.5)
+        if not any(c.isalnum() for c in request.text):
+            raise InvalidRequest("nothing in it can be spoken", "input")
+        self.counts.requests.append(request)
+        self.counts.open += 1
+        self.counts.started += 1
+        ended = [False]
+        try:
+            yield FakeUtterance(f"{self.name}-{next(self._ids)}", self._pcm(request.text, ended))
+        finally:
+            if ended[0]:
+                self.counts.finished += 1
+            else:
+                await self._abort()
+            self.counts.open -= 1
+
+    async def _abort(self) -> None:
+        try:
+            await asyncio.sleep(self.behaviour.abort_s)
+        except asyncio.CancelledError:
+            self.counts.abort_interrupted += 1
+            raise
+        self.counts.aborted += 1
+
+    async def _pcm(self, text: str, ended: list[bool]) -> AsyncIterator[Samples]:
+        how = self.behaviour
+        await asyncio.sleep(how.first_after_s)
+        sound = expected_pcm(text, how, self.channels)
+        for index in range(len(sound) // how.chunk_samples):
+            if how.fail_after == index and how.error is not None:
+                raise how.error
+            if index:
+                await asyncio.sleep(how.interval_s)
+            self.counts.chunks += 1
+            yield sound[index * how.chunk_samples : (index + 1) * how.chunk_samples]
+        ended[0] = True
+
+
+class FakeService:
+    """Two models; the second is stereo."""
+
+    def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
+        self.solo = FakeModel("solo")
+        self.duo = FakeModel("duo", sample_rate=48000, channels=2)
+        self.models: Mapping[str, ServedModel] = {"solo": self.solo, "duo": self.duo}
+        self.default_model = "solo"
+        self.ready = False
+        self.stops = 0
+        self.may_start = asyncio.Event()
+        self.may_start.set()
+        self._start_s = start_s
+        self._start_error = start_error
+
+    def model(self, name: str) -> ServedModel:
+        if name in OPENAI_MODELS:
+            return self.solo
+        if name not in self.models:
+            raise ModelNotFound(f"no model {name!r}; valid: {', '.join(self.models)}", "model")
+        return self.models[name]
+
+    async def stage_reports(self) -> list[StageReport]:
+        return [
+            StageReport(
+                model=model.name,
+                stage=stage,
+                pid=os.getpid(),
+                alive=self.ready,
+                startup_s=1.5,
+                rss_bytes=1 << 20,
+                counts={"requests": model.counts.open, "waiting": 0},
+            )
+            for model in (self.solo, self.duo)
+            for stage in ("talker", "codec")
+        ]
+
+    async def start(self) -> None:
+        await self.may_start.wait()
+        await asyncio.sleep(self._start_s)
+        if self._start_error is not None:
+            raise self._start_error
+        self.ready = True
+
+    async def stop(self) -> None:
+        self.ready = False
+        self.stops += 1
+
+
+async def eventually(condition: object, timeout_s: float = 2.0) -> None:
+    """Wait until a callable is true."""
+    assert callable(condition)
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+
+
+__all__ = ["Behaviour", "CantataError", "FakeModel", "FakeService", "eventually", "expected_pcm"]

@@ -1,0 +1,156 @@
+"""Health, readiness, metrics, listings and pages, while the service starts, runs and fails."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from cantata.api import app as app_module
+from cantata.api.app import create_app
+from cantata.contract.errors import ConfigError, RequestFailed
+from conftest import Server, running
+from fake_service import FakeService, eventually
+from prometheus_client.parser import text_string_to_metric_families
+from websockets.asyncio.client import connect
+
+
+async def test_health_answers_while_the_service_starts() -> None:
+    service = FakeService()
+    service.may_start.clear()
+    async with (
+        running(service) as server,
+        httpx.AsyncClient(base_url=server.url) as http,
+    ):
+        health = await http.get("/health")
+        assert (health.status_code, health.json()["status"]) == (200, "starting")
+        for path in ("/ready", "/v1/models", "/v1/audio/voices"):
+            refused = await http.get(path)
+            assert refused.status_code == 503
+            assert refused.json()["error"]["code"] == "not_ready"
+        spoken = await http.post("/v1/audio/speech", json={"input": "hi"})
+        assert spoken.status_code == 503
+        async with connect(server.socket_url) as socket:
+            assert '"not_ready"' in str(await socket.recv())
+        assert (await http.get("/metrics")).status_code == 200
+        service.may_start.set()
+        await eventually(lambda: service.ready)
+        ready = await http.get("/ready")
+        assert (ready.status_code, ready.json()) == (200, {"ready": True})
+    assert service.stops == 1
+
+
+async def test_health_of_a_running_service(server: Server, http: httpx.AsyncClient) -> None:
+    health = (await http.get("/health")).json()
+    assert health["status"] == "ok"
+    assert health["default_model"] == "solo"
+    stage = health["stages"][0]
+    assert (stage["model"], stage["stage"], stage["alive"]) == ("solo", "talker", True)
+    assert stage["counts"] == {"requests": 0, "waiting": 0}
+    server.service.ready = False
+    assert (await http.get("/health")).json()["status"] == "degraded"
+    assert (await http.get("/ready")).status_code == 503
+    server.service.ready = True
+
+
+@pytest.mark.parametrize("error", [ConfigError("no such checkpoint"), ValueError("broken")])
+async def test_a_failed_start_is_told(error: Exception) -> None:
+    service = FakeService(start_error=error)
+    async with (
+        running(service) as server,
+        httpx.AsyncClient(base_url=server.url) as http,
+    ):
+        await server.app.state.context.lifecycle.settled.wait()
+        health = await http.get("/health")
+        assert (health.status_code, health.json()["status"]) == (503, "failed")
+        assert health.json()["message"] == str(error)
+        refused = await http.get("/ready")
+        assert str(error) in refused.json()["error"]["message"]
+    assert service.stops == 1
+
+
+async def test_stopping_in_the_middle_of_a_start() -> None:
+    service = FakeService()
+    service.may_start.clear()
+    async with running(service):
+        pass
+    assert service.stops == 1
+
+
+async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
+    models = (await asgi.get("/v1/models")).json()
+    assert models["object"] == "list"
+    assert [model["id"] for model in models["data"]] == ["solo", "duo"]
+    audio = (await asgi.get("/v1/audio/models")).json()["models"]
+    assert audio[1]["sample_rate"] == 48000
+    assert audio[0]["default_voice"] == "clara"
+    voices = (await asgi.get("/v1/audio/voices", params={"model": "solo"})).json()["voices"]
+    assert [(v["id"], v["name"], v["model"]) for v in voices] == [
+        ("clara", "Clara", "solo"),
+        ("ben", "Ben", "solo"),
+    ]
+    assert voices[0]["aliases"] == ["alloy", "nova"]
+    assert len((await asgi.get("/v1/audio/voices")).json()["voices"]) == 4
+    assert (await asgi.get("/v1/audio/voices?model=nope")).status_code == 404
+
+
+async def samples(http: httpx.AsyncClient) -> dict[tuple[str, ...], float]:
+    text = (await http.get("/metrics")).text
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
+    behaviour = server.solo.behaviour
+    await http.post("/v1/audio/speech", json={"input": "hello"})
+    behaviour.fail_after, behaviour.error = 1, RequestFailed("broke")
+    with pytest.raises(httpx.RemoteProtocolError):
+        await http.post("/v1/audio/speech", json={"input": "hello"})
+    behaviour.fail_after, behaviour.interval_s = None, 0.05
+    async with http.stream("POST", "/v1/audio/speech", json={"input": "hello"}) as response:
+        pieces = response.aiter_raw()
+        await anext(pieces)
+        during = await samples(http)
+        assert during[("cantata_requests_running", "solo")] == 1
+        assert during[("cantata_stage_held", "solo", "codec", "requests")] == 1
+    await eventually(lambda: server.solo.counts.open == 0)
+    behaviour.capacity = 0
+    await http.post("/v1/audio/speech", json={"input": "hello"})
+    after = await samples(http)
+    for outcome in ("completed", "failed", "aborted"):
+        assert after[(f"cantata_speech_stream_{outcome}_total", "solo")] == 1
+    assert after[("cantata_requests_running", "solo")] == 0
+    assert after[("cantata_requests_waiting", "solo")] == 0
+    assert after[("cantata_stage_held", "solo", "codec", "requests")] == 0
+    assert after[("cantata_requests_rejected_total", "solo", "rate_limit_exceeded")] == 1
+    assert after[("cantata_audio_ttfp_seconds_count", "solo")] == 3
+    assert after[("cantata_audio_duration_seconds_sum", "solo")] == pytest.approx(0.1)
+    assert after[("cantata_audio_rtf_count", "solo")] == 1
+    assert after[("cantata_stage_rss_bytes", "solo", "talker")] == 1 << 20
+    assert after[("cantata_stage_startup_seconds", "duo", "codec")] == 1.5
+
+
+def page(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, "cantata.pages")
+
+
+def test_pages_are_mounted_or_explained(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mounted: list[Any] = []
+    present = SimpleNamespace(name="present", load=lambda: mounted.append)
+    pages = [page("missing", "no_such_package.app:mount"), present]
+    monkeypatch.setattr(app_module, "entry_points", lambda group: pages)
+    with caplog.at_level(logging.WARNING):
+        app = create_app(FakeService())
+    assert mounted == [app]
+    assert [record.message for record in caplog.records] == [
+        "page 'missing' is not served: No module named 'no_such_package' "
+        "(pip install 'cantata[missing]' adds it)"
+    ]

@@ -1,0 +1,215 @@
+"""POST /v1/audio/speech: what is heard, when, and what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import time
+import wave
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+import soundfile
+from cantata.audio.pcm import encode_s16le
+from cantata.contract.errors import RequestFailed
+from conftest import Server
+from fake_service import eventually, expected_pcm
+
+
+def pcm_of(server: Server, text: str) -> bytes:
+    return encode_s16le(expected_pcm(text, server.solo.behaviour))
+
+
+async def test_pcm_is_every_sample_once(server: Server, http: httpx.AsyncClient) -> None:
+    body = {"input": "hello there", "response_format": "pcm"}
+    response = await http.post("/v1/audio/speech", json=body)
+    assert response.status_code == 200
+    assert response.content == pcm_of(server, "hello there")
+    assert response.headers["content-type"] == "audio/pcm"
+    assert response.headers["x-sample-rate"] == "24000"
+    assert response.headers["x-channels"] == "1"
+    assert response.headers["transfer-encoding"] == "chunked"
+    assert response.headers["x-request-id"].startswith("req_")
+    assert server.solo.counts.finished == 1
+
+
+async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) -> None:
+    body = {
+        "input": "hi",
+        "model": "tts-1",
+        "voice": {"id": "onyx"},
+        "speed": 2,
+        "seed": 7,
+        "temperature": 0.5,
+        "instructions": "calmly",
+    }
+    assert (await http.post("/v1/audio/speech", json=body)).status_code == 200
+    (request,) = server.solo.counts.requests
+    assert (request.text, request.voice, request.speed) == ("hi", "ben", 2.0)
+    assert (request.seed, request.temperature, request.instructions) == (7, 0.5, "calmly")
+
+
+async def test_an_absent_format_is_a_wav_that_libraries_read(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    content = (await http.post("/v1/audio/speech", json={"input": "hello"})).content
+    expected = np.frombuffer(pcm_of(server, "hello"), dtype="<i2")
+    samples, rate = soundfile.read(io.BytesIO(content), dtype="int16")
+    assert rate == 24000
+    np.testing.assert_array_equal(samples, expected)
+    with wave.open(io.BytesIO(content)) as file:
+        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 24000)
+        assert file.readframes(len(expected)) == expected.tobytes()
+
+
+async def test_stereo_is_interleaved(server: Server, http: httpx.AsyncClient) -> None:
+    response = await http.post("/v1/audio/speech", json={"input": "hello", "model": "duo"})
+    assert response.headers["x-channels"] == "2"
+    samples, rate = soundfile.read(io.BytesIO(response.content), dtype="int16")
+    expected = expected_pcm("hello", server.service.duo.behaviour, 2)
+    assert rate == 48000
+    np.testing.assert_array_equal(samples.ravel(), np.frombuffer(encode_s16le(expected), "<i2"))
+
+
+async def test_sound_arrives_while_it_is_made(server: Server, http: httpx.AsyncClient) -> None:
+    server.solo.behaviour.interval_s = 0.02
+    body = {"input": "x" * 10, "response_format": "pcm"}
+    async with http.stream("POST", "/v1/audio/speech", json=body) as response:
+        pieces = response.aiter_raw()
+        await anext(pieces)
+        assert server.solo.counts.chunks < 8
+        assert server.solo.counts.open == 1
+        assert len([piece async for piece in pieces]) > 3
+
+
+@pytest.mark.parametrize("chunks", [0, 5])
+async def test_disconnect_aborts_and_waits_for_it(server: Server, chunks: int) -> None:
+    how = server.solo.behaviour
+    how.interval_s, how.abort_s, how.chunks = 0.01, 0.05, 1000
+    how.first_after_s = 10.0 if chunks == 0 else 0.0
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        request = client.build_request("POST", "/v1/audio/speech", json={"input": "hello"})
+        asking = asyncio.create_task(client.send(request, stream=True))
+        await eventually(lambda: server.solo.counts.open == 1)
+        await eventually(lambda: server.solo.counts.chunks >= chunks)
+        if chunks:
+            await (await asking).aclose()
+        asking.cancel()
+        await asyncio.wait([asking])
+    started = time.monotonic()
+    await eventually(lambda: server.solo.counts.open == 0)
+    assert time.monotonic() - started < 1.0
+    assert server.solo.counts.aborted == 1
+    assert server.solo.counts.abort_interrupted == 0
+    assert server.solo.counts.chunks < 100
+
+
+async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
+    server.solo.behaviour.chunks = 10_000
+    body = {"input": "x", "response_format": "pcm"}
+    async with (
+        httpx.AsyncClient(base_url=server.url, timeout=10) as client,
+        client.stream("POST", "/v1/audio/speech", json=body) as response,
+    ):
+        pieces = response.aiter_raw(1024)
+        await anext(pieces)
+        await asyncio.sleep(0.3)
+        before = server.solo.counts.chunks
+        await asyncio.sleep(0.3)
+        assert server.solo.counts.open == 1
+        assert server.solo.counts.chunks == before < 9_000
+
+
+async def test_concurrent_requests_do_not_mix(server: Server, http: httpx.AsyncClient) -> None:
+    server.solo.behaviour.interval_s = 0.002
+    texts = [f"this is text number {number}" for number in range(12)]
+
+    async def speak(text: str) -> bytes:
+        body = {"input": text, "response_format": "pcm"}
+        return (await http.post("/v1/audio/speech", json=body)).content
+
+    for text, content in zip(texts, await asyncio.gather(*map(speak, texts)), strict=True):
+        assert content == pcm_of(server, text)
+
+
+async def events(http: httpx.AsyncClient, body: dict[str, Any]) -> list[dict[str, Any]]:
+    async with http.stream("POST", "/v1/audio/speech", json=body) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        return [
+            json.loads(line.removeprefix("data: ")) async for line in response.aiter_lines() if line
+        ]
+
+
+@pytest.mark.parametrize("response_format", ["pcm", "wav"])
+async def test_server_sent_events(
+    server: Server, http: httpx.AsyncClient, response_format: str
+) -> None:
+    body = {"input": "hello", "stream_format": "sse", "response_format": response_format}
+    *deltas, done = await events(http, body)
+    assert {delta["type"] for delta in deltas} == {"speech.audio.delta"}
+    content = b"".join(base64.b64decode(delta["audio"]) for delta in deltas)
+    header = 44 if response_format == "wav" else 0
+    assert content[header:] == pcm_of(server, "hello")
+    assert done == {
+        "type": "speech.audio.done",
+        "usage": {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7},
+    }
+
+
+async def test_events_tell_of_a_break(server: Server, http: httpx.AsyncClient) -> None:
+    server.solo.behaviour.fail_after, server.solo.behaviour.error = 2, RequestFailed("broke")
+    received = await events(http, {"input": "hello", "stream_format": "sse"})
+    assert received[-1]["type"] == "speech.audio.error"
+    assert received[-1]["error"]["code"] == "request_failed"
+
+
+@pytest.fixture
+async def openai_client(server: Server):  # type: ignore[no-untyped-def]
+    async with openai.AsyncOpenAI(
+        base_url=f"{server.url}/v1", api_key="none", max_retries=0
+    ) as client:
+        yield client
+
+
+async def test_openai_client(server: Server, openai_client: openai.AsyncOpenAI) -> None:
+    speech = openai_client.audio.speech
+    pcm = await speech.create(input="hello", model="tts-1", voice="alloy", response_format="pcm")
+    assert pcm.content == pcm_of(server, "hello")
+    wav = await speech.create(input="hello", model="solo", voice="clara", response_format="wav")
+    assert wav.content[:4] == b"RIFF"
+    assert [model.id async for model in openai_client.models.list()] == ["solo", "duo"]
+    assert (await openai_client.models.retrieve("tts-1")).id == "solo"
+
+
+async def test_openai_client_streams(server: Server, openai_client: openai.AsyncOpenAI) -> None:
+    server.solo.behaviour.interval_s = 0.02
+    async with openai_client.audio.speech.with_streaming_response.create(
+        input="x" * 10, model="tts-1", voice="alloy", response_format="pcm"
+    ) as response:
+        pieces = response.iter_bytes()
+        received = await anext(pieces)
+        assert server.solo.counts.open == 1
+        async for piece in pieces:
+            received += piece
+    assert received == pcm_of(server, "x" * 10)
+
+
+async def test_openai_client_sees_codes(server: Server, openai_client: openai.AsyncOpenAI) -> None:
+    speech = openai_client.audio.speech
+    with pytest.raises(openai.BadRequestError) as refused:
+        await speech.create(input="hello", model="tts-1", voice="bob", response_format="pcm")
+    assert (refused.value.code, refused.value.type) == ("voice_not_found", "invalid_request_error")
+    assert refused.value.param == "voice"
+    assert (refused.value.request_id or "").startswith("req_")
+    with pytest.raises(openai.NotFoundError) as missing:
+        await speech.create(input="hello", model="nope", voice="bob", response_format="pcm")
+    assert missing.value.code == "model_not_found"
+    server.solo.behaviour.capacity = 0
+    with pytest.raises(openai.RateLimitError) as busy:
+        await speech.create(input="hello", model="tts-1", voice="alloy", response_format="pcm")
+    assert busy.value.code == "rate_limit_exceeded"

@@ -1,0 +1,174 @@
+"""POST /v1/audio/speech: everything that is refused, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from cantata.contract.errors import ChunkTimeout, RequestFailed, StageDied
+from conftest import Server
+from fake_service import eventually
+
+BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "input", "required"),
+    ({"input": ""}, "input", "empty"),
+    ({"input": "   \n"}, "input", "empty"),
+    ({"input": "..."}, "input", "nothing in it can be spoken"),
+    ({"input": "x" * 201}, "input", "at most 200"),
+    ({"input": 5}, "input", "valid string"),
+    ({"input": None}, "input", "valid string"),
+    ({"input": "a", "voice": "bob"}, "voice", "valid: clara, ben"),
+    ({"input": "a", "voice": {"id": "bob"}}, "voice", "valid: clara, ben"),
+    ({"input": "a", "voice": 3}, "voice", "voice"),
+    ({"input": "a", "voice": {"name": "clara"}}, "voice", "voice"),
+    ({"input": "a", "voice": ""}, "voice", "voice"),
+    ({"input": "a", "speed": 0.2}, "speed", "0.25"),
+    ({"input": "a", "speed": 4.1}, "speed", "4"),
+    ({"input": "a", "speed": "fast"}, "speed", "valid number"),
+    ({"input": "a", "speed": "1.0"}, "speed", "valid number"),
+    ({"input": "a", "seed": -1}, "seed", "greater"),
+    ({"input": "a", "seed": 1.5}, "seed", "integer"),
+    ({"input": "a", "temperature": -0.1}, "temperature", "greater"),
+    ({"input": "a", "temperature": True}, "temperature", "number"),
+    ({"input": "a", "instructions": ["x"]}, "instructions", "string"),
+    ({"input": "a", "stream_format": "ndjson"}, "stream_format", "'audio' or 'sse'"),
+    ({"input": "a", "response_format": "ogg"}, "response_format", "'wav'"),
+    ({"input": "a", "response_format": "mp3"}, "response_format", "valid: wav, pcm"),
+    ({"input": "a", "response_format": "opus"}, "response_format", "valid: wav, pcm"),
+    ({"input": "a", "response_format": "aac"}, "response_format", "valid: wav, pcm"),
+    ({"input": "a", "response_format": "flac"}, "response_format", "valid: wav, pcm"),
+]
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """The error body, after checking what all of them share."""
+    assert response.headers["x-request-id"].startswith("req_")
+    body = response.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    return dict(body["error"])
+
+
+@pytest.mark.parametrize(("body", "param", "says"), BAD_REQUESTS)
+async def test_bad_fields_are_named(
+    asgi: httpx.AsyncClient, body: dict[str, Any], param: str, says: str
+) -> None:
+    response = await asgi.post("/v1/audio/speech", json=body)
+    error = error_of(response)
+    assert response.status_code == 400
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == param
+    assert says in error["message"]
+    assert error["code"] == ("voice_not_found" if "valid: clara" in says else "invalid_value")
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "says"),
+    [
+        (b"{", {"content-type": "application/json"}, "not valid JSON"),
+        (b"", {"content-type": "application/json"}, "JSON object"),
+        (b"[]", {"content-type": "application/json"}, "JSON object"),
+        (b'"text"', {"content-type": "application/json"}, "JSON object"),
+        (b'{"input": "a"}', {"content-type": "text/plain"}, "application/json"),
+        (b'{"input": "a", "speed": NaN}', {"content-type": "application/json"}, "speed"),
+        (b'{"input": "\xff"}', {"content-type": "application/json"}, ""),
+    ],
+)
+async def test_bodies_that_are_no_json_object(
+    asgi: httpx.AsyncClient, content: bytes, headers: dict[str, str], says: str
+) -> None:
+    response = await asgi.post("/v1/audio/speech", content=content, headers=headers)
+    assert response.status_code == 400
+    assert says in error_of(response)["message"]
+
+
+async def test_unknown_model_is_404_and_lists_names(asgi: httpx.AsyncClient) -> None:
+    response = await asgi.post("/v1/audio/speech", json={"input": "a", "model": "gpt-9"})
+    error = error_of(response)
+    assert response.status_code == 404
+    assert (error["code"], error["param"]) == ("model_not_found", "model")
+    assert "solo, duo" in error["message"]
+
+
+async def test_unknown_keys_of_other_servers_are_ignored(asgi: httpx.AsyncClient) -> None:
+    response = await asgi.post("/v1/audio/speech", json={"input": "a", "lang_code": "en"})
+    assert response.status_code == 200
+
+
+async def test_unknown_route_and_method(asgi: httpx.AsyncClient) -> None:
+    missing = await asgi.get("/v1/nothing")
+    assert missing.status_code == 404
+    assert error_of(missing)["code"] == "not_found"
+    wrong = await asgi.get("/v1/audio/speech")
+    assert wrong.status_code == 405
+    assert wrong.headers["allow"] == "POST"
+    assert error_of(wrong)["code"] == "method_not_allowed"
+
+
+async def test_huge_bodies_are_refused(http: httpx.AsyncClient) -> None:
+    announced = await http.post("/v1/audio/speech", json={"input": "x" * (2 << 20)})
+    assert announced.status_code == 413
+    assert error_of(announced)["code"] == "body_too_large"
+
+    async def pieces():  # type: ignore[no-untyped-def]
+        for _ in range(64):
+            yield b" " * (64 << 10)
+
+    chunked = await http.post(
+        "/v1/audio/speech", content=pieces(), headers={"content-type": "application/json"}
+    )
+    assert chunked.status_code == 413
+
+
+async def test_overload_is_429_with_retry_after(server: Server, http: httpx.AsyncClient) -> None:
+    server.solo.behaviour.capacity = 0
+    response = await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert response.status_code == 429
+    assert response.headers["retry-after"] == "3"
+    error = error_of(response)
+    assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (StageDied("the talker ended"), 503, "stage_died"),
+        (RequestFailed("no end"), 500, "request_failed"),
+        (ChunkTimeout("silent"), 500, "chunk_timeout"),
+    ],
+)
+async def test_faults_before_the_first_sound_are_http_errors(
+    server: Server, http: httpx.AsyncClient, error: Exception, status: int, code: str
+) -> None:
+    server.solo.behaviour.fail_after, server.solo.behaviour.error = 0, error
+    response = await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert response.status_code == status
+    assert error_of(response)["code"] == code
+    assert error_of(response)["message"] == str(error)
+    await eventually(lambda: server.solo.counts.open == 0)
+
+
+async def test_unforeseen_faults_show_nothing_of_their_own(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    server.solo.behaviour.fail_after = 0
+    server.solo.behaviour.error = ZeroDivisionError("secret detail")
+    response = await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert response.status_code == 500
+    error = error_of(response)
+    assert error["code"] == "internal_error"
+    assert "secret" not in response.text
+    assert server.solo.counts.open == 0
+
+
+async def test_a_break_after_the_first_sound_is_an_incomplete_body(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    server.solo.behaviour.fail_after, server.solo.behaviour.error = 2, RequestFailed("broke")
+    with pytest.raises(httpx.RemoteProtocolError):
+        await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert server.solo.counts.open == 0
+    server.solo.behaviour.fail_after = None
+    again = await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert again.status_code == 200

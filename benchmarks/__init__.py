@@ -1,0 +1,1 @@
+"""Measure a running server from outside, over HTTP and WebSocket alone."""

@@ -1,0 +1,82 @@
+"""Start a server as a person would, and wait until it can speak."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+READY_DEADLINE_S = 180.0
+STOP_DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that is ready."""
+
+    url: str
+    """Such as `http://127.0.0.1:8000`."""
+    startup_s: float
+    """From spawning it until `/ready` said yes."""
+    pid: int
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running_server(log: Path, *arguments: str) -> Iterator[RunningServer]:
+    """`cantata serve` on a free port for the time of the block.
+
+    Args:
+        log: file that takes the server's output.
+        arguments: more of `cantata serve`.
+
+    Raises:
+        RuntimeError: it ended or was not ready in time; the message has its last lines.
+    """
+    port = free_port()
+    command = [sys.executable, "-m", "cantata", "serve", "--port", str(port), *arguments]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_until_ready(url, process, log, started)
+        yield RunningServer(url, time.monotonic() - started, process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(
+    url: str, process: subprocess.Popen[bytes], log: Path, started: float
+) -> None:
+    while time.monotonic() - started < READY_DEADLINE_S:
+        if process.poll() is not None:
+            break
+        try:
+            if httpx.get(f"{url}/ready", timeout=5).status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            pass  # it does not listen yet
+        time.sleep(0.05)
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+    raise RuntimeError(f"the server was not ready (exit code {process.poll()}):\n{tail}")

@@ -1,0 +1,1 @@
+"""Tests of the whole: a server process, a real browser, nothing replaced."""

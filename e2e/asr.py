@@ -1,0 +1,46 @@
+"""What a speech recogniser hears: an offline judge of whether the sound is the text.
+
+pocketsphinx is small and old, so its word error rate tells words from noise and not a fine voice
+from a plain one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import jiwer
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+from pocketsphinx import Decoder
+
+ASR_RATE_HZ = 16_000
+PAD_S = 0.3
+PEAK = 0.8
+
+
+def transcribe(pcm: NDArray[np.int16], sample_rate_hz: int) -> str:
+    """The words heard in mono `pcm`, lower case; empty if there are none."""
+    sound = soxr.resample(pcm.astype(np.float32), sample_rate_hz, ASR_RATE_HZ)
+    peak = float(np.abs(sound).max(initial=0.0))
+    if peak == 0.0:
+        return ""
+    pad = np.zeros(int(PAD_S * ASR_RATE_HZ), dtype=np.int16)
+    loud = (sound * (PEAK * 32767 / peak)).astype(np.int16)
+    decoder = Decoder(samprate=ASR_RATE_HZ, loglevel="FATAL")
+    decoder.start_utt()
+    decoder.process_raw(np.concatenate([pad, loud, pad]).tobytes(), full_utt=True)
+    decoder.end_utt()
+    heard = decoder.hyp()
+    return "" if heard is None else normalise(heard.hypstr)
+
+
+def word_error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+    """Pooled over all sentences: wrong, missing and added words per word said."""
+    return float(jiwer.wer([normalise(text) for text in said], [normalise(text) for text in heard]))
+
+
+def normalise(text: str) -> str:
+    """Lower-case words with single spaces; punctuation goes, apostrophes inside words stay."""
+    return " ".join(re.findall(r"[a-z0-9]+(?:'[a-z]+)*", text.lower()))

@@ -1,0 +1,1 @@
+"""The voice's networks in plain torch: no training code, no I/O."""

@@ -1,0 +1,114 @@
+"""Sound to codes: log-mel, ConvNeXt, residual vector quantiser. Used in training and for tests.
+
+Letters: B rows, T frames of 80 ms, Z latent size, Q codebooks, V codes each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.solo.config import CodecConfig
+from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+
+LOG_FLOOR = 1e-5
+MAX_HZ = 12_000.0
+
+
+def mel_filters(mels: int, fft_size: int, sample_rate: int) -> torch.Tensor:
+    """Returns [bins, mels] float32 triangular filters, equally spaced in mel, each of sum one."""
+
+    def to_mel(hertz: float) -> float:
+        return 2595.0 * math.log10(1.0 + hertz / 700.0)
+
+    points = torch.linspace(to_mel(0.0), to_mel(min(MAX_HZ, sample_rate / 2)), mels + 2)
+    hertz = 700.0 * (10.0 ** (points / 2595.0) - 1.0)
+    bins = torch.linspace(0.0, sample_rate / 2, fft_size // 2 + 1)[:, None]
+    rising = (bins - hertz[:-2]) / (hertz[1:-1] - hertz[:-2])
+    falling = (hertz[2:] - bins) / (hertz[2:] - hertz[1:-1])
+    filters = torch.minimum(rising, falling).clamp(min=0.0)
+    return filters / filters.sum(dim=0).clamp(min=1e-3)
+
+
+class LogMel(nn.Module):
+    """[B, N] samples -> [B, N / hop, mels] log magnitudes; hop h is centred on its samples."""
+
+    window: torch.Tensor
+    filters: torch.Tensor
+
+    def __init__(self, mels: int, fft_size: int, hop: int, sample_rate: int) -> None:
+        super().__init__()
+        self.fft_size, self.hop = fft_size, hop
+        self.register_buffer("window", torch.hann_window(fft_size), persistent=False)
+        filters = mel_filters(mels, fft_size, sample_rate)
+        self.register_buffer("filters", filters, persistent=False)
+
+    def forward(self, samples: torch.Tensor) -> torch.Tensor:
+        side = (self.fft_size - self.hop) // 2
+        padded = functional.pad(samples, (side, self.fft_size - self.hop - side))
+        frames = padded.unfold(1, self.fft_size, self.hop) * self.window
+        magnitude = torch.fft.rfft(frames).abs()
+        return torch.log((magnitude @ self.filters).clamp(min=LOG_FLOOR))
+
+
+class ResidualQuantiser(nn.Module):
+    """Q codebooks, each quantising what the ones before it left over."""
+
+    codebooks: torch.Tensor
+
+    def __init__(self, codebooks: int, codes: int, latent: int) -> None:
+        super().__init__()
+        self.register_buffer("codebooks", torch.zeros(codebooks, codes, latent))
+
+    def encode(self, z: torch.Tensor) -> torch.Tensor:
+        """[..., Z] -> [..., Q] int64, greedy."""
+        residual, codes = z, []
+        for book in self.codebooks:
+            # Without ||residual||^2, which is the same for every code.
+            distance = book.square().sum(dim=1) - 2 * residual @ book.t()
+            nearest = distance.argmin(dim=-1)
+            residual = residual - book[nearest]
+            codes.append(nearest)
+        return torch.stack(codes, dim=-1)
+
+    def decode(self, codes: torch.Tensor) -> torch.Tensor:
+        """[..., Q] int64 -> [..., Z]."""
+        total = torch.zeros((), device=self.codebooks.device)
+        for index, book in enumerate(self.codebooks):
+            total = total + book[codes[..., index]]
+        return total
+
+
+class CodecEncoder(nn.Module):
+    """[B, T * samples_per_frame] samples -> [B, T, Z] latents; it looks both ways."""
+
+    def __init__(self, config: CodecConfig) -> None:
+        super().__init__()
+        self.config = config
+        wide, frame = config.encoder_channels, config.frame_channels
+        self.hops_per_frame = config.samples_per_frame // config.hop
+        self.mel = LogMel(config.mels, config.fft_size, config.hop, config.sample_rate)
+        self.into = RowLinear(config.mels, wide)
+        self.hop_blocks = nn.ModuleList(
+            ConvNextBlock(wide, 2 * wide, config.kernel) for _ in range(config.encoder_blocks)
+        )
+        self.fold = RowLinear(self.hops_per_frame * wide, frame)
+        self.frame_blocks = nn.ModuleList(
+            ConvNextBlock(frame, 2 * frame, config.frame_kernel) for _ in range(config.frame_blocks)
+        )
+        self.norm = nn.LayerNorm(frame)
+        self.out = RowLinear(frame, config.latent_size)
+
+    def forward(self, samples: torch.Tensor) -> torch.Tensor:
+        x = self.into(self.mel(samples) / 4 + 1)
+        for block in self.hop_blocks:
+            x = block(x)
+        batch, hops, _ = x.shape
+        x = self.fold(x.reshape(batch, hops // self.hops_per_frame, -1))
+        for block in self.frame_blocks:
+            x = block(x)
+        latent: torch.Tensor = self.out(self.norm(x))
+        return latent

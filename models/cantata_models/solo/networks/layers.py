@@ -1,0 +1,106 @@
+"""Building blocks whose float32 results on a CPU do not depend on the rows beside a row.
+
+What was measured (torch 2.13, MKL, AVX-512): a matrix product gives a row the same bits whatever
+the other rows are, except when there are fewer than eight rows, for which MKL picks other kernels.
+So `RowLinear` never multiplies fewer than `ROW_BLOCK` rows. LayerNorm, GELU, exp, sin, cos and
+irfft are exact per row as they are; SiLU is not (its vector and scalar paths differ by a bit).
+With more than one intra-op thread a product is split by rows, so exactness then needs
+ROW_BLOCK / threads >= 8: serve these networks with one or two threads.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+ROW_BLOCK = 16
+"""Rows of a product are padded to a multiple of this."""
+
+
+class RowLinear(nn.Linear):
+    """A linear layer, exact per row in inference. [..., in_features] -> [..., out_features]."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled() or input.device.type != "cpu":
+            return super().forward(input)
+        rows = input.reshape(-1, self.in_features)
+        missing = -len(rows) % ROW_BLOCK
+        if missing:
+            rows = functional.pad(rows, (0, 0, 0, missing))
+        product = functional.linear(rows, self.weight, self.bias)
+        if missing:
+            product = product[:-missing]
+        return product.view(*input.shape[:-1], self.out_features)
+
+
+class DepthwiseConv(nn.Module):
+    """A depthwise convolution over positions without padding: [B, L + K - 1, C] -> [B, L, C].
+
+    In inference it is a sum of shifted products in a fixed order, which is exact per element;
+    training uses torch's convolution.
+    """
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.weight = nn.Parameter(torch.empty(kernel, channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        nn.init.trunc_normal_(self.weight, std=(1.0 / kernel) ** 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled():
+            weight = self.weight.t().unsqueeze(1)
+            convolved = functional.conv1d(
+                x.transpose(1, 2), weight, self.bias, groups=weight.shape[0]
+            )
+            return convolved.transpose(1, 2)
+        length = x.shape[1] - self.kernel + 1
+        total = self.bias.expand(x.shape[0], length, -1)
+        for tap in range(self.kernel):
+            total = total + x[:, tap : tap + length] * self.weight[tap]
+        return total
+
+
+class ConvNextBlock(nn.Module):
+    """Depthwise convolution, LayerNorm, a two-layer perceptron, and the residual.
+
+    Letters: B batch, L positions, C channels, K the kernel.
+    """
+
+    def __init__(self, channels: int, hidden: int, kernel: int, scale: float = 0.3) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.conv = DepthwiseConv(channels, kernel)
+        self.norm = nn.LayerNorm(channels)
+        self.up = RowLinear(channels, hidden)
+        self.down = RowLinear(hidden, channels)
+        self.gain = nn.Parameter(torch.full((channels,), scale))
+
+    def mix(self, context: torch.Tensor) -> torch.Tensor:
+        """[B, L + K - 1, C] input with its context -> [B, L, C] update, without the residual."""
+        update: torch.Tensor = self.norm(self.conv(context))
+        update = self.down(functional.gelu(self.up(update)))
+        return update * self.gain
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Centred: position l sees K // 2 positions on each side; the outside is zero.
+
+        Args:
+            x: [B, L, C].
+            mask: [B, L, 1] of 0 and 1; what lies beyond a row's end is kept at zero.
+        """
+        side = self.kernel // 2
+        x = x + self.mix(functional.pad(x, (0, 0, side, self.kernel - 1 - side)))
+        return x if mask is None else x * mask
+
+    def forward_causal(self, x: torch.Tensor, history: torch.Tensor) -> torch.Tensor:
+        """Position l sees itself and K - 1 earlier positions.
+
+        Args:
+            x: [B, L, C].
+            history: [B, K - 1, C], the inputs before x; replaced in place by the last ones.
+        """
+        context = torch.cat([history, x], dim=1)
+        history.copy_(context[:, context.shape[1] - self.kernel + 1 :].detach())
+        return x + self.mix(context)

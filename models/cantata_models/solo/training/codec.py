@@ -1,0 +1,132 @@
+"""Stage codec: A trains encoder, quantiser and decoder; B the decoder on frozen codes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from cantata_models.solo.config import CodecConfig
+from cantata_models.solo.networks.codec_decoder import CodecDecoder
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.training.clips import ClipBank
+from cantata_models.solo.training.loop import TrainingLoop
+from cantata_models.solo.training.losses import SpectralLoss
+from cantata_models.solo.training.quantiser import QuantiserTrainer
+
+logger = logging.getLogger(__name__)
+
+BATCH = 10
+CROP_FRAMES = 12
+UNQUANTISED_STEPS = 250
+KMEANS_BATCHES = 40
+COMMITMENT = 0.25
+RATE_A = 1.2e-3
+RATE_B = 9e-4
+
+
+class Codec(nn.Module):
+    """Encoder, quantiser and decoder together, as the trainings need them."""
+
+    def __init__(self, config: CodecConfig) -> None:
+        super().__init__()
+        self.encoder = CodecEncoder(config)
+        self.quantiser = ResidualQuantiser(
+            config.codebooks, config.codebook_size, config.latent_size
+        )
+        self.decoder = CodecDecoder(config)
+
+    def tie_codebooks(self) -> None:
+        """Copies the quantiser's codebooks into the decoder."""
+        self.decoder.codebooks.copy_(self.quantiser.codebooks)
+
+    def synthesise(self, latents: torch.Tensor) -> torch.Tensor:
+        """[B, T, Z] -> [B, T * samples_per_frame], with gradients, from silence."""
+        return self.decoder.advance(self.decoder.init_state(len(latents)), latents)
+
+
+def spectral_loss(
+    loss: SpectralLoss, lag: int, output: torch.Tensor, samples: torch.Tensor
+) -> torch.Tensor:
+    """Compares the decoder's lagging output with the samples it stands for."""
+    return torch.as_tensor(loss(output[:, lag:], samples[:, : samples.shape[1] - lag]))
+
+
+def train_a(bank: ClipBank, config: CodecConfig, folder: Path, minutes: float, device: str) -> Codec:
+    """Trains the whole codec; returns it with its codebooks tied."""
+    torch.manual_seed(1)
+    codec = Codec(config).to(device)
+    distance = SpectralLoss(config.sample_rate).to(device)
+    books = QuantiserTrainer(codec.quantiser)
+    loop = TrainingLoop("codec_a", folder, minutes, RATE_A, list(codec.parameters()))
+    saved = loop.resume()
+    if saved is not None:
+        codec.load_state_dict(saved["codec"])
+        books.load(saved["books"])
+    rng = np.random.default_rng(loop.progress.step)
+
+    def encode(samples: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device, torch.bfloat16):
+            latents: torch.Tensor = codec.encoder(samples)
+        return latents.float()
+
+    def start_codebooks() -> None:
+        with torch.no_grad():
+            batches = [
+                encode(bank.crops(rng, BATCH, CROP_FRAMES).to(device)).flatten(0, 1)
+                for _ in range(KMEANS_BATCHES)
+            ]
+        books.start(torch.cat(batches))
+
+    def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
+        if number == UNQUANTISED_STEPS:
+            start_codebooks()
+        samples = bank.crops(rng, BATCH, CROP_FRAMES).to(device)
+        latents = encode(samples)
+        commitment = torch.zeros((), device=device)
+        if number >= UNQUANTISED_STEPS:
+            latents, commitment = books.quantise(latents)
+        with torch.autocast(device, torch.bfloat16):
+            output = codec.synthesise(latents)
+        spectral = spectral_loss(distance, codec.decoder.lag, output, samples)
+        loss = spectral + COMMITMENT * commitment
+        figures = {"spectral": spectral.item(), "commitment": commitment.item()}
+        return loss, figures
+
+    def state() -> dict[str, Any]:
+        return {"codec": codec.state_dict(), "books": books.state()}
+
+    loop.run(step, state)
+    codec.tie_codebooks()
+    return codec
+
+
+def train_b(codec: Codec, bank: ClipBank, folder: Path, minutes: float, device: str) -> Codec:
+    """Trains the decoder alone on the frozen codes of codec A."""
+    torch.manual_seed(2)
+    codec = codec.to(device)
+    config = codec.decoder.config
+    distance = SpectralLoss(config.sample_rate).to(device)
+    loop = TrainingLoop("codec_b", folder, minutes, RATE_B, list(codec.decoder.parameters()))
+    saved = loop.resume()
+    if saved is not None:
+        codec.decoder.load_state_dict(saved["decoder"])
+    rng = np.random.default_rng(loop.progress.step + 1)
+
+    def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
+        samples = bank.crops(rng, BATCH, CROP_FRAMES).to(device)
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16):
+            latents = codec.encoder(samples).float()
+        with torch.no_grad():
+            latents = codec.quantiser.decode(codec.quantiser.encode(latents))
+        with torch.autocast(device, torch.bfloat16):
+            output = codec.synthesise(latents)
+        loss = spectral_loss(distance, codec.decoder.lag, output, samples)
+        return loss, {"spectral": loss.item()}
+
+    loop.run(step, lambda: {"decoder": codec.decoder.state_dict()})
+    return codec

@@ -1,0 +1,101 @@
+"""Training of the residual quantiser: k-means start, moving averages, restart of dead codes."""
+
+from __future__ import annotations
+
+import torch
+
+from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+
+DECAY = 0.99
+DEAD_BELOW = 0.02
+"""Expected uses a step, below which a code is moved to a random residual."""
+DROPOUT = 0.3
+"""Share of rows for which only the first few codebooks are used, at random."""
+KMEANS_ROUNDS = 12
+
+
+def nearest_code(rows: torch.Tensor, book: torch.Tensor) -> torch.Tensor:
+    """[N, Z], [V, Z] -> [N] int64."""
+    return (book.square().sum(dim=1) - 2 * rows @ book.t()).argmin(dim=1)
+
+
+def kmeans(rows: torch.Tensor, count: int) -> torch.Tensor:
+    """Returns [count, Z] centres of [N, Z] rows."""
+    book = rows[torch.randperm(len(rows))[:count]].clone()
+    for _ in range(KMEANS_ROUNDS):
+        codes = nearest_code(rows, book)
+        uses = torch.bincount(codes, minlength=count).clamp(min=1)[:, None]
+        sums = torch.zeros_like(book).index_add_(0, codes, rows)
+        book = torch.where(uses > 1, sums / uses, book)
+    return book
+
+
+class QuantiserTrainer:
+    """Keeps the moving averages behind a quantiser's codebooks."""
+
+    def __init__(self, quantiser: ResidualQuantiser) -> None:
+        self.quantiser = quantiser
+        books = quantiser.codebooks
+        self.uses = torch.ones(books.shape[:2], device=books.device)
+        self.sums = books.clone()
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """What a checkpoint needs."""
+        return {"uses": self.uses, "sums": self.sums}
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Takes up `state` again."""
+        self.uses, self.sums = state["uses"], state["sums"]
+
+    @torch.no_grad()
+    def start(self, rows: torch.Tensor) -> None:
+        """Sets every codebook by k-means on [N, Z] latents, one after the other."""
+        residual = rows
+        for index in range(len(self.quantiser.codebooks)):
+            book = kmeans(residual, self.quantiser.codebooks.shape[1])
+            self.quantiser.codebooks[index] = book
+            residual = residual - book[nearest_code(residual, book)]
+        self.uses.fill_(1.0)
+        self.sums = self.quantiser.codebooks.clone()
+
+    def quantise(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Quantises with gradients passed straight through, and updates the codebooks.
+
+        Args:
+            z: [B, T, Z].
+
+        Returns:
+            The quantised [B, T, Z] and the commitment loss [].
+        """
+        rows = z.reshape(-1, z.shape[-1])
+        books = self.quantiser.codebooks
+        depth = torch.full((len(z),), len(books), device=z.device)
+        dropped = torch.rand(len(z), device=z.device) < DROPOUT
+        depth[dropped] = torch.randint(1, len(books), (len(z),), device=z.device)[dropped]
+        depth = depth.repeat_interleave(z.shape[1])
+        residual, total = rows.detach(), torch.zeros_like(rows)
+        commitment = torch.zeros((), device=z.device)
+        for index, book in enumerate(books):
+            codes = nearest_code(residual, book)
+            chosen = book[codes].clone()
+            used = (index < depth)[:, None]
+            self._update(index, residual, codes)
+            total = total + chosen * used
+            commitment = commitment + ((rows - total.detach()).square() * used).mean()
+            residual = residual - chosen
+        passed = rows + (total - rows).detach()
+        return passed.view_as(z), commitment / len(books)
+
+    @torch.no_grad()
+    def _update(self, index: int, rows: torch.Tensor, codes: torch.Tensor) -> None:
+        book = self.quantiser.codebooks[index]
+        uses = torch.bincount(codes, minlength=len(book)).float()
+        sums = torch.zeros_like(book).index_add_(0, codes, rows)
+        self.uses[index].mul_(DECAY).add_(uses, alpha=1 - DECAY)
+        self.sums[index].mul_(DECAY).add_(sums, alpha=1 - DECAY)
+        dead = self.uses[index] < DEAD_BELOW
+        if dead.any():
+            fresh = rows[torch.randint(0, len(rows), (int(dead.sum()),), device=rows.device)]
+            self.sums[index][dead] = fresh * 0.1
+            self.uses[index][dead] = 0.1
+        book.copy_(self.sums[index] / self.uses[index][:, None])

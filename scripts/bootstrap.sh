@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Make the virtual environment and install Cantata for a CPU: scripts/bootstrap.sh VENV [dev]
+# TORCH_INDEX: address of PyTorch's own index of CPU wheels, where pip finds no CPU build by itself.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=$1
+python=${PYTHON:-python3}
+
+if ! "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))'; then
+  echo "Cantata needs Python 3.11 or 3.12; $("$python" --version) was found (set PYTHON=...)" >&2
+  exit 1
+fi
+if [ ! -x "$venv/bin/pip" ]; then
+  # Debian splits venv's parts into a package of its own.
+  "$python" -c 'import ensurepip, venv' 2>/dev/null || scripts/apt-install.sh python3-venv
+  "$python" -m venv "$venv"
+fi
+
+pip="$venv/bin/pip --disable-pip-version-check --quiet install"
+if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
+  echo "Installing PyTorch's CPU build"
+  if ! $pip ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} 'torch==2.13.0+cpu'; then
+    echo "pip found no CPU build of torch 2.13.0. Give the address of PyTorch's index of CPU" >&2
+    echo "wheels (pytorch.org, 'Get Started', compute platform CPU): make TORCH_INDEX=..." >&2
+    exit 1
+  fi
+fi
+echo "Installing vLLM for CPU and everything else (1 to 3 minutes)"
+$pip --no-deps -r requirements/cpu.txt ${2:+-r requirements/dev.txt}
+$pip --no-deps -e .
