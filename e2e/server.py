@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-READY_DEADLINE_S = 240.0
+READY_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 30.0
 POLL_S = 0.1
 

@@ -65,7 +65,7 @@ class SpeechPage:
         return [str(value) for value in options.evaluate_all("all => all.map(o => o.value)")]
 
     def status(self) -> str:
-        return self.page.get_by_role("main").get_by_role("status").inner_text()
+        return self.page.get_by_role("region", name="Playback").get_by_role("status").inner_text()
 
     def wait_for_state(self, *states: str) -> str:
         self.page.wait_for_function(

@@ -21,7 +21,7 @@ SENTENCES = (
     "The quick brown fox jumps over the lazy dog.",
     "Good morning. The train to the coast leaves at half past nine.",
 )
-LONG_TEXT = " ".join(SENTENCES * 30)
+LONG_TEXT = " ".join(SENTENCES * 16)
 WORST_WER = 0.4
 STOP_DEADLINE_S = 10.0
 BYTES_BEFORE_STALL = 12_000  # a quarter of a second
@@ -149,7 +149,7 @@ def test_a_stall_is_counted_and_costs_no_sample(
     assert metrics["playedFrames"] == metrics["server"]["samples"] == len(speech_page.played())
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
-    assert speech_page.metrics()["reserveSeconds"] == 2 * metrics["reserveSeconds"], "more patience"
+    assert speech_page.metrics()["reserveSeconds"] > metrics["reserveSeconds"]
 
 
 def test_a_page_without_worklets_plays_the_same(browser_page: Page, server: Server) -> None:
@@ -182,6 +182,10 @@ def test_no_request_leaves_the_origin(browser_page: Page, server: Server) -> Non
     asked: list[str] = []
     browser_page.on("request", lambda request: asked.append(request.url))
     browser_page.on("websocket", lambda socket: asked.append(socket.url))
+    refused: list[str] = []
+    browser_page.on(
+        "response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None
+    )
     browser_page.goto(server.url)
     speech_page = SpeechPage(browser_page)
     speech_page.wait_until_ready()
@@ -190,3 +194,4 @@ def test_no_request_leaves_the_origin(browser_page: Page, server: Server) -> Non
     speech_page.wait_for_state("done")
     hosts = {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))}
     assert hosts == {urlsplit(server.url).netloc}
+    assert refused == []

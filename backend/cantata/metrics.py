@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -17,8 +17,6 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _TTFP_BUCKETS_S = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)
 _RTF_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 5.0)
 _DURATION_BUCKETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
-_WAITING = "waiting"
-"""The count by which a stage reports requests that wait for their turn."""
 
 
 class Outcome(StrEnum):
@@ -103,21 +101,26 @@ class Metrics:
         """A request never became an utterance."""
         self._rejected.labels(model, code).inc()
 
-    def render(self, reports: Sequence[StageReport] = ()) -> bytes:
-        """Everything in Prometheus' text format, the stages as they are at this scrape.
+    def render(self, reports: Sequence[StageReport], waiting: Mapping[str, int]) -> bytes:
+        """Everything in Prometheus' text format, the service as it is at this scrape.
 
-        Stage figures live for one scrape: a stage that is gone leaves no stale series behind.
+        The service's figures live for one scrape: a stage that is gone leaves no stale series.
+
+        Args:
+            reports: one per stage process.
+            waiting: requests that wait for admission, by model.
         """
-        stages = CollectorRegistry()
-        stages.register(_StageCollector(reports))
-        return generate_latest(self._registry) + generate_latest(stages)
+        service = CollectorRegistry()
+        service.register(_ServiceCollector(reports, waiting))
+        return generate_latest(self._registry) + generate_latest(service)
 
 
-class _StageCollector(Collector):
-    """Stage reports as gauges."""
+class _ServiceCollector(Collector):
+    """The service's state as gauges."""
 
-    def __init__(self, reports: Sequence[StageReport]) -> None:
+    def __init__(self, reports: Sequence[StageReport], waiting: Mapping[str, int]) -> None:
         self._reports = reports
+        self._waiting = waiting
 
     def collect(self) -> Iterable[Metric]:
         labels = ["model", "stage"]
@@ -136,18 +139,9 @@ class _StageCollector(Collector):
             rss.add_metric(names, report.rss_bytes)
             for what, count in report.counts.items():
                 held.add_metric([*names, what], count)
-        return [alive, startup, rss, held, *self._waiting()]
-
-    def _waiting(self) -> list[Metric]:
-        waiting: dict[str, int] = {}
-        for report in self._reports:
-            if _WAITING in report.counts:
-                waiting[report.model] = waiting.get(report.model, 0) + report.counts[_WAITING]
-        if not waiting:
-            return []
-        family = GaugeMetricFamily(
-            "cantata_requests_waiting", "Requests that wait for their turn.", labels=["model"]
+        waiting = GaugeMetricFamily(
+            "cantata_requests_waiting", "Requests that wait for admission.", labels=["model"]
         )
-        for model, count in waiting.items():
-            family.add_metric([model], count)
-        return [family]
+        for model, count in self._waiting.items():
+            waiting.add_metric([model], count)
+        return [waiting, alive, startup, rss, held]

@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import Match, Mount
+from starlette.types import Scope
 
 if TYPE_CHECKING:
     import gradio as gr
 
 HERE = Path(__file__).parent
 STATIC_PATH = "/cantata_web"
+
+# What the page asks Gradio for. Everything else is left to the API, so that a wrong path or method
+# is answered in its words, and Gradio's uploads and queue are not open on the server's origin.
+GRADIO_PATHS = ("/", "/theme.css", "/favicon.ico", "/manifest.json")
+GRADIO_FOLDERS = ("/assets/", "/static/")
 
 # Runs once Gradio has put the markup into the page. Relative to the page's base, so that it also
 # holds behind a proxy that serves the page under a prefix.
@@ -49,7 +56,7 @@ def build_page(api_base: str = "") -> gr.Blocks:
 
 
 def mount(app: FastAPI) -> None:
-    """Serves the page at `/` of `app`. Call it last: Gradio takes every path that is left."""
+    """Serves the page at `/` of `app`."""
     _mount(app, api_base="")
 
 
@@ -60,6 +67,16 @@ class _ScriptFiles(StaticFiles):
         response = super().file_response(*args, **kwargs)
         response.headers["Cache-Control"] = "no-cache"
         return response
+
+
+class _PageMount(Mount):
+    """Takes only Gradio's paths from above."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path in GRADIO_PATHS or path.startswith(GRADIO_FOLDERS):
+            return super().matches(scope)
+        return Match.NONE, {}
 
 
 def _mount(app: FastAPI, api_base: str) -> None:
@@ -76,8 +93,11 @@ def _mount(app: FastAPI, api_base: str) -> None:
         ssr_mode=False,
         enable_monitoring=False,
         mcp_server=False,
-        max_file_size=1,  # bytes: the page takes no files, so nobody may leave any
+        favicon_path=str(HERE / "favicon.png"),
     )
+    everything = app.router.routes.pop()
+    assert isinstance(everything, Mount)
+    app.router.routes.append(_PageMount(everything.path, app=everything.app, name="page"))
 
 
 def main() -> None:

@@ -4,9 +4,14 @@ import test from "node:test";
 import { nextReserveSeconds, Phase, Playback } from "../cantata_web/static/playback.js";
 
 const BLOCK = 128;
+const RATE = 16384; // frames and seconds convert without rounding
 
 function make({ reserveFrames = 256, fadeFrames = 256 } = {}) {
-  return new Playback({ reserveFrames, fadeFrames });
+  return new Playback({
+    sampleRate: RATE,
+    reserveSeconds: reserveFrames / RATE,
+    fadeSeconds: fadeFrames / RATE,
+  });
 }
 
 /** Renders `count` blocks; returns the utterance's samples and all that went out. */
@@ -77,13 +82,13 @@ test("an underrun is counted, bridged without a jump, and loses no sample", () =
   assert.ok(Math.max(...jumps) < 0.02, `a jump of ${Math.max(...jumps)}`);
 });
 
-test("after an underrun the reserve is collected again", () => {
+test("after an underrun twice the reserve is collected", () => {
   const playback = make();
   playback.write(ramp(256));
   render(playback, 3);
-  playback.write(ramp(200));
+  playback.write(ramp(511));
   assert.deepEqual(render(playback, 2).played, []);
-  playback.write(ramp(56));
+  playback.write(ramp(1));
   assert.equal(render(playback, 2).played.length, BLOCK); // one block glides in, one plays
 });
 
@@ -130,6 +135,7 @@ test("silence at the head of an utterance is not yet audible", () => {
 
 test("the reserve doubles after an underrun, shrinks after none, and stays in bounds", () => {
   assert.equal(nextReserveSeconds(0.08, 1), 0.16);
+  assert.equal(nextReserveSeconds(0.08, 3), 0.64);
   assert.equal(nextReserveSeconds(1.28, 3), 1.28);
   assert.equal(nextReserveSeconds(0.16, 0), 0.12);
   assert.equal(nextReserveSeconds(0.08, 0), 0.08);

@@ -112,13 +112,13 @@ test("a cancelled utterance that has ended leaves the socket for the next one", 
   assert.equal(FakeSocket.made.length, 1);
 });
 
-test("the server's refusal is told in its own words", () => {
+test("the server's refusal is told in its own words, as a sentence", () => {
   const session = new SpeechSession("ws://x");
   const heard = listen();
   session.speak({}, "One.", heard);
   const [socket] = FakeSocket.made;
   socket.connect();
-  socket.deliver({ type: "error", error: { message: "Too long." } });
+  socket.deliver({ type: "error", error: { message: "too long" } });
   assert.deepEqual(heard.seen, [["failed", "Too long."]]);
   assert.equal(socket.readyState, 3);
 });

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from cantata_web.app import HERE, _mount, mount
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 
 
@@ -25,6 +28,12 @@ def mounted(app: FastAPI, api_base: str = "") -> FastAPI:
     return app
 
 
+def config_of(page: str) -> dict[str, Any]:
+    found = re.search(r"window\.gradio_config = (.*?);</script>", page)
+    assert found
+    return dict(json.loads(found[1]))
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     app = FastAPI()
@@ -32,6 +41,10 @@ def client() -> Iterator[TestClient]:
     @app.get("/v1/models")
     def models() -> dict[str, str]:
         return {"object": "list"}
+
+    @app.exception_handler(404)
+    def not_found(request: Request, error: Exception) -> Response:
+        return PlainTextResponse("the API's own words", 404)
 
     with TestClient(mounted(app)) as client:
         yield client
@@ -55,15 +68,16 @@ def test_the_page_is_served_beside_the_api(client: TestClient) -> None:
 
 
 def test_the_page_reports_to_nobody(client: TestClient) -> None:
-    config = client.get("/config").json()
-    assert config["analytics_enabled"] is False
-    assert "googleapis" not in client.get("/").text
-    assert "googleapis" not in client.get("/theme.css").text
+    page = client.get("/").text
+    assert config_of(page)["analytics_enabled"] is False
+    assert "googleapis" not in page + client.get("/theme.css").text
 
 
-def test_nobody_may_leave_files(client: TestClient) -> None:
+def test_what_is_not_the_pages_is_left_to_the_api(client: TestClient) -> None:
+    assert client.get("/v1/nothing").text == "the API's own words"
+    assert client.post("/v1/models").status_code == 405
     upload = client.post("/gradio_api/upload", files={"files": ("a.bin", b"0123456789")})
-    assert upload.status_code == 413
+    assert upload.text == "the API's own words"
 
 
 def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> None:
@@ -81,8 +95,6 @@ def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> 
 
 def test_a_page_of_its_own_calls_the_given_server() -> None:
     with TestClient(mounted(FastAPI(), 'http://speech.example:8000/a"b')) as client:
-        config = client.get("/config").json()
-    assert (
-        'data-api-base="http://speech.example:8000/a&quot;b/"'
-        in config["components"][0]["props"]["value"]
-    )
+        config = config_of(client.get("/").text)
+    (page,) = config["components"]
+    assert 'data-api-base="http://speech.example:8000/a&quot;b/"' in page["props"]["value"]

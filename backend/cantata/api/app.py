@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -14,6 +15,7 @@ from cantata.api import errors, health, models, speech, stream
 from cantata.api.context import ApiContext
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
+from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import SpeechService
 from cantata.metrics import Metrics
@@ -21,6 +23,11 @@ from cantata.metrics import Metrics
 logger = logging.getLogger(__name__)
 
 PAGES_GROUP = "cantata.pages"
+_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody} for status in ("4XX", "5XX")
+}
+"""Said once for all routes; it also keeps FastAPI's own 422, which is never sent, out of the
+OpenAPI document."""
 
 
 def create_app(service: SpeechService, settings: ServerSettings | None = None) -> FastAPI:
@@ -42,7 +49,7 @@ def create_app(service: SpeechService, settings: ServerSettings | None = None) -
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
     app.add_middleware(RequestIdMiddleware)
     for routes in (health, models, speech, stream):
-        app.include_router(routes.router)
+        app.include_router(routes.router, responses=_ERROR_RESPONSES)
     if settings.pages:
         # Last, since a page may take every path that is left.
         for page in entry_points(group=PAGES_GROUP):

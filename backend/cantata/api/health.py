@@ -31,7 +31,7 @@ async def health(context: Context, response: Response) -> Health:
         status=status,
         version=__version__,
         uptime_s=round(time.time() - context.created, 3),
-        default_model=context.service.default_model if status == "ok" else None,
+        default_model=context.service.default_model,
         stages=[_stage_health(report) for report in reports],
         message=context.lifecycle.error,
     )
@@ -49,7 +49,9 @@ async def ready(context: Context) -> Readiness:
 @router.get("/metrics")
 async def metrics(context: Context) -> Response:
     """Prometheus' text format."""
-    body = context.metrics.render(await context.service.stage_reports())
+    reports = await context.service.stage_reports()
+    waiting = {name: model.waiting for name, model in context.service.models.items()}
+    body = context.metrics.render(reports, waiting)
     return Response(body, headers={"content-type": CONTENT_TYPE})
 
 

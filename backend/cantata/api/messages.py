@@ -16,12 +16,13 @@ from cantata.api.schemas import (
     Seed,
     Speed,
     Temperature,
+    Text,
     VoiceName,
     WireModel,
 )
 from cantata.contract.errors import ProtocolViolation
 
-ContextId = Annotated[str, Field(max_length=128)]
+ContextId = Annotated[Text, Field(max_length=128)]
 
 
 class _Message(WireModel):
@@ -38,7 +39,7 @@ class SessionConfig(_Message):
     speed: Speed = 1.0
     seed: Seed | None = None
     temperature: Temperature | None = None
-    instructions: str | None = None
+    instructions: Text | None = None
     response_format: Literal["pcm"] = "pcm"
     split_granularity: Literal["none", "sentence"] = "none"
     """none: text is spoken at `input.done`. sentence: each sentence as soon as it is complete."""
@@ -48,7 +49,7 @@ class InputText(_Message):
     """More text, appended to what is buffered."""
 
     type: Literal["input.text"]
-    text: str
+    text: Text
 
 
 class InputDone(_Message):

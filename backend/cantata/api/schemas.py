@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from cantata.contract.errors import InvalidRequest
 
+
+def _encodable(text: str) -> str:
+    """JSON may escape half a surrogate pair, which no encoder downstream can write again."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("not valid Unicode: it holds half a surrogate pair") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_encodable)]
 Speed = Annotated[float, Field(ge=0.25, le=4.0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Temperature = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)]
-Name = Annotated[str, Field(min_length=1, max_length=256)]
+Name = Annotated[Text, Field(min_length=1, max_length=256)]
 
 ENCODABLE_FORMATS = ("wav", "pcm")
 MILLISECONDS_PER_TOKEN = 50
@@ -42,7 +53,7 @@ def voice_id(voice: VoiceName | None) -> str | None:
 class SpeechBody(WireModel):
     """POST /v1/audio/speech."""
 
-    input: str
+    input: Text
     """1 to the model's `max_input_characters` characters."""
     model: Name | None = None
     """Absent: the server's default model."""
@@ -51,7 +62,7 @@ class SpeechBody(WireModel):
     response_format: Literal["wav", "pcm", "mp3", "opus", "aac", "flac"] = "wav"
     """OpenAI's default is mp3, which cannot be encoded yet, so an absent format means wav."""
     speed: Speed = 1.0
-    instructions: str | None = None
+    instructions: Text | None = None
     stream_format: Literal["audio", "sse"] = "audio"
     seed: Seed | None = None
     """Same seed, same samples. Not part of OpenAI's protocol."""
@@ -191,7 +202,7 @@ class Health(WireModel):
     status: Literal["starting", "ok", "degraded", "failed", "stopped"]
     version: str
     uptime_s: float
-    default_model: str | None
+    default_model: str
     stages: list[StageHealth]
     message: str | None = None
     """Why it failed."""

@@ -21,5 +21,7 @@ class ServerSettings:
     """Sentences of one connection that wait to be spoken."""
     outbox_bytes: int = 64 << 10
     """PCM of one connection that waits for a slow socket; then the utterance is held back."""
+    stall_timeout_s: float = 120.0
+    """An HTTP client that takes nothing for so long counts as gone; its utterance is aborted."""
     pages: bool = True
     """Mount the pages of the entry-point group `cantata.pages`."""

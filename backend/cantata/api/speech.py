@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
 import math
@@ -10,7 +11,7 @@ from abc import ABC, abstractmethod
 from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.disconnect import until_disconnect
@@ -114,6 +115,7 @@ class SpeechResponse(Response):
 
     async def _run(self, request_id: str, send: Send) -> None:
         started = False
+        send = _impatient(send, self._context.settings.stall_timeout_s)
         try:
             async with speaking(self._model, self._request, self._context.metrics) as spoken:
                 logger.debug("%s speaks as %s", request_id, spoken.request_id)
@@ -126,6 +128,9 @@ class SpeechResponse(Response):
                     else:
                         data = self._framing.audio(data)
                     await _send_body(send, data)
+        except _ClientStalled:
+            logger.info("%s was left unread; its utterance is aborted", request_id)
+            return
         except CantataError as error:
             if not started:
                 raise
@@ -148,6 +153,23 @@ class SpeechResponse(Response):
         last_words = self._framing.error(error)
         if last_words is not None:
             await _send_body(send, last_words, more=False)
+
+
+class _ClientStalled(ConnectionError):
+    """The client keeps its connection open and takes nothing."""
+
+
+def _impatient(send: Send, timeout_s: float) -> Send:
+    """`send` that gives up on a client which would hold its place in the stages for ever."""
+
+    async def send_in_time(message: Message) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await send(message)
+        except TimeoutError as error:
+            raise _ClientStalled from error
+
+    return send_in_time
 
 
 async def _send_body(send: Send, data: bytes, *, more: bool = True) -> None:

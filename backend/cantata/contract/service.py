@@ -82,6 +82,11 @@ class ServedModel(Protocol):
         """The longest text that one utterance may have."""
         ...
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for admission."""
+        ...
+
     def voice(self, name: str | None) -> Voice:
         """The voice with this id, name or alias; None is the default voice.
 

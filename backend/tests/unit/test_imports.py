@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
     "cantata.engine": {"contract", "config", "plugins", "scheduling", "connectors"},
     "cantata.api": {"contract", "audio", "metrics"},
-    "cantata.cli": {"contract", "audio", "config", "plugins", "client", "engine", "api"},
+    "cantata.cli": {"contract", "audio", "config", "plugins", "client", "engine", "api", "doctor"},
     "cantata.doctor": {"plugins", "contract"},
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""

@@ -12,16 +12,21 @@ export const Phase = Object.freeze({
 });
 
 const AUDIBLE_LEVEL = 1e-3; // -60 dBFS: above dither and a decoder's idle noise
+const LEAST_RESERVE_SECONDS = 0.08;
+const MOST_RESERVE_SECONDS = 1.28;
 const FILLER_DECAY = 0.97; // per sample: a held level fades within 5 ms and does not click
 
 export class Playback {
   /**
-   * @param {number} reserveFrames frames to collect before sound starts, and after running dry
-   * @param {number} fadeFrames length of the fade on stop
+   * @param {number} sampleRate Hz
+   * @param {number} reserveSeconds sound to collect before it starts; doubled by every underrun
+   * @param {number} fadeSeconds length of the fade on stop
    */
-  constructor({ reserveFrames, fadeFrames }) {
+  constructor({ sampleRate, reserveSeconds, fadeSeconds }) {
+    const fadeFrames = Math.round(fadeSeconds * sampleRate);
     this.ring = new SampleRing();
-    this.reserveFrames = reserveFrames;
+    this.sampleRate = sampleRate;
+    this.reserveSeconds = reserveSeconds;
     this.fadeFrames = fadeFrames;
     this.fadeLeft = fadeFrames;
     this.phase = Phase.FILLING;
@@ -60,7 +65,7 @@ export class Playback {
    */
   render(block) {
     if (this.phase === Phase.FILLING || this.phase === Phase.STARVED) {
-      if (!this.complete && this.ring.length < this.reserveFrames) return this.#fill(block, 0);
+      if (!this.#ready()) return this.#fill(block, 0);
       const resumed = this.phase === Phase.STARVED;
       this.phase = Phase.PLAYING;
       if (resumed) return this.#glideIn(block);
@@ -76,6 +81,10 @@ export class Playback {
     this.audible ||= isAudible(block, taken);
     if (taken < block.length) this.#runDry(stopping);
     return this.#fill(block, taken);
+  }
+
+  #ready() {
+    return this.complete || this.ring.length >= this.reserveSeconds * this.sampleRate;
   }
 
   #fill(block, from) {
@@ -110,6 +119,7 @@ export class Playback {
     this.phase = Phase.STARVED;
     this.underruns += 1;
     this.starvedNow = 0;
+    this.reserveSeconds = Math.min(MOST_RESERVE_SECONDS, 2 * this.reserveSeconds);
   }
 
   #countStarved(frames) {
@@ -125,12 +135,12 @@ export class Playback {
 }
 
 /**
- * The reserve for the next utterance: doubled by an underrun, so that a slow server or link is met
- * with patience, and brought back a little by each utterance that played through.
+ * The reserve for the next utterance: what underruns made of it, so that a slow server or link is
+ * met with patience, and brought back a little by each utterance that played through.
  */
-export function nextReserveSeconds(current, underruns, { least = 0.08, most = 1.28 } = {}) {
-  const next = underruns > 0 ? current * 2 : current * 0.75;
-  return Math.min(most, Math.max(least, next));
+export function nextReserveSeconds(current, underruns) {
+  const next = underruns > 0 ? current * 2 ** underruns : current * 0.75;
+  return Math.min(MOST_RESERVE_SECONDS, Math.max(LEAST_RESERVE_SECONDS, next));
 }
 
 function isAudible(block, count) {

@@ -34,11 +34,7 @@ export class Player {
     this.unlock(sampleRate);
     this.#turn += 1;
     this.#listener = listener;
-    this.#post({
-      type: "begin",
-      reserveFrames: Math.round(reserveSeconds * sampleRate),
-      fadeFrames: Math.round(FADE_SECONDS * sampleRate),
-    });
+    this.#post({ type: "begin", sampleRate, reserveSeconds, fadeSeconds: FADE_SECONDS });
   }
 
   /** Hands over `samples` (Int16Array), whose memory then belongs to the audio thread. */

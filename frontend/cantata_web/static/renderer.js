@@ -1,7 +1,7 @@
 // Renders one Playback after another, keeps an exact copy of what it played, and reports.
 //
-// In:  {type: "begin", turn, reserveFrames, fadeFrames}, {type: "pcm", turn, samples},
-//      {type: "end", turn}, {type: "stop", turn}
+// In:  {type: "begin", turn, sampleRate, reserveSeconds, fadeSeconds},
+//      {type: "pcm", turn, samples}, {type: "end", turn}, {type: "stop", turn}
 // Out: {type: "audible", turn, contextTime}, {type: "report", turn, played, ended, ...counters}
 // `turn` numbers utterances, so that a message which crossed a newer utterance is dropped.
 

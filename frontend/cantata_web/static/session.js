@@ -82,7 +82,7 @@ export class SpeechSession {
     } else if (message.type === "error") {
       // What follows a refusal is not ours to guess, so the next utterance takes a new socket.
       this.#drop();
-      this.#fail(message.error?.message ?? "The speech server refused without saying why.");
+      this.#fail(asSentence(message.error.message));
     }
   }
 
@@ -98,4 +98,9 @@ export class SpeechSession {
     this.#busy = false;
     socket?.close();
   }
+}
+
+function asSentence(message) {
+  const capital = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 }

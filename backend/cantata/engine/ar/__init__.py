@@ -8,6 +8,7 @@ from pathlib import Path
 from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
 from cantata.contract.stage import Stage
+from cantata.engine.ar.environment import imports_exempt_from_collection, prepare_environment
 
 
 def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Stage:
@@ -25,17 +26,16 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
     Raises:
         ConfigError: no such class, or a checkpoint or deployment that vLLM refuses.
     """
-    # vLLM reads the environment when it is imported, and every module below imports it.
-    from cantata.engine.ar.environment import prepare_environment
-
     prepare_environment()
-    from cantata.engine.ar.served_model import register_talker
-    from cantata.engine.ar.stage import ArStage
-
     module, _, name = factory.partition(":")
-    try:
-        talker = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise ConfigError(f"no talker class at {factory!r}: {error}") from error
+    with imports_exempt_from_collection():
+        # vLLM reads the environment when it is imported, and all of these import it.
+        from cantata.engine.ar.served_model import register_talker
+        from cantata.engine.ar.stage import ArStage
+
+        try:
+            talker = getattr(importlib.import_module(module), name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise ConfigError(f"no talker class at {factory!r}: {error}") from error
     architecture = register_talker(factory, talker)
     return ArStage(architecture, checkpoint, deployment)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -32,3 +35,18 @@ def prepare_environment() -> None:
     # What vLLM warns of (no Triton, no compilation, V1 runner) is how we run it on purpose.
     logging.getLogger("vllm").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
+
+
+@contextmanager
+def imports_exempt_from_collection() -> Iterator[None]:
+    """Keep what is imported inside out of the garbage collector's sight, for good.
+
+    WHY: vLLM brings 6,000 modules, and its start collects garbage five times; looking at these
+    objects again each time takes a third of the whole start.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

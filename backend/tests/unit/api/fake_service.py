@@ -88,6 +88,7 @@ class FakeModel:
         self.max_input_characters = 200
         self.behaviour = Behaviour()
         self.counts = Counts()
+        self.waiting = 0
         self._ids = count()
 
     def voice(self, name: str | None) -> Voice:
@@ -173,7 +174,7 @@ class FakeService:
                 alive=self.ready,
                 startup_s=1.5,
                 rss_bytes=1 << 20,
-                counts={"requests": model.counts.open, "waiting": 0},
+                counts={"requests": model.counts.open},
             )
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")

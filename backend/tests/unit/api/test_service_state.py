@@ -49,7 +49,7 @@ async def test_health_of_a_running_service(server: Server, http: httpx.AsyncClie
     assert health["default_model"] == "solo"
     stage = health["stages"][0]
     assert (stage["model"], stage["stage"], stage["alive"]) == ("solo", "talker", True)
-    assert stage["counts"] == {"requests": 0, "waiting": 0}
+    assert stage["counts"] == {"requests": 0}
     server.service.ready = False
     assert (await http.get("/health")).json()["status"] == "degraded"
     assert (await http.get("/ready")).status_code == 503
@@ -97,6 +97,13 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
     assert (await asgi.get("/v1/audio/voices?model=nope")).status_code == 404
 
 
+async def test_the_openapi_document_promises_what_is_sent(asgi: httpx.AsyncClient) -> None:
+    document = (await asgi.get("/openapi.json")).json()
+    responses = document["paths"]["/v1/audio/speech"]["post"]["responses"]
+    assert set(responses) == {"200", "4XX", "5XX"}
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
 async def samples(http: httpx.AsyncClient) -> dict[tuple[str, ...], float]:
     text = (await http.get("/metrics")).text
     return {
@@ -128,7 +135,7 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     assert after[("cantata_requests_running", "solo")] == 0
     assert after[("cantata_requests_waiting", "solo")] == 0
     assert after[("cantata_stage_held", "solo", "codec", "requests")] == 0
-    assert after[("cantata_requests_rejected_total", "solo", "rate_limit_exceeded")] == 1
+    assert after[("cantata_requests_rejected_total", "rate_limit_exceeded", "solo")] == 1
     assert after[("cantata_audio_ttfp_seconds_count", "solo")] == 3
     assert after[("cantata_audio_duration_seconds_sum", "solo")] == pytest.approx(0.1)
     assert after[("cantata_audio_rtf_count", "solo")] == 1

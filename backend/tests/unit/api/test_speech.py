@@ -15,10 +15,11 @@ import numpy as np
 import openai
 import pytest
 import soundfile
+from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
-from conftest import Server
-from fake_service import eventually, expected_pcm
+from conftest import Server, running
+from fake_service import FakeService, eventually, expected_pcm
 
 
 def pcm_of(server: Server, text: str) -> bytes:
@@ -123,6 +124,24 @@ async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
         await asyncio.sleep(0.3)
         assert server.solo.counts.open == 1
         assert server.solo.counts.chunks == before < 9_000
+
+
+async def test_a_reader_that_stalls_loses_its_place() -> None:
+    service = FakeService()
+    service.solo.behaviour.chunks = 10_000
+    settings = ServerSettings(pages=False, stall_timeout_s=0.3)
+    async with running(service, settings) as server:
+        await eventually(lambda: service.ready)
+        async with (
+            httpx.AsyncClient(base_url=server.url, timeout=10) as client,
+            client.stream("POST", "/v1/audio/speech", json={"input": "x"}) as response,
+        ):
+            pieces = response.aiter_raw(1024)
+            await anext(pieces)
+            await eventually(lambda: service.solo.counts.aborted == 1)
+            with pytest.raises(httpx.RemoteProtocolError):
+                async for _ in pieces:
+                    pass
 
 
 async def test_concurrent_requests_do_not_mix(server: Server, http: httpx.AsyncClient) -> None:

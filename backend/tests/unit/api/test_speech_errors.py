@@ -72,6 +72,7 @@ async def test_bad_fields_are_named(
         (b'"text"', {"content-type": "application/json"}, "JSON object"),
         (b'{"input": "a"}', {"content-type": "text/plain"}, "application/json"),
         (b'{"input": "a", "speed": NaN}', {"content-type": "application/json"}, "speed"),
+        (b'{"input": "\\ud800"}', {"content-type": "application/json"}, "input"),
         (b'{"input": "\xff"}', {"content-type": "application/json"}, ""),
     ],
 )

@@ -52,6 +52,12 @@ class CodecState:
             mine[slots] = theirs
 
 
+def causal(block: nn.Module, x: torch.Tensor, history: torch.Tensor) -> torch.Tensor:
+    """Runs one block of a ModuleList, whose items are typed as plain modules."""
+    assert isinstance(block, ConvNextBlock)
+    return block.forward_causal(x, history)
+
+
 class CodecDecoder(nn.Module):
     """8 codebooks at 12.5 Hz -> 24 kHz mono.
 
@@ -144,10 +150,10 @@ class CodecDecoder(nn.Module):
         batch, frames, _ = latents.shape
         x = self.into(latents)
         for block, history in zip(self.frame_blocks, rows.frame_histories, strict=True):
-            x = block.forward_causal(x, history)
+            x = causal(block, x, history)
         x = self.unfold(x).view(batch, frames * self.hops_per_frame, -1)
         for block, history in zip(self.hop_blocks, rows.hop_histories, strict=True):
-            x = block.forward_causal(x, history)
+            x = causal(block, x, history)
         return self.overlap_add(self.windowed_hops(x), rows.overlap)
 
     def windowed_hops(self, x: torch.Tensor) -> torch.Tensor:
@@ -158,7 +164,8 @@ class CodecDecoder(nn.Module):
         phase = phase.contiguous()
         real, imaginary = magnitude * torch.cos(phase), magnitude * torch.sin(phase)
         bins = torch.complex(real, imaginary)[..., : self.bins]
-        return torch.fft.irfft(bins, n=self.config.fft_size) * self.window
+        hops: torch.Tensor = torch.fft.irfft(bins, n=self.config.fft_size) * self.window
+        return hops
 
     def overlap_add(self, hops: torch.Tensor, overlap: torch.Tensor) -> torch.Tensor:
         """Adds overlapping hops in a fixed order, so that chunking cannot change a sum.

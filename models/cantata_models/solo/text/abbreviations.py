@@ -41,11 +41,9 @@ _TITLES = {
     "Mt": "mount",
     "Ft": "fort",
 }
-# Said in full whether or not a sentence ends at their stop, which must be written.
+# Said in full where their stop is written; it may be the sentence's stop too.
 _DOTTED = {
     "etc": "et cetera",
-    "vs": "versus",
-    "approx": "approximately",
     "Inc": "incorporated",
     "Ltd": "limited",
     "Co": "company",
@@ -65,11 +63,21 @@ _DOTTED = {
     "dept": "department",
     "Univ": "university",
     "Assn": "association",
+    "govt": "government",
+    "Ph.D": "P H D",
+}
+# Said in full where their stop is written; it never ends a sentence.
+_INSIDE = {
+    "Mr": "mister",
+    "Mrs": "missus",
+    "Ms": "miz",
+    "Prof": "professor",
+    "vs": "versus",
+    "approx": "approximately",
     "est": "established",
     "Est": "established",
     "max": "maximum",
     "avg": "average",
-    "govt": "government",
     "Jan": "january",
     "Feb": "february",
     "Apr": "april",
@@ -91,7 +99,6 @@ _DOTTED = {
     "i.e": "that is",
     "I.e": "that is",
     "et al": "et al",
-    "Ph.D": "P H D",
     "a.k.a": "also known as",
 }
 _UNDOTTED = {
@@ -105,9 +112,14 @@ _UNDOTTED = {
     "Blvd": "boulevard",
     "Ave": "avenue",
     "PhD": "P H D",
+    "Ctrl": "control",
     "aka": "also known as",
     "eg": "for example",
     "ie": "that is",
+    "WWI": "world war one",
+    "WW1": "world war one",
+    "WWII": "world war two",
+    "WW2": "world war two",
 }
 # Only before a number.
 _NUMBERED = {
@@ -138,11 +150,14 @@ _NUMBERED = {
 _SAINT_OR_STREET = {"St": ("saint", "street"), "Dr": ("doctor", "drive")}
 _OPENERS = word_set(
     "The A An It He She They We You I But And In On At This That These Those There If When While "
-    "As So Then What Why How Who My Our His Her Their Its For After Before However"
+    "As So Then What Why How Who My Our His Her Their Its For After Before However "
+    "Mr Mrs Ms"
 )
 _NEXT_WORD = re.compile(r"[\"')\]]*\s+[\"'(\[]*([A-Za-z]+)", re.ASCII)
 _NAME_BEFORE = re.compile(r"(?:[A-Z][a-z]+|\d(?:st|nd|rd|th)?)\s$", re.ASCII)
-_CAPITAL_AFTER = re.compile(r"\s+[A-Z]", re.ASCII)
+_ADDRESS_BEFORE = re.compile(
+    r"(?:\d\s(?:[NSEW]\.?\s)?(?:[A-Z][a-z]+\s){1,3}|\d(?:st|nd|rd|th)\s)$", re.ASCII
+)
 
 
 def _names(words: dict[str, str]) -> str:
@@ -150,10 +165,16 @@ def _names(words: dict[str, str]) -> str:
 
 
 def _with_end(match: re.Match[str], items: list[Item]) -> list[Item]:
-    """Adds the sentence's end where the abbreviation's stop is also the sentence's."""
-    if match[0].endswith(".") and sentence_end_follows(match.string, match.end()):
-        return [*items, Pause(Strength.SENTENCE)]
-    return items
+    """Adds the sentence's end where the abbreviation's stop is also the sentence's.
+
+    A capital alone does not tell ("Apple Inc. CEO"); a word that often opens sentences does.
+    """
+    following = _NEXT_WORD.match(match.string, match.end())
+    if following is None:
+        ends = sentence_end_follows(match.string, match.end())
+    else:
+        ends = following[1] in _OPENERS or (match[0] == "etc." and following[1][0].isupper())
+    return [*items, Pause(Strength.SENTENCE)] if ends and match[0].endswith(".") else items
 
 
 def _title(match: re.Match[str]) -> Expansion:
@@ -162,6 +183,10 @@ def _title(match: re.Match[str]) -> Expansion:
 
 def _dotted(match: re.Match[str]) -> Expansion:
     return _with_end(match, say(match, _DOTTED[match["name"]]))
+
+
+def _inside(match: re.Match[str]) -> Expansion:
+    return say(match, _INSIDE[match["name"]])
 
 
 def _undotted(match: re.Match[str]) -> Expansion:
@@ -173,47 +198,42 @@ def _numbered(match: re.Match[str]) -> Expansion:
 
 
 def _saint_or_street(match: re.Match[str]) -> Expansion:
-    """ "St. Mark" and "Dr. Lee" against "Mark St." and "10 Lee Dr."."""
+    """Tells "St. Mark" and "ask Dr. Lee" from "Mark St." and "10 Lee Dr."."""
     before_name, after_name = _SAINT_OR_STREET[match["name"]]
-    named = _NAME_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
-    leads = _CAPITAL_AFTER.match(match.string, match.end()) is not None
-    if leads and (named is None or (match["name"] == "St" and _is_opening(match, named))):
-        return say(match, before_name)
-    if named is None:
-        return say(match, before_name)
-    return _with_end(match, say(match, after_name))
-
-
-def _is_opening(match: re.Match[str], named: re.Match[str]) -> bool:
-    """Tells whether the capitalised word before is only a sentence's first ("In St. Paul")."""
-    return named[0].strip() in _OPENERS
+    left = match.string[max(0, match.start() - 60) : match.start()]
+    following = _NEXT_WORD.match(match.string, match.end())
+    if following is not None and following[1][0].isupper() and following[1] not in _OPENERS:
+        is_address = _ADDRESS_BEFORE.search(left) is not None
+    else:
+        named = _NAME_BEFORE.search(left)
+        is_address = named is not None and named[0].strip() not in _OPENERS
+    if is_address:
+        return _with_end(match, say(match, after_name))
+    return say(match, before_name)
 
 
 def _initials(match: re.Match[str]) -> Expansion:
     """Reads "U.S." and "J. R. R.": letters by name."""
-    letters = match[0].replace(" ", "")
     items: list[Item] = []
     for offset, char in enumerate(match[0]):
         if char.isalpha():
             items += spell(char, match.start() + offset)
-    following = _NEXT_WORD.match(match.string, match.end())
-    ends = following is None and not match.string[match.end() :].strip("\"')] \n")[:1].isalnum()
-    if following is not None and letters.count(".") > 1:
-        ends = following[1] in _OPENERS
-    return [*items, Pause(Strength.SENTENCE)] if ends and match[0].endswith(".") else items
+    return _with_end(match, items)
 
 
 def _with(match: re.Match[str]) -> Expansion:
     return say(match, "without" if match[0] == "w/o" else "with")
 
 
-_LEFT = r"(?<![\w.'@-])"
+_LEFT = r"(?<![\w.'@])"
 
 RULES = (
     rule(rf"{_LEFT}(?P<name>{_names(_TITLES)})\.(?=\s{{0,2}}[A-Z])", _title),
     rule(rf"{_LEFT}(?P<name>St|Dr)(?:\.|(?=\s[A-Z][a-z]))(?!\w)", _saint_or_street),
-    rule(rf"{_LEFT}(?P<name>{_names(_NUMBERED)})\.\s?(?=\d)", _numbered),
+    rule(rf"{_LEFT}(?P<name>{_names(_NUMBERED)})\.\s?(?=\(?\d)", _numbered),
+    rule(rf"{_LEFT}(?P<name>[Cc]h|[Vv]ol|[Ff]ig|[Ss]ec)\.\s(?=[IVXLC]{{1,7}}(?!\w))", _numbered),
     rule(rf"{_LEFT}(?P<name>{_names(_DOTTED)})\.(?!\w)", _dotted),
+    rule(rf"{_LEFT}(?P<name>{_names(_INSIDE)})\.(?!\w)", _inside),
     rule(rf"{_LEFT}(?P<name>{_names(_UNDOTTED)})(?![\w.'-])", _undotted),
     rule(r"(?<![\w.'])(?:[A-Za-z]\.){2,8}(?!\w)", _initials),
     rule(r"(?<![\w.'])(?:[A-Za-z]\.){1,8}[A-Z](?![\w.'])", _initials),

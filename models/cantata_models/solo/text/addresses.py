@@ -42,7 +42,7 @@ def address_items(text: str, offset: int) -> list[Item]:
         if part[0].isdigit():
             items += say_span(start, end, numbers.grouped(part[0]))
         elif part[0].isalpha():
-            spelled = part[0].lower() in _SPELLED
+            spelled = part[0].lower() in _SPELLED or len(part[0]) == 1
             items += spell(part[0], start) if spelled else word_items(part[0], start)
         else:
             items += say_span(start, end, _MARKS.get(part[0], ""))
@@ -51,6 +51,10 @@ def address_items(text: str, offset: int) -> list[Item]:
 
 def _address(match: re.Match[str]) -> Expansion:
     return address_items(match["spoken"], match.start("spoken"))
+
+
+def _skip(match: re.Match[str]) -> Expansion:
+    return []
 
 
 def _digit_groups(match: re.Match[str]) -> Expansion:
@@ -75,6 +79,8 @@ def _ip_address(match: re.Match[str]) -> Expansion:
 
 
 RULES = (
+    # A Markdown link: its text was read, its target need not be.
+    rule(r"\]\((?:https?://|/|#)[^()\s]{0,400}\)", _skip),
     # The scheme is not spoken: it tells a listener nothing.
     rule(rf"(?<!\w)(?:https?|ftp|wss?)://(?P<spoken>{_HOST}(?::\d{{1,5}})?{_PATH})", _address),
     rule(r"(?<![\w.])(?P<spoken>[\w.+-]{1,64}@\w(?:[\w-]{0,62}\w)?(?:\.\w{2,24}){1,4})", _address),
@@ -93,6 +99,7 @@ RULES = (
     rule(r"(?<![\w-])(?:\+?1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w-])", _digit_groups),
     rule(r"(?<![\w-])\d{3}-\d{4}(?![\w-])", _digit_groups),
     rule(r"(?<!\w)\+\d{1,3}(?:[ -]\(?\d{1,5}\)?){2,6}(?![\w])", _digit_groups),
+    rule(r"(?<![\w-])0\d{2,4}[ -]\d{3,4}[ -]\d{3,4}(?![\w-])", _digit_groups),
     rule(r"(?<!\w)\+\d{8,15}(?!\w)", _digit_groups),
     rule(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", _digit_groups),
     rule(r"(?<![\w-])\d{4}(?:[ -]\d{4}){3}(?![\w-])", _digit_groups),

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (a dash between days is meant)
 """Rules for dates, decades and times of day. Dates made of digits are read month first."""
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _MONTH = (
     r"|December|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
 )
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])"
+_LAST_DAY = r"(?:\s?[-–]\s?(?P<last>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?)?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d|21\d\d)"
 _NO_DIGITS_FOLLOW = r"(?!\d|[,.:/]\d|\w)"
 _MERIDIEM = r"(?P<meridiem>[AaPp](?:\.\s?[Mm]\.|[Mm](?![\w])\.?))"
@@ -40,6 +42,8 @@ def _date(match: re.Match[str]) -> Expansion:
     words = [month]
     if groups.get("day"):
         words += numbers.ordinal(int(groups["day"]))
+    if groups.get("last"):
+        words += ["to", *numbers.ordinal(int(groups["last"]))]
     if groups.get("year"):
         words += numbers.year(int(groups["year"]))
     return say(match, words)
@@ -48,7 +52,9 @@ def _date(match: re.Match[str]) -> Expansion:
 def _day_first(match: re.Match[str]) -> Expansion:
     month = _month(match["month"])
     assert month is not None
-    words = ["the", *numbers.ordinal(int(match["day"])), "of", month]
+    said = re.search(r"\bthe\s$", match.string[max(0, match.start() - 5) : match.start()], re.I)
+    article = [] if said else ["the"]
+    words = [*article, *numbers.ordinal(int(match["day"])), "of", month]
     return say(match, words + (numbers.year(int(match["year"])) if match["year"] else []))
 
 
@@ -127,7 +133,8 @@ RULES = (
         _digits_date,
     ),
     rule(
-        rf"(?<!\w){_MONTH}\s{{1,2}}{_DAY}(?:st|nd|rd|th)?(?:,?\s{{1,2}}{_YEAR})?{_NO_DIGITS_FOLLOW}",
+        rf"(?<!\w){_MONTH}\s{{1,2}}{_DAY}(?:st|nd|rd|th)?{_LAST_DAY}(?:,?\s{{1,2}}{_YEAR})?"
+        rf"{_NO_DIGITS_FOLLOW}",
         _date,
     ),
     rule(

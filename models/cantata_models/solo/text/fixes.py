@@ -58,6 +58,11 @@ FIXES = _table(
     miz M IH Z
     mx M IH K S
     messers M EH S ER Z
+    ios AY OW EH S
+    macos M AE K OW EH S
+    gui G UW IY
+    wi W AY
+    cantata K AH N T AA T AH
     aaa T R IH P AH L EY
     kibibyte K IH B IY B AY T
     mebibyte M EH B IY B AY T
@@ -116,7 +121,7 @@ def _homograph(
 
 
 HOMOGRAPHS: dict[str, Homograph] = {
-    "read": _homograph("R IY D", "R EH D", before=_PERFECT | {"he", "she", "and"}),
+    "read": _homograph("R IY D", "R EH D", before=_PERFECT | {"he", "she"}),
     "live": _homograph(
         "L IH V",
         "L AY V",

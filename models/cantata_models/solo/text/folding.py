@@ -28,6 +28,7 @@ _SPECIAL = {
     **dict.fromkeys("∕⁄", "/"),
     **dict.fromkeys("\u2028\u2029\x85\x0b\x0c", "\n"),
     "™": " ",
+    "№": "No.",
     "μ": "µ",
     "∶": ":",
     "ß": "ss",

@@ -33,8 +33,10 @@ def _initial_table(pairs: Sequence[Pair]) -> Table:
     table: Table = {}
     for letter, seen in counts.items():
         total = sum(seen.values())
-        single = {(phone,): math.log(count / total) for phone, count in seen.items()}
-        doubles = {
+        single: dict[Chunk, float] = {
+            (phone,): math.log(count / total) for phone, count in seen.items()
+        }
+        doubles: dict[Chunk, float] = {
             a + b: _DOUBLE_PRIOR + single[a] + single[b] for a in single for b in single if a != b
         }
         table[letter] = {(): _EMPTY_PRIOR, **single, **doubles}

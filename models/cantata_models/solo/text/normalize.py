@@ -42,10 +42,12 @@ def _override(match: re.Match[str]) -> Expansion:
 _RULES: tuple[Rule, ...] = (
     rule(r"\[\[(?P<phones>[^\[\]]{0,2000})\]\]", _override),
     *addresses.RULES,
-    *abbreviations.RULES,
     *dates.RULES,
+    *abbreviations.RULES,
     *quantities.RULES,
     *number_rules.RULES,
+    words.MIXED,
+    number_rules.PLAIN,
     *words.RULES,
     *symbols.RULES,
 )

@@ -20,6 +20,8 @@ _COMMON_PAIRS = {
     "9/11": "nine eleven",
     "20/20": "twenty twenty",
     "50/50": "fifty fifty",
+    "60/40": "sixty forty",
+    "80/20": "eighty twenty",
 }
 
 # A count before a plural is a quantity, not a year: "1234 people", "1500 apples".
@@ -29,25 +31,36 @@ _PLURAL_FOLLOWS = re.compile(
     re.ASCII,
 )
 
+_CALLED = re.compile(r"\b(?:call|called|calling|dial|dialed)\s$", re.ASCII | re.IGNORECASE)
+_STATE = re.compile(r"\b[A-Z]\.?[A-Z]\.?\s$", re.ASCII)
+_NUMBERED_PLACE = re.compile(
+    r"\b(?:room|flight|highway|route|suite|apartment|bus|interstate|error|status)\s$",
+    re.ASCII | re.IGNORECASE,
+)
 _COUNTED_BY_ROMAN = word_set(
-    "war chapter part volume book act scene section phase type class title article appendix stage "
-    "level episode bowl fantasy grade figure table division category group mark schedule annex "
-    "tier unit module symphony apollo gemini canto"
+    "war chapter ch vol fig sec part volume book act scene section phase type class title article "
+    "appendix stage level episode bowl fantasy grade figure table division category group mark "
+    "schedule annex tier unit module symphony apollo gemini canto"
 )
 _RULERS = word_set(
-    "henry louis george edward charles elizabeth james richard william mary pius paul benedict leo "
-    "gregory clement innocent urban alexander napoleon philip ferdinand catherine nicholas peter "
-    "ivan frederick wilhelm ramses ramesses cleopatra xerxes darius ptolemy otto haakon carl gustav "
-    "christian margaret carlos alfonso felipe pedro francis constantine justinian sixtus julius "
-    "boniface celestine victor umberto leopold albert mehmed selim murad suleiman thutmose "
-    "amenhotep artaxerxes harald olaf eric malcolm robert david edmund joseph maximilian "
+    "henry louis george edward charles elizabeth james richard william mary pius paul benedict "
+    "leo gregory clement innocent urban alexander napoleon philip ferdinand catherine nicholas "
+    "peter ivan frederick wilhelm ramses ramesses cleopatra xerxes darius ptolemy otto haakon "
+    "carl gustav christian margaret carlos alfonso felipe pedro francis constantine justinian "
+    "sixtus julius boniface celestine victor umberto leopold albert mehmed selim murad suleiman "
+    "thutmose amenhotep artaxerxes harald olaf eric robert david edmund joseph maximilian "
     "theodosius valentinian rama michael baldwin"
 )
-_WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})\s{1,3}$", re.ASCII)
+_WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})\.?\s{1,3}$", re.ASCII)
 
 
 def _plain(match: re.Match[str]) -> Expansion:
     text = match[0]
+    before = match.string[max(0, match.start() - 20) : match.start()]
+    if (text == "911" and _CALLED.search(before)) or (len(text) == 5 and _STATE.search(before)):
+        return say(match, numbers.digits(text))
+    if re.fullmatch(r"\d{3}", text) and _NUMBERED_PLACE.search(before):
+        return say(match, numbers.grouped(text))
     if re.fullmatch(r"\d{4}", text) and not _PLURAL_FOLLOWS.match(match.string, match.end()):
         return say(match, numbers.year(int(text)) if text[0] != "0" else numbers.digits(text))
     return say(match, numbers.number(text))
@@ -61,10 +74,15 @@ def _fraction(match: re.Match[str]) -> Expansion:
     pair = _COMMON_PAIRS.get(match[0])
     if pair is not None:
         return say(match, pair)
+    if match["top"] == match["bottom"]:
+        count = numbers.cardinal(int(match["top"]))
+        return say(match, [*count, "out", "of", *count])
+    if match["bottom"] == "1":
+        return say(match, [*numbers.number(match["top"]), "to", "one"])
     words = numbers.fraction(int(match["top"]), int(match["bottom"]))
     if match["whole"] is None:
         return say(match, words)
-    if words[0] == "one":
+    if words[0] == "one" and words[1] != "over":
         words = ["an" if words[1].startswith("e") else "a", *words[1:]]
     return say(match, [*numbers.number(match["whole"]), "and", *words])
 
@@ -108,7 +126,7 @@ def _roman(match: re.Match[str]) -> Expansion:
     if before is None:
         return None
     word = before[1].lower()
-    if word in _COUNTED_BY_ROMAN and before[1] != word:
+    if word in _COUNTED_BY_ROMAN and (before[1] != word or len(match["numeral"]) > 1):
         return say(match, _possessive(numbers.cardinal(value), match))
     # "Henry I think" is a pronoun; "Henry I of England" and "Henry I." are not.
     alone = match[0] == "I" and not re.compile(r"\s+of\b|\s*(?:[.,;:!?)]|$)").match(
@@ -121,6 +139,11 @@ def _roman(match: re.Match[str]) -> Expansion:
 
 def _possessive(words: list[str], match: re.Match[str]) -> list[str]:
     return [*words[:-1], words[-1] + (match["possessive"] or "")]
+
+
+def _by(match: re.Match[str]) -> Expansion:
+    """Reads the first side of "1920x1080" or "3 x 4" and the sign."""
+    return say(match, [*(numbers.grouped(match["side"])), "by"])
 
 
 def _hash(match: re.Match[str]) -> Expansion:
@@ -139,8 +162,9 @@ RULES = (
         r"(?:(?P<whole>\d{1,9})\s)?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})(?![\w/])",
         _fraction,
     ),
+    rule(r"(?<![\w.,])(?P<side>\d{1,5})(?:x(?=\d)|\sx(?=\s\d))", _by),
     rule(rf"(?<!\w)\#\s?(?P<number>{NUMBER})(?![\w])", _hash),
     rule(r"(?P<number>\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th|ST|ND|RD|TH)(?!\w)", _ordinal),
     rule(f"[{SUPERSCRIPTS}]{{1,4}}", _power),
-    rule(rf"{SIGN}(?:{NUMBER}|\.\d{{1,40}})", _plain),
 )
+PLAIN = rule(rf"{SIGN}(?:{NUMBER}|\.\d{{1,40}})", _plain)

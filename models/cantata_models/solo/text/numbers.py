@@ -130,7 +130,7 @@ def grouped(text: str) -> list[str]:
 
 def fraction(numerator: int, denominator: int) -> list[str]:
     """Returns "three quarters", "one half", "two fifths"; "x over y" for large denominators."""
-    if not 2 <= denominator <= 100 or numerator >= 1000:
+    if not 2 <= denominator <= 100 or (numerator > denominator > 10):
         return [*cardinal(numerator), "over", *cardinal(denominator)]
     part = {2: ["half"], 4: ["quarter"]}.get(denominator) or ordinal(denominator)
     if numerator != 1:

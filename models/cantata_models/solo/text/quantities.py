@@ -12,15 +12,26 @@ from cantata_models.solo.text.units import CURRENCIES, MULTIPLES, UNITS
 
 _MULTIPLE = r"(?:\s?(?P<multiple>thousand|million|billion|trillion)|(?P<short>[kKmMbBtT]|mn|bn|tn))"
 
-# These letters after a space are more often something else ("5 A students", "2 L shapes").
-_ATTACHED_ONLY = frozenset("AVWNJLl")
-_PER = r"(?:/(?P<per>h|hr|hour|s|sec|second|min|minute|day|week|month|mo|year|yr|km|kg|g|L|l|ml|lb|m))?"
+# These letters after a space are more often something else ("5 V signs", "2 L shapes").
+_ATTACHED_ONLY = frozenset("VWLl")
+_PER = (
+    r"(?:/(?P<per>hr|hour|h|sec|second|s|minute|min|day|week|month|mo|year|yr|km|kg|g|L|lb|ml|l|m)"
+    r"(?P<per_power>[²³]?))?"
+)
+_POWERS = {"": [], "²": ["square"], "2": ["square"], "³": ["cubic"], "3": ["cubic"]}
 _PER_WORDS = {"mo": "month", "sec": "second"}
 _UNIT = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
 
 
 def _is_one(text: str) -> bool:
     return text.lstrip("-−") == "1"
+
+
+def _before_noun(match: re.Match[str]) -> bool:
+    """Tells whether the amount describes a noun: "a $100 bill", "a $5-a-day plan"."""
+    return (
+        re.compile(r"-[a-z]|\s(?:bill|note|coin)s?\b").match(match.string, match.end()) is not None
+    )
 
 
 def _money(match: re.Match[str]) -> Expansion:
@@ -32,7 +43,7 @@ def _money(match: re.Match[str]) -> Expansion:
         return say(match, [*sign, *numbers.number(amount), multiple, *currency.many.split()])
     whole, _, minor = amount.partition(".")
     if len(minor) != 2 or not currency.minor_one:
-        name = currency.one if _is_one(amount) else currency.many
+        name = currency.one if _is_one(amount) or _before_noun(match) else currency.many
         return say(match, [*sign, *numbers.number(amount), *name.split()])
     major = int(whole.replace(",", "")[:15])
     words = [] if major == 0 and minor != "00" else numbers.number(whole)
@@ -61,17 +72,16 @@ def _unit(match: re.Match[str]) -> Expansion:
     one, many = UNITS[name]
     # "a 5-km run": before a noun, a unit stays singular.
     words = one if _is_one(match["number"]) or match["gap"] == "-" else many
-    power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(
-        match["power"] or "", ""
-    )
-    return say(match, [*numbers.number(match["number"]), *(power + words).split(), *_per(match)])
+    power = ["square"] if match["square"] else _POWERS[match["power"]]
+    return say(match, [*numbers.number(match["number"]), *power, *words.split(), *_per(match)])
 
 
 def _per(match: re.Match[str]) -> list[str]:
     per = match["per"]
     if not per:
         return []
-    return ["per", *UNITS.get(per, (_PER_WORDS.get(per, per), ""))[0].split()]
+    name = UNITS[per].one if per in UNITS else _PER_WORDS.get(per, per)
+    return ["per", *_POWERS[match["per_power"] or ""], name]
 
 
 def _feet_and_inches(match: re.Match[str]) -> Expansion:
@@ -81,7 +91,10 @@ def _feet_and_inches(match: re.Match[str]) -> Expansion:
 
 def _bare_unit(match: re.Match[str]) -> Expansion:
     one, many = UNITS[match["unit"]]
-    return say(match, [*(one if match["per"] else many).split(), *_per(match)])
+    # "1/4 tsp" against "2 1/4 tsp": the fraction before was a rule of its own.
+    left = match.string[max(0, match.start() - 9) : match.start()]
+    below_one = re.search(r"(?<!\d )(?<!\d)\d{1,2}/\d{1,2}\s?$", left)
+    return say(match, [*(one if match["per"] or below_one else many).split(), *_per(match)])
 
 
 def _per_period(match: re.Match[str]) -> Expansion:
@@ -100,14 +113,18 @@ RULES = (
     rule(rf"{_SIGN}{_AMOUNT}(?:{_MULTIPLE})?\s?{_CODE}(?!\w)", _money),
     rule(rf"{_AMOUNT}\s?¢", _cents),
     rule(rf"(?P<number>{SIGN}{NUMBER})\s?(?P<mark>[%‰])", _percent),
-    rule(r"(?<![\w.])(?P<feet>\d{1,2})'\s?(?P<inches>\d{1,2})(?:\"|'')?(?!\w)", _feet_and_inches),
     rule(
-        rf"(?P<number>{SIGN}{NUMBER})(?P<gap>[\s-]?)(?P<unit>{_UNIT})(?P<power>[23²³]?){_PER}"
-        r"(?![\w/'])",
+        r"(?<![\w.])(?P<feet>\d{1,2})(?:'\s?|\s?ft\.?\s)(?P<inches>\d{1,2})(?:\"|''|\s?in\b)?(?!\w)",
+        _feet_and_inches,
+    ),
+    rule(
+        rf"(?P<number>{SIGN}{NUMBER})(?P<gap>[\s-]?)(?P<square>(?:sq\.?\s)?)(?P<unit>{_UNIT})"
+        rf"(?P<power>[23²³]?){_PER}(?:\.(?=\s[a-z])|(?![\w/'-]))",
         _unit,
     ),
     rule(
-        rf"(?<![\w'])(?P<unit>kg|km|cm|mm|mph|kHz|MHz|GHz|kWh|GB|MB|TB|Mbps|Gbps){_PER}(?![\w'])",
+        rf"(?<![\w'])(?P<unit>kg|km|cm|mm|mph|kHz|MHz|GHz|kWh|GB|MB|TB|Mbps|Gbps|tsp|tbsp"
+        rf"|oz|lbs){_PER}(?:\.(?=\s[a-z])|(?![\w'-]))",
         _bare_unit,
     ),
     rule(

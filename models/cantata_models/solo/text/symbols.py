@@ -41,11 +41,23 @@ _ALWAYS_SAID = {
     "−": "minus",
     "→": "to",
 }
+_OPERATORS = {
+    ">=": "is at least",
+    "<=": "is at most",
+    "!=": "does not equal",
+    "==": "equals",
+    "->": "to",
+    "=>": "to",
+}
 _ENTITIES = {"amp": "and", "lt": "less than", "gt": "greater than"}
 
 
 def _said(match: re.Match[str]) -> Expansion:
     return say(match, _ALWAYS_SAID[match[0]])
+
+
+def _operator(match: re.Match[str]) -> Expansion:
+    return say(match, _OPERATORS[match[0]])
 
 
 def _skip(match: re.Match[str]) -> Expansion:
@@ -79,10 +91,10 @@ def _line_break(match: re.Match[str]) -> Expansion:
 
 
 def _hyphen(match: re.Match[str]) -> Expansion:
-    """A hyphen between numbers is a range, or a minus when spaced; between words it is silent."""
+    """A dash between numbers is a range, or a minus when spaced; between words it is silent."""
     text, start, end = match.string, match.start(), match.end()
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if before[-1:].isdigit() and re.match(r"[\d$€£.]", after):
+    if re.search(r"\d[kKmMbB%]?$", before) and re.match(r"[\d$€£.]", after):
         return say(match, "to")
     if before[-1:] == " " and before[:1].isdigit() and re.match(r" \d", after):
         return say(match, "minus" if match[0] == "-" else "to")
@@ -93,15 +105,20 @@ def _hyphen(match: re.Match[str]) -> Expansion:
 
 
 def _slash(match: re.Match[str]) -> Expansion:
-    text = match.string
-    inside = text[match.start() - 1 : match.start()].isalnum() and text[match.end() :][:1].isalnum()
-    return say(match, "slash") if inside else []
+    """A slash divides numbers when spaced, is said inside a word, and pauses between words."""
+    around = match.string[max(0, match.start() - 2) : match.end() + 2]
+    if re.fullmatch(r"\d / \d", around):
+        return say(match, "divided by")
+    if " / " in around:
+        return [_CLAUSE]
+    return say(match, "slash") if re.search(r"\w/\w", around) else []
 
 
 def _dot(match: re.Match[str]) -> Expansion:
-    """A stop without space after it: "node.js" has a dot, "end.Then" lacks a space."""
-    following = match.string[match.end()]
-    return [_SENTENCE] if following.isupper() else say(match, "dot")
+    """A stop without space after it: ".NET" and "node.js" have a dot, "end.Then" lacks a space."""
+    inside = match.string[match.start() - 1 : match.start()].isalnum()
+    ends = inside and match.string[match.end()].isupper()
+    return [_SENTENCE] if ends else say(match, "dot")
 
 
 def _plus(match: re.Match[str]) -> Expansion:
@@ -110,6 +127,10 @@ def _plus(match: re.Match[str]) -> Expansion:
 
 def _hashtag(match: re.Match[str]) -> Expansion:
     return say(match, "hashtag")
+
+
+def _sharp(match: re.Match[str]) -> Expansion:
+    return say(match, "sharp")
 
 
 def _about(match: re.Match[str]) -> Expansion:
@@ -138,18 +159,20 @@ RULES = (
     rule(r"</?[A-Za-z][^<>\n]{0,80}>", _skip),
     rule(r"&(?P<name>[a-z]{2,8}|#\d{1,6});", _entity),
     rule(r"(?<!\w)(?:[:;=8]['o-]?[)(DPp|\]\[]|<3|\^_\^)(?!\w)", _skip),
+    rule(r">=|<=|!=|==|->|=>", _operator),
     rule(r"[.!?]{0,6}(?:\.\.|…)[.!?…]{0,20}", _ellipsis),
     rule(r"[.!?]*[!?][.!?]*", _stop),
-    rule(r"(?<=[A-Za-z])\.(?=[A-Za-z])", _dot),
+    rule(r"(?:(?<=[A-Za-z])|(?<!\S))\.(?=[A-Za-z])", _dot),
     rule(r"\.", _stop),
     rule(r"[,;:()\[\]{}|•]", _clause),
     rule(r"[–—-]{1,20}", _hyphen),
     rule(r"\+", _plus),
     rule(r"#(?=[A-Za-z])", _hashtag),
     rule(r"~(?=\s?\d)", _about),
-    rule(r"(?<=\s)[<>](?=\s)|[<>](?=\s?\d)", _compare),
-    rule(r"(?<=\d)\*(?=\d)|(?<=\d )\*(?= \d)|(?<=\d)x(?=\d)|(?<=\d )x(?= \d)", _times),
-    rule(r"(?<=\w)\^(?=\w)", _power),
+    rule(r"(?<=\s)[<>](?=\s)|[<>](?=\s?\d)|(?<=\w)[<>](?=\w)", _compare),
+    rule(r"(?<=\b[A-G])#(?!\w)", _sharp),
+    rule(r"(?<=\d)\*(?=\d)|(?<=\d )\*(?= \d)", _times),
+    rule(r"(?<=\w)\^(?=[-−]?\w)", _power),
     rule(r"/", _slash),
     rule(f"[{''.join(_ALWAYS_SAID)}]", _said),
     # What remains has no sound: quotes, asterisks, underscores, backticks, backslashes.

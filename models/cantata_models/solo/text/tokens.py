@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 
@@ -65,16 +65,6 @@ def say_span(start: int, end: int, words: str | Iterable[str]) -> list[Item]:
     """Returns the words, all of which came from the characters [start, end)."""
     parts = words.split() if isinstance(words, str) else words
     return [Spoken(word, start, end) for word in parts]
-
-
-def shift(items: Iterable[Item], offset: int) -> list[Item]:
-    """Moves the spans of items by a number of characters."""
-    return [
-        replace(item, start=item.start + offset, end=item.end + offset)
-        if isinstance(item, Spoken)
-        else item
-        for item in items
-    ]
 
 
 _AFTER_SENTENCE = re.compile(r"[\"')\]]*(?:\s*$|\s+[\"'(\[]*[A-Z])", re.ASCII)

@@ -93,7 +93,7 @@ def batches(examples: Sequence[Example], size: int) -> Iterator[tuple[Tensor, Te
     by_length: dict[int, list[Example]] = defaultdict(list)
     for example in examples:
         by_length[len(example[0])].append(example)
-    grouped = []
+    grouped: list[list[Example]] = []
     for group in by_length.values():
         random.shuffle(group)
         grouped.extend(group[start : start + size] for start in range(0, len(group), size))

@@ -86,6 +86,8 @@ UNITS = {
         oz: ounce, ounces
         L: liter, liters
         l: liter, liters
+        tsp: teaspoon, teaspoons
+        tbsp: tablespoon, tablespoons
         cl: centiliter, centiliters
         ml: milliliter, milliliters
         mL: milliliter, milliliters
@@ -127,11 +129,8 @@ UNITS = {
         V: volt, volts
         mV: millivolt, millivolts
         kV: kilovolt, kilovolts
-        A: amp, amps
         mA: milliamp, milliamps
         mAh: milliamp hour, milliamp hours
-        N: newton, newtons
-        J: joule, joules
         kJ: kilojoule, kilojoules
         Pa: pascal, pascals
         kPa: kilopascal, kilopascals

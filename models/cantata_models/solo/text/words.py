@@ -11,8 +11,8 @@ from cantata_models.solo.text.wordlists import word_set
 
 # Read letter by letter although the lexicon lists a word of the same spelling.
 _SPELLED_CAPITALS = word_set(
-    "AI AR CD DJ DM DNS EU GI GM GOP HR HQ ID IP IQ IT LA LED OS PC PE PR QA RV SD SMS SUV TA TB TV "
-    "UI UK UN US USB UV UX VC VIP VR WHO XP"
+    "AI AR CD CET CST DJ DM DNS EDT EST EU GI GM GOP HR HQ ID IP IQ IT LA LED MST OS PC PDT PE PR "
+    "PST QA RV SD SMS SUV TA TB TV UI UK UN US USB UV UX VC VIP VR WHO XP"
 )
 # Short acronyms that are said as words although the lexicon lacks them.
 _SAID_CAPITALS = word_set("COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM")
@@ -20,6 +20,12 @@ _VOWEL = re.compile(r"[aeiouy]")
 _CASE_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
 _NEIGHBOUR_BEFORE = re.compile(r"([A-Z]{2,30})[\s,]{1,3}$", re.ASCII)
 _NEIGHBOUR_AFTER = re.compile(r"[\s,]{1,3}([A-Z]{2,30})\b", re.ASCII)
+_NO_NOUN_AFTER = re.compile(r"\s*(?:$|[^\s\w\"'(])|\s+(?:and|or|to|is|was)\b", re.ASCII)
+_LETTER_BEFORE = re.compile(
+    r"(?:\d|\b(?:plan|vitamin|grade|option|type|class|section|hepatitis|group|team|level|appendix"
+    r"|point|exhibit|series|model|side|part|letter|an))\s$",
+    re.ASCII | re.IGNORECASE,
+)
 _MAX_SPELLED = 5
 _NAME_PREFIXES = word_set("Mc Mac De Di Du La Le Van Fitz")
 
@@ -88,33 +94,42 @@ def _word(match: re.Match[str]) -> Expansion:
     text, start = match[0], match.start()
     if "'" in text:
         return _with_apostrophe(text, start)
-    if text == "A" and re.compile(r"\s+[a-z]").match(match.string, match.end()):
+    if text == "A" and not _is_letter_a(match):
         return [Spoken("a", start, start + 1)]
     if text.isupper() and len(text) > 1 and _is_shouted(match):
         return [Spoken(text.lower(), start, match.end())]
     return word_items(text, start)
 
 
+def _is_letter_a(match: re.Match[str]) -> bool:
+    """Tells "plan A" and "an A" from the article in "A plan" and "Once Upon A Time"."""
+    if _NO_NOUN_AFTER.match(match.string, match.end()):
+        return True
+    left = match.string[max(0, match.start() - 20) : match.start()]
+    return _LETTER_BEFORE.search(left) is not None
+
+
 def _with_apostrophe(text: str, start: int) -> list[Item]:
     lower = text.lower()
     if lower in load_lexicon():
         return [Spoken(lower, start, start + len(text))]
-    if lower.startswith("'") and lower.strip("'") != "":
-        return _with_apostrophe(text[1:], start + 1)
-    head, _, tail = text.partition("'")
-    items = word_items(head, start)
-    if not tail:
-        return items
+    if "'" not in text[1:]:
+        return word_items(text.strip("'"), start + text.startswith("'"))
+    head, _, tail = text.rpartition("'")
+    if len(head) == 1 and len(tail) > 2:
+        # "D'Artagnan", "L'Oreal": one word.
+        return [Spoken(lower, start, start + len(text))]
+    items = _with_apostrophe(head, start) if "'" in head else word_items(head, start)
     last = items[-1]
-    if isinstance(last, Spoken) and "'" not in tail and len(tail) <= 2:
+    if isinstance(last, Spoken) and len(tail) <= 2:
         joined = Spoken(f"{last.word}'{tail.lower()}", last.start, start + len(text))
         return [*items[:-1], joined]
-    return items + _with_apostrophe(tail, start + len(head) + 1)
+    return items + word_items(tail, start + len(head) + 1)
 
 
 def _plural_letters(match: re.Match[str]) -> Expansion:
     """Reads "CDs" and "PhDs": letter names, the last of them plural."""
-    if match[0].lower() in load_lexicon() and len(match[0]) > 3:
+    if match[0].lower() in load_lexicon() and match["letters"] not in _SPELLED_CAPITALS:
         return None
     *head, last = spell(match["letters"], match.start())
     assert isinstance(last, Spoken)
@@ -136,15 +151,27 @@ def _letters_and_digits(match: re.Match[str]) -> Expansion:
     return items
 
 
+def _joined_letters(match: re.Match[str]) -> Expansion:
+    """Reads "AT&T" and "R&D" by letter."""
+    left, right = match["left"], match["right"]
+    middle = match.start() + len(left)
+    return [
+        *spell(left, match.start()),
+        *say_span(middle, middle + 1, "and"),
+        *spell(right, middle + 1),
+    ]
+
+
 def _and(match: re.Match[str]) -> Expansion:
     return say(match, "and")
 
 
+MIXED = rule(
+    r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits
+)
 RULES = (
     rule(r"(?<![A-Za-z0-9])'[nN]'(?!\w)", _and),
-    rule(r"(?P<letters>[A-Z]{1,5}|PhD)s(?![A-Za-z0-9'])", _plural_letters),
-    rule(
-        r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits
-    ),
+    rule(r"(?P<left>[A-Z]{1,3})&(?P<right>[A-Z]{1,3})(?!\w)", _joined_letters),
+    rule(r"(?P<letters>[A-Z]{2,5}|PhD)s(?![A-Za-z0-9'])", _plural_letters),
     rule(r"'?[A-Za-z]{1,500}(?:'[A-Za-z]{1,20}){0,4}", _word),
 )

@@ -8,17 +8,18 @@ import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pocketsphinx
 import soundfile
 import soxr
-from tqdm import tqdm
 
 from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.training.audio import SAMPLE_RATE, Utterance
+from cantata_models.solo.training.progress import tracked
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,8 @@ class Aligner:
         self._pass(pcm)
         self._decoder.set_alignment()
         self._pass(pcm)
-        return [(phone.name, phone.duration) for word in self._decoder.get_alignment() for phone in word]
+        words = self._decoder.get_alignment()
+        return [(phone.name, phone.duration) for word in words for phone in word]
 
     def align(self, utterance: Utterance) -> Alignment | None:
         """Returns the utterance's alignment, None if there is no credible one."""
@@ -169,7 +171,7 @@ _aligner: Aligner | None = None
 
 
 def _start_worker(dictionary: Path) -> None:
-    global _aligner  # noqa: PLW0603
+    global _aligner
     _aligner = Aligner(dictionary)
 
 
@@ -178,12 +180,16 @@ def _align(utterance: Utterance) -> Alignment | None:
     return _aligner.align(utterance)
 
 
+def _parse(row: dict[str, Any]) -> Alignment:
+    parsed: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+    return Alignment(**parsed)
+
+
 def read_alignments(path: Path) -> list[Alignment]:
     """Reads the file that `align_all` writes."""
     if not path.exists():
         return []
-    rows = (json.loads(line) for line in path.read_text().splitlines())
-    return [Alignment(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in rows]
+    return [_parse(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> list[Alignment]:
@@ -196,7 +202,7 @@ def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> li
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(dictionary,)) as pool:
         results = pool.map(_align, missing, chunksize=16)
         with path.open("a") as out:
-            for result in tqdm(results, total=len(missing), desc="align", unit="sentence"):
+            for result in tracked(results, len(missing), "align"):
                 if result is None:
                     failed += 1
                 else:

@@ -6,15 +6,16 @@ import logging
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import soundfile
-from tqdm import tqdm
+
+from cantata_models.solo.training.progress import tracked
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,8 @@ def trim(samples: Samples) -> Samples:
     start = max(0, int(audible[0]) - int(LEAD_SILENCE_S * SAMPLE_RATE))
     stop = int(audible[-1]) + int(TRAIL_SILENCE_S * SAMPLE_RATE)
     tail = np.zeros(max(0, stop - len(samples)), dtype=np.float32)
-    return np.concatenate([samples[start:stop], tail]) * np.float32(PEAK / peak)
+    trimmed: Samples = np.concatenate([samples[start:stop], tail]) * np.float32(PEAK / peak)
+    return trimmed
 
 
 def render(utterance: Utterance, teacher: str | None = None) -> float:
@@ -112,8 +114,7 @@ def render_all(utterances: tuple[Utterance, ...], workers: int) -> float:
     for folder in {item.path.parent for item in utterances}:
         folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(workers) as pool:
-        seconds = pool.map(partial(render), utterances, chunksize=8)
-        bar = tqdm(seconds, total=len(utterances), desc="audio", unit="sentence")
-        hours = sum(bar) / 3600
+        seconds: Iterator[float] = pool.map(render, utterances, chunksize=8)
+        hours = sum(tracked(seconds, len(utterances), "audio")) / 3600
     logger.info("%.2f hours of sound", hours)
     return hours

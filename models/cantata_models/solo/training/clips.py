@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 import torch
-from tqdm import tqdm
+
+from cantata_models.solo.training.progress import tracked
 
 INT16_SCALE = 32768.0
 
@@ -24,7 +25,7 @@ class ClipBank:
     """Utterances end to end in one int16 array, each padded to whole frames."""
 
     def __init__(self, paths: Sequence[Path], frame: int) -> None:
-        clips = [read_int16(path, frame) for path in tqdm(paths, desc="load sound", unit="file")]
+        clips = [read_int16(path, frame) for path in tracked(paths, len(paths), "load sound")]
         self.frame = frame
         self.samples = np.concatenate(clips)
         self.frames = np.array([len(clip) // frame for clip in clips])
@@ -45,6 +46,11 @@ class ClipBank:
         A crop may run from one utterance into the next: silence lies between them, and the
         networks must cope with both.
         """
-        starts = rng.integers(0, len(self.samples) // self.frame - frames, batch) * self.frame
-        rows = np.stack([self.samples[s : s + frames * self.frame] for s in starts])
+        last = len(self.samples) // self.frame - frames
+        return self.at(rng.integers(0, last, batch), frames)
+
+    def at(self, starts: npt.NDArray[np.int64], frames: int) -> torch.Tensor:
+        """Returns [len(starts), frames * frame] float32 from these frame numbers on."""
+        width = frames * self.frame
+        rows = np.stack([self.samples[s * self.frame : s * self.frame + width] for s in starts])
         return torch.from_numpy(rows.astype(np.float32) / INT16_SCALE)

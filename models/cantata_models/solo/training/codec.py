@@ -56,7 +56,9 @@ def spectral_loss(
     return torch.as_tensor(loss(output[:, lag:], samples[:, : samples.shape[1] - lag]))
 
 
-def train_a(bank: ClipBank, config: CodecConfig, folder: Path, minutes: float, device: str) -> Codec:
+def train_a(
+    bank: ClipBank, config: CodecConfig, folder: Path, minutes: float, device: str
+) -> Codec:
     """Trains the whole codec; returns it with its codebooks tied."""
     torch.manual_seed(1)
     codec = Codec(config).to(device)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
+
+from cantata_models.solo.training.progress import new_bar
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +112,9 @@ class TrainingLoop:
             at_checkpoint: validation; its figures are logged.
         """
         last_saved = time.monotonic()
-        bar = tqdm(total=int(self.budget_s), initial=int(self.progress.seconds), unit="s")
+        bar = new_bar()
+        bar.start()
+        task = bar.add_task(f"{self.name} (seconds)", total=self.budget_s)
         while not self.finished:
             began = time.monotonic()
             scale = rate_scale(self.progress.seconds / self.budget_s)
@@ -121,7 +124,7 @@ class TrainingLoop:
             self.apply(loss)
             self.progress.step += 1
             self.progress.seconds += time.monotonic() - began
-            bar.update(int(self.progress.seconds) - bar.n)
+            bar.update(task, completed=round(self.progress.seconds))
             if self.progress.step % LOG_EVERY == 0:
                 self._log(figures)
             if time.monotonic() - last_saved > CHECKPOINT_EVERY_S:
@@ -129,7 +132,7 @@ class TrainingLoop:
                     self._log(at_checkpoint())
                 self.save(model_state())
                 last_saved = time.monotonic()
-        bar.close()
+        bar.stop()
         if at_checkpoint is not None:
             self._log(at_checkpoint())
         self.save(model_state())

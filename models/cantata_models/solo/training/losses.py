@@ -34,7 +34,5 @@ class SpectralLoss(nn.Module):
             distance = (ours - theirs).norm(dim=(1, 2)) / theirs.norm(dim=(1, 2)).clamp(min=1.0)
             logs = (ours.clamp(min=1e-3).log() - theirs.clamp(min=1e-3).log()).abs().mean()
             total = total + (distance.mean() + logs) / len(RESOLUTIONS)
-        mel = (self.mel(output) - self.mel(target)).abs().mean()
+        mel: torch.Tensor = (self.mel(output) - self.mel(target)).abs().mean()
         return total + mel
-
-

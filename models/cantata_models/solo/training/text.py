@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pocketsphinx
-from tqdm import tqdm
 
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.training import word_lists as words
+from cantata_models.solo.training.progress import new_bar
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +31,6 @@ CANDIDATES = 256
 """Proposals per drawn word."""
 LANGUAGE_MODEL_FLOOR = -500_000
 """Below this the model does not know the word (its log base is 1.0001)."""
-REFUSED_WORDS = frozenset("fuck fucking fucked shit bitch nigger cunt faggot dick porn rape".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class WordModel:
         scored = sorted(
             (-self._model.prob([word]), word)
             for word, _ in load_lexicon().items()
-            if word not in REFUSED_WORDS and self._model.prob([word]) > LANGUAGE_MODEL_FLOOR
+            if self._model.prob([word]) > LANGUAGE_MODEL_FLOOR
         )
         self.by_frequency = [word for _, word in scored if len(word) > 1 or word in "ai"]
         common = self.by_frequency[:COMMON_WORDS]
@@ -104,7 +105,7 @@ class SentenceMaker:
         lexicon = {word for word, _ in load_lexicon().items()}
         known = self._model.by_frequency
         self._rare = [w for w in known[1000:60_000] if len(w) > 2 and "'" not in w]
-        self._lists = {
+        self._lists: dict[str, Sequence[str]] = {
             "ADJ": words.ADJECTIVES,
             "NOUN": words.NOUNS,
             "VPAST": words.VERBS_PAST,
@@ -124,7 +125,7 @@ class SentenceMaker:
         }
         self._lexicon = lexicon
 
-    def _choose(self, options: list[str] | tuple[str, ...]) -> str:
+    def _choose(self, options: Sequence[str]) -> str:
         return options[int(self._rng.integers(len(options)))]
 
     def _number(self) -> list[str]:
@@ -174,7 +175,7 @@ class SentenceMaker:
             tokens = self.from_model() if by_model else self.from_frame()
             if all(token in self._lexicon or token in ",.?!" for token in tokens):
                 text = " ".join(tokens)
-                return text.replace(" ,", ",").replace(" .", ".").replace(" ?", "?").replace(" !", "!")
+                return re.sub(r" (?=[,.?!])", "", text)
 
 
 def bare(text: str) -> str:
@@ -190,12 +191,13 @@ def write_sentences(path: Path, count: int, seed: int = 0) -> None:
     maker = SentenceMaker(seed)
     seen = {bare(item.text) for item in read_heldout()}
     lines: list[str] = []
-    with tqdm(total=count, desc="sentences", unit="") as bar:
+    with new_bar() as bar:
+        task = bar.add_task("sentences", total=count)
         while len(lines) < count:
             text = maker.sentence()
             if bare(text) not in seen:
                 seen.add(bare(text))
                 lines.append(text)
-                bar.update()
+                bar.advance(task)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")

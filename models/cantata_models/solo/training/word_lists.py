@@ -5,50 +5,55 @@ Everything is in spoken form already: lower case words of the lexicon and the ma
 
 from __future__ import annotations
 
-FIRST_NAMES = (
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+FIRST_NAMES = _words(
     "anna james maria peter sarah david emma michael olivia robert sophie daniel laura thomas "
     "helen kevin julia martin nina oscar alice george karen henry lucy simon grace victor ruth "
     "edward claire philip diana walter irene hugo martha felix rosa leonard amy brian carol frank "
     "susan steven nancy paul linda mark barbara kenneth elizabeth william patricia john jennifer"
-).split()
+)
 
-LAST_NAMES = (
+LAST_NAMES = _words(
     "miller johnson garcia brown davis wilson anderson taylor moore jackson white harris clark "
     "lewis walker young allen king wright scott green baker adams nelson carter mitchell roberts "
     "turner phillips campbell parker evans edwards collins stewart morris rogers reed cook morgan "
     "bell murphy bailey cooper richardson cox howard ward peterson gray watson brooks kelly price"
-).split()
+)
 
-PLACES = (
+PLACES = _words(
     "london paris berlin boston chicago denver dublin seattle vienna toronto madrid rome tokyo "
     "sydney houston dallas atlanta glasgow oxford cambridge lisbon athens moscow prague warsaw "
     "brussels geneva milan barcelona amsterdam montreal portland phoenix orlando nashville"
-).split()
+)
 
-MONTHS = (
+MONTHS = _words(
     "january february march april may june july august september october november december"
-).split()
+)
 
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
 
-ONES = (
+ONES = _words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
     "fifteen sixteen seventeen eighteen nineteen"
-).split()
+)
 
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+TENS = _words("twenty thirty forty fifty sixty seventy eighty ninety")
 
-ORDINALS = (
+ORDINALS = _words(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
     "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth thirtieth"
-).split()
+)
 
-UNITS = (
+UNITS = _words(
     "miles kilometers meters minutes hours days weeks months years dollars euros pounds percent "
     "degrees people pages grams liters seconds inches feet tons cents students bottles boxes"
-).split()
+)
 
-NOUNS = (
+NOUNS = _words(
     "door window table chair kitchen garden house car train bus ticket letter book phone computer "
     "river mountain road bridge city village school teacher student doctor nurse hospital market "
     "shop bread butter cheese milk coffee tea water apple orange banana dinner breakfast lunch "
@@ -63,9 +68,9 @@ NOUNS = (
     "cable box kettle spoon fork knife plate bottle glass cup soup salad rice chicken potato onion "
     "tomato pepper salt sugar cake chocolate lemon cherry museum library church castle tower wall "
     "roof floor stairs corner street square park forest lake valley desert hill cave path farm"
-).split()
+)
 
-ADJECTIVES = (
+ADJECTIVES = _words(
     "red blue green yellow black white brown small large big tiny huge long short tall wide narrow "
     "deep high low old new young fresh clean dirty warm cold hot cool wet dry bright dark quiet "
     "loud soft hard smooth rough sharp heavy light strong weak fast slow easy difficult simple "
@@ -73,33 +78,33 @@ ADJECTIVES = (
     "careful lazy busy free full empty open closed broken useful famous ancient modern wooden "
     "golden silver plastic public private local foreign perfect terrible wonderful beautiful "
     "dangerous important possible ready sweet bitter sour thick thin round flat gentle clever"
-).split()
+)
 
-VERBS_PAST = (
+VERBS_PAST = _words(
     "opened closed moved carried found lost bought sold cleaned painted fixed broke washed watched "
     "missed followed reached crossed left entered visited remembered forgot described wanted "
     "needed liked loved noticed touched pushed pulled lifted dropped threw caught held kept hid "
     "showed checked changed covered filled finished started used borrowed returned mentioned "
     "ordered prepared photographed measured counted drew built burned collected delivered"
-).split()
+)
 
-VERBS_BASE = (
+VERBS_BASE = _words(
     "open close move carry find lose buy sell clean paint fix break wash watch miss follow reach "
     "cross leave enter visit remember forget describe want need like love notice touch push pull "
     "lift drop throw catch hold keep hide show check change cover fill finish start use borrow "
     "return mention order prepare measure count draw build burn collect deliver explain choose"
-).split()
+)
 
-ADVERBS = (
+ADVERBS = _words(
     "quickly slowly carefully quietly suddenly finally usually often never always sometimes rarely "
     "probably certainly perhaps again already still soon later yesterday today tomorrow tonight "
     "early together alone outside upstairs everywhere twice once gently easily badly almost"
-).split()
+)
 
-PREPOSITIONS = (
+PREPOSITIONS = _words(
     "in on under behind near beside above below inside outside across around through past "
     "toward against without before after between beyond along"
-).split()
+)
 
 PHRASES = (
     "hello",

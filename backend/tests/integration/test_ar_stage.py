@@ -1,0 +1,236 @@
+"""The AR stage on a tiny random talker: one engine, many requests, no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.config import ArDeployment, SamplingDefaults
+from cantata.contract.errors import (
+    ConfigError,
+    InvalidRequest,
+    Overloaded,
+    ProtocolViolation,
+    RequestFailed,
+)
+from cantata.contract.stage import Stage
+from cantata.engine.ar import build_stage
+from tiny_talker.checkpoint import END_CODE, save_tiny_checkpoint
+from tiny_talker.driving import FACTORY, Listener, speak, speak_alone, varied_payloads
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start warn of what torch deprecates; our own code does not run there.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+DEPLOYMENT = ArDeployment(
+    slots=8,
+    max_model_len=128,
+    max_num_batched_tokens=256,
+    sampling=SamplingDefaults(temperature=0.7, top_k=5),
+)
+REQUESTS = varied_payloads(8)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny_talker")
+    save_tiny_checkpoint(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint: Path) -> Iterator[Stage]:
+    stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def stage(engine: Stage) -> Iterator[Stage]:
+    yield engine
+    assert not engine.has_work()
+    assert set(engine.counts().values()) == {0}
+
+
+@pytest.fixture(scope="module")
+def alone(engine: Stage) -> dict[str, np.ndarray]:
+    return speak_alone(engine, REQUESTS)
+
+
+def one(stage: Stage, **payload: Any) -> np.ndarray:
+    payload.setdefault("text", [3, 1, 4, 1, 5])
+    payload.setdefault("max_frames", 24)
+    return speak(stage, {"one": payload})["one"]
+
+
+def test_capacity_is_the_deployment_s(stage: Stage) -> None:
+    assert stage.capacity.slots == 8
+    assert stage.capacity.frame_period_s == 0.08
+
+
+@pytest.mark.parametrize("every", [0, 1, 5])
+def test_in_company_equals_alone(stage: Stage, alone: dict[str, np.ndarray], every: int) -> None:
+    together = speak(stage, REQUESTS, every=every)
+    for request_id, frames in alone.items():
+        np.testing.assert_array_equal(together[request_id], frames, err_msg=request_id)
+
+
+def test_hidden_states_in_company_are_those_alone_to_the_bit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[bytes] = set()
+    talker = stage._engine.model
+    complete = talker.complete_frames
+
+    def record(hidden: torch.Tensor, *rest: Any) -> torch.Tensor:
+        seen.update(row.numpy().tobytes() for row in hidden)
+        return complete(hidden, *rest)
+
+    monkeypatch.setattr(talker, "complete_frames", record)
+    speak_alone(stage, REQUESTS)
+    alone, seen = seen, set()
+    speak(stage, REQUESTS)
+    assert seen == alone
+
+
+def test_abort_half_way_leaves_the_others_as_they_are(
+    stage: Stage, alone: dict[str, np.ndarray]
+) -> None:
+    listener = Listener()
+    for request_id, payload in REQUESTS.items():
+        stage.add(request_id, payload, batch=False)
+    for _ in range(6):
+        listener.step(stage)
+    victims = [name for name in REQUESTS if not listener.finished(name)][:2]
+    for request_id in victims:
+        stage.abort(request_id)
+    # An id may be used again at once, by a request of another kind.
+    stage.add(victims[0], {"text": [7], "max_frames": 5, "min_frames": 5}, batch=True)
+    before = len(listener.chunks.pop(victims[0]))
+    while stage.has_work():
+        listener.step(stage)
+    assert 0 < before <= 6
+    assert len(listener.frames(victims[0])) == 5
+    assert not listener.finished(victims[1])
+    for request_id in REQUESTS.keys() - victims:
+        np.testing.assert_array_equal(listener.frames(request_id), alone[request_id])
+
+
+def test_recompute_after_preemption_changes_nothing(
+    stage: Stage, alone: dict[str, np.ndarray]
+) -> None:
+    listener = Listener()
+    for request_id, payload in REQUESTS.items():
+        stage.add(request_id, payload, batch=False)
+    for step in range(200):
+        if not stage.has_work():
+            break
+        if step in (1, 9, 10):
+            stage._engine._core.reset_prefix_cache(reset_running_requests=True)
+        listener.step(stage)
+    for request_id, frames in alone.items():
+        np.testing.assert_array_equal(listener.frames(request_id), frames, err_msg=request_id)
+
+
+def test_same_seed_same_frames_other_seed_other_frames(stage: Stage) -> None:
+    first, again, other = (
+        one(stage, min_frames=24, sampling={"seed": seed, "temperature": 1.0})
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5
+
+
+def test_greedy_ignores_the_seed(stage: Stage) -> None:
+    first, other = (one(stage, sampling={"seed": s, "temperature": 0.0}) for s in (1, 2))
+    np.testing.assert_array_equal(first, other)
+
+
+def test_what_a_request_leaves_open_is_the_deployment_s(stage: Stage) -> None:
+    explicit = {"seed": 5, "temperature": 0.7, "top_k": 5, "top_p": 1.0}
+    np.testing.assert_array_equal(
+        one(stage, sampling={"seed": 5}), one(stage, sampling=explicit)
+    )
+
+
+def test_rows_go_on_beside_the_frames(stage: Stage) -> None:
+    track, other_end = (
+        one(stage, text=[1, 2, 3, 4, 5, end], track=True, min_frames=24, sampling={"seed": 1})
+        for end in (6, 7)
+    )
+    np.testing.assert_array_equal(track[:5], other_end[:5])
+    assert (track[5:] != other_end[5:]).any()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_short_prompts(stage: Stage, length: int) -> None:
+    assert len(one(stage, text=[9] * length, max_frames=3, min_frames=3)) == 3
+
+
+def test_end_code_ends_with_an_empty_chunk(stage: Stage) -> None:
+    ended = 0
+    for seed in range(12):
+        listener = Listener()
+        payload = {"text": [seed], "max_frames": 60, "sampling": {"seed": seed}}
+        stage.add("one", payload, batch=False)
+        while stage.has_work():
+            listener.step(stage)
+        frames = listener.frames("one")
+        assert (frames[:, 0] != END_CODE).all()
+        if len(frames) < 60:
+            ended += 1
+            assert listener.chunks["one"][-1].codes.shape == (0, 4)
+    assert ended
+
+
+def test_min_frames_holds_the_end_code_back(stage: Stage) -> None:
+    for seed in range(4):
+        frames = one(stage, max_frames=40, min_frames=40, sampling={"seed": seed})
+        assert len(frames) == 40
+        assert (frames[:, 0] != END_CODE).all()
+
+
+def test_a_bad_payload_is_refused_alone(stage: Stage, alone: dict[str, np.ndarray]) -> None:
+    stage.add("r1", REQUESTS["r1"], batch=False)
+    listener = Listener()
+    listener.step(stage)
+    with pytest.raises(InvalidRequest, match="nothing to say"):
+        stage.add("empty", {"text": [], "max_frames": 3}, batch=False)
+    with pytest.raises(RequestFailed, match="could not be encoded"):
+        stage.add("unknown_id", {"text": [4_000], "max_frames": 3}, batch=False)
+    with pytest.raises(RequestFailed, match="KeyError"):
+        stage.add("incomplete", {}, batch=False)
+    with pytest.raises(InvalidRequest, match="an input"):
+        stage.add("none", None, batch=False)
+    with pytest.raises(InvalidRequest, match="130 positions, more than the 128"):
+        stage.add("long", {"text": [1], "max_frames": 129}, batch=False)
+    with pytest.raises(ProtocolViolation, match="already held"):
+        stage.add("r1", REQUESTS["r1"], batch=False)
+    while stage.has_work():
+        listener.step(stage)
+    np.testing.assert_array_equal(listener.frames("r1"), alone["r1"])
+
+
+def test_more_requests_than_slots_are_refused(stage: Stage) -> None:
+    names = [str(number) for number in range(stage.capacity.slots)]
+    for name in names:
+        stage.add(name, {"text": [1], "max_frames": 4}, batch=False)
+    with pytest.raises(Overloaded):
+        stage.add("one more", {"text": [1], "max_frames": 4}, batch=False)
+    for name in names:
+        stage.abort(name)
+    stage.abort("never heard of")
+    while stage.has_work():
+        assert not stage.step().chunks
+
+
+def test_a_factory_that_is_not_there(checkpoint: Path) -> None:
+    with pytest.raises(ConfigError, match="no talker class"):
+        build_stage("tiny_talker.talker:Nobody", checkpoint, DEPLOYMENT)

@@ -1,0 +1,153 @@
+"""What every model with weights at hand must do, through the whole pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+import yaml
+from cantata.contract.errors import InvalidRequest, VoiceNotFound
+from cantata.contract.request import SpeechRequest
+from cantata.engine.service import PipelineModel, create_service
+from cantata.plugins import installed_plugins
+from numpy.typing import NDArray
+
+PLUGINS = {name: p for name, p in installed_plugins().items() if p.embedded_checkpoint}
+
+TEXTS = (
+    "The morning train was late again.",
+    "Could you tell me where the library is?",
+    "Yes.",
+    "She opened the letter, read it twice, and put it back on the table.",
+    "Please leave the keys with the neighbour.",
+    "We bought bread, cheese, two apples and a bottle of water.",
+    "Nothing in the garden had been touched since the summer.",
+    "A cold wind came down from the hills. It rattled the windows all night.",
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.parametrize("model", sorted(PLUGINS), indirect=True, scope="module"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model(request: pytest.FixtureRequest) -> AsyncIterator[PipelineModel]:
+    service = create_service(request.param, None)
+    await service.start()
+    yield service.model(request.param)
+    await service.stop()
+
+
+def request(model: PipelineModel, number: int) -> SpeechRequest:
+    """Another text, voice and seed for each number; sampled, so that seeds matter."""
+    voice = model.voices[number % len(model.voices)].id
+    return SpeechRequest(TEXTS[number % len(TEXTS)], voice, seed=number, temperature=0.8)
+
+
+async def speak(
+    model: PipelineModel, request: SpeechRequest, delay_s: float = 0.0
+) -> NDArray[np.float32]:
+    await asyncio.sleep(delay_s)
+    async with model.speak(request) as utterance:
+        return np.concatenate([new async for new in utterance])
+
+
+async def held(model: PipelineModel) -> dict[str, int]:
+    return {
+        f"{name}.{what}": count
+        for name, stage in model.orchestrator.stages.items()
+        for what, count in (await stage.counts()).items()
+        if count
+    }
+
+
+async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> None:
+    for voice in model.voices:
+        samples = await speak(model, SpeechRequest(TEXTS[0], voice.id))
+        seconds = len(samples) / model.sample_rate
+        assert 0.8 < seconds < 6
+        assert np.isfinite(samples).all()
+        assert 0.05 < np.abs(samples).max() < 1.0
+
+
+async def test_eight_at_once_equal_each_alone_bit_for_bit(model: PipelineModel) -> None:
+    numbers = range(8)
+    alone = [await speak(model, request(model, n)) for n in numbers]
+    together = await asyncio.gather(*(speak(model, request(model, n)) for n in numbers))
+    staggered = await asyncio.gather(
+        *(speak(model, request(model, n), delay_s=0.05 * n) for n in numbers)
+    )
+    for number in numbers:
+        assert np.array_equal(alone[number], together[number]), number
+        assert np.array_equal(alone[number], staggered[number]), number
+    assert await held(model) == {}
+
+
+async def test_an_abort_half_way_changes_nobody_elses_samples(model: PipelineModel) -> None:
+    async def leave_early() -> None:
+        async with model.speak(request(model, 7)) as utterance:
+            async for _ in utterance:
+                return
+
+    alone = [await speak(model, request(model, n)) for n in range(7)]
+    _, *others = await asyncio.gather(
+        leave_early(), *(speak(model, request(model, n)) for n in range(7))
+    )
+    for number, (expected, got) in enumerate(zip(alone, others, strict=True)):
+        assert np.array_equal(expected, got), number
+    assert await held(model) == {}
+
+
+async def test_seeds_reproduce_and_differ(model: PipelineModel) -> None:
+    base = request(model, 0)
+    first, again, other = [await speak(model, r) for r in (base, base, replace(base, seed=12345))]
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
+    async with model.speak(request(model, 3)) as utterance:
+        samples = aiter(utterance)
+        first = await anext(samples)
+        assert sum((await model.orchestrator.stages["talker"].counts()).values()) > 0
+        rest = [new async for new in samples]
+    assert len(first) / model.sample_rate < 0.5
+    assert len(rest) >= 3
+
+
+async def test_batch_mode_says_the_same(model: PipelineModel, tmp_path: Path) -> None:
+    plugin = PLUGINS[model.name]
+    settings = yaml.safe_load(plugin.deployment.read_text(encoding="utf-8"))
+    deploy = tmp_path / "deploy.yaml"
+    deploy.write_text(yaml.safe_dump({**settings, "async_chunk": False}), encoding="utf-8")
+    service = create_service(model.name, deploy)
+    await service.start()
+    try:
+        batch = service.model(model.name)
+        for number in (0, 3):
+            expected = await speak(model, request(model, number))
+            assert np.array_equal(await speak(batch, request(batch, number)), expected)
+    finally:
+        await service.stop()
+
+
+@pytest.mark.parametrize("text", ["", "   ", "...", "\N{GRINNING FACE}", "x" * 5000])
+async def test_text_that_cannot_be_spoken_is_refused(model: PipelineModel, text: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        await speak(model, SpeechRequest(text, model.voices[0].id))
+    assert refusal.value.param == "input"
+    assert await held(model) == {}
+
+
+async def test_unknown_voices_are_refused_with_the_valid_ones(model: PipelineModel) -> None:
+    with pytest.raises(VoiceNotFound, match=model.voices[0].id):
+        model.voice("nobody")
+    for alias in model.voices[0].aliases:
+        assert model.voice(alias.upper()) == model.voices[0]

@@ -1,0 +1,99 @@
+"""Runs requests through an AR stage and checks the shape of what it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.chunks import FrameChunk
+from cantata.contract.stage import Stage
+from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
+
+FACTORY = "tiny_talker.talker:TinyTalker"
+
+Frames = NDArray[np.int32]
+
+
+class Listener:
+    """Collects a stage's chunks by request and holds them to the contract."""
+
+    def __init__(self) -> None:
+        self.chunks: dict[str, list[FrameChunk]] = {}
+
+    def step(self, stage: Stage) -> None:
+        """One step; every chunk continues its request's stream."""
+        result = stage.step()
+        assert not result.failures
+        for chunk in result.chunks:
+            assert isinstance(chunk, FrameChunk)
+            earlier = self.chunks.setdefault(chunk.request_id, [])
+            assert chunk.index == len(earlier)
+            assert not (earlier and earlier[-1].final)
+            assert chunk.codes.dtype == np.int32
+            assert chunk.codes.shape in {(1, NUM_CODEBOOKS), (0, NUM_CODEBOOKS)}
+            assert chunk.final or len(chunk.codes)
+            earlier.append(chunk)
+
+    def frames(self, request_id: str) -> Frames:
+        """[T, Q] so far."""
+        return np.concatenate([chunk.codes for chunk in self.chunks[request_id]])
+
+    def finished(self, request_id: str) -> bool:
+        return self.chunks.get(request_id, [])[-1:] != [] and self.chunks[request_id][-1].final
+
+
+def speak(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> dict[str, Frames]:
+    """Run requests to their end.
+
+    Args:
+        stage: idle.
+        payloads: by request id; added in order while there are slots.
+        every: steps between two additions; 0 adds as many as fit at once.
+
+    Returns:
+        Request id -> [T, Q] frames.
+    """
+    listener, waiting, steps = Listener(), dict(payloads), 0
+    while waiting or stage.has_work():
+        added = len(payloads) - len(waiting)
+        while waiting and stage.counts()["slots"] < stage.capacity.slots and steps >= every * added:
+            request_id = next(iter(waiting))
+            stage.add(request_id, waiting.pop(request_id), batch=False)
+            added += 1
+        steps += 1
+        if stage.has_work():
+            listener.step(stage)
+    assert all(listener.finished(request_id) for request_id in payloads)
+    return {request_id: listener.frames(request_id) for request_id in payloads}
+
+
+def speak_alone(stage: Stage, payloads: Mapping[str, Any]) -> dict[str, Frames]:
+    """Run requests one after the other."""
+    frames: dict[str, Frames] = {}
+    for request_id, payload in payloads.items():
+        frames.update(speak(stage, {request_id: payload}))
+    return frames
+
+
+def varied_payloads(count: int, seed: int = 0) -> dict[str, dict[str, Any]]:
+    """Requests that differ in everything: lengths (from one row on), tracks, sampling."""
+    random = np.random.default_rng(seed)
+    return {
+        f"r{index}": {
+            "text": random.integers(0, TEXT_VOCAB, size=1 + 5 * index).tolist(),
+            "max_frames": int(random.integers(20, 60)),
+            "min_frames": int(random.integers(0, 15)),
+            "track": index % 3 == 0,
+            "sampling": {
+                "seed": index,
+                "temperature": 0.0 if index % 4 == 0 else 0.9,
+                "top_k": 8 if index % 2 else 0,
+                "top_p": 0.9 if index % 5 == 1 else 1.0,
+                "repetition_penalty": 1.2 if index % 5 == 2 else 1.0,
+            },
+        }
+        for index in range(count)
+    }

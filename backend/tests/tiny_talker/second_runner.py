@@ -1,0 +1,64 @@
+"""Speaks the requests of a JSON file under vLLM's second model runner, without a GPU.
+
+Its Triton kernels run in Triton's interpreter: right, and a hundred times too slow to serve.
+
+    TRITON_INTERPRET=1 VLLM_USE_V2_MODEL_RUNNER=1 \
+        python -m tiny_talker.second_runner CHECKPOINT REQUESTS.json FRAMES.npz
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from triton.backends import Backend, backends
+from triton.backends.compiler import BaseBackend
+from triton.backends.driver import DriverBase
+
+
+class InterpreterDriver(DriverBase):
+    """Stands in for a device; the interpreter never asks it for more than its existence."""
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    def __init__(self) -> None:
+        pass
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        raise NotImplementedError
+
+    def get_current_target(self) -> None:
+        return None
+
+    def get_active_torch_device(self) -> None:
+        return None
+
+    def get_benchmarker(self) -> None:
+        return None
+
+
+def main(checkpoint: Path, requests: Path, frames: Path) -> None:
+    """Build a stage, speak all requests together, save [T, Q] frames by request id."""
+    backends["cpu"] = Backend(compiler=BaseBackend, driver=InterpreterDriver)
+    # Everything below imports vLLM, which looks at Triton's backends when it is imported.
+    from cantata.config import ArDeployment
+    from cantata.engine.ar import build_stage
+    from tiny_talker.driving import FACTORY, speak
+
+    deployment = ArDeployment(
+        slots=4, max_model_len=64, max_num_batched_tokens=16, prefix_caching=True
+    )
+    stage = build_stage(FACTORY, checkpoint, deployment)
+    assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"
+    spoken = speak(stage, json.loads(requests.read_text(encoding="utf-8")), every=2)
+    assert set(stage.counts().values()) == {0}, stage.counts()
+    stage.close()
+    np.savez(frames, **spoken)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:4]))

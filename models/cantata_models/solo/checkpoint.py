@@ -1,0 +1,112 @@
+"""The checkpoint folder: config.json, talker.safetensors, codec.safetensors.
+
+Weights are float16 on disk and float32 in memory: twice the precision of bfloat16 at the same
+size, and no weight comes near float16's range.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from cantata_models.solo.config import SoloConfig, load_config, save_config
+from cantata_models.solo.networks.codec_decoder import CodecDecoder
+from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
+from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.text_track import TextTrackEncoder
+
+WEIGHTS_FOLDER = Path(__file__).with_name("weights")
+"""The weights that the package ships."""
+TALKER_FILE = "talker.safetensors"
+CODEC_FILE = "codec.safetensors"
+TEXT_TRACK_PREFIX = "text_track."
+DECODER_PREFIX = "decoder."
+ENCODER_PREFIX = "encoder."
+
+Tensors = dict[str, torch.Tensor]
+
+
+def read_tensors(path: Path, prefix: str = "") -> Tensors:
+    """Returns the float32 tensors whose names start with `prefix`, without it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: no tensor has this prefix.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; `make train-voice` makes it")
+    tensors = {
+        name.removeprefix(prefix): tensor.float()
+        for name, tensor in load_file(path).items()
+        if name.startswith(prefix)
+    }
+    if not tensors:
+        raise ValueError(f"{path} has no tensor whose name starts with {prefix!r}")
+    return tensors
+
+
+def _fill(module: nn.Module, tensors: Tensors) -> None:
+    module.load_state_dict(tensors)
+    module.eval().requires_grad_(False)
+
+
+def load_talker(folder: Path = WEIGHTS_FOLDER) -> Talker:
+    """Returns the whole talker, ready for inference."""
+    talker = Talker(load_config(folder))
+    _fill(talker, read_tensors(folder / TALKER_FILE))
+    return talker
+
+
+def load_text_track(folder: Path = WEIGHTS_FOLDER) -> TextTrackEncoder:
+    """Returns the text side of the talker alone."""
+    config = load_config(folder)
+    encoder = TextTrackEncoder(config.text, len(config.voices), config.talker.hidden_size)
+    _fill(encoder, read_tensors(folder / TALKER_FILE, TEXT_TRACK_PREFIX))
+    return encoder
+
+
+def load_codec_decoder(folder: Path = WEIGHTS_FOLDER) -> CodecDecoder:
+    """Returns the streaming decoder."""
+    decoder = CodecDecoder(load_config(folder).codec)
+    _fill(decoder, read_tensors(folder / CODEC_FILE, DECODER_PREFIX))
+    return decoder
+
+
+def load_codec_encoder(folder: Path = WEIGHTS_FOLDER) -> tuple[CodecEncoder, ResidualQuantiser]:
+    """Returns the encoder and the quantiser that together turn sound into codes."""
+    config = load_config(folder).codec
+    encoder = CodecEncoder(config)
+    _fill(encoder, read_tensors(folder / CODEC_FILE, ENCODER_PREFIX))
+    quantiser = ResidualQuantiser(config.codebooks, config.codebook_size, config.latent_size)
+    books = read_tensors(folder / CODEC_FILE, DECODER_PREFIX)["codebooks"]
+    _fill(quantiser, {"codebooks": books})
+    return encoder, quantiser
+
+
+def _half(tensors: Tensors) -> Tensors:
+    return {name: tensor.detach().half().contiguous() for name, tensor in tensors.items()}
+
+
+def save_checkpoint(
+    folder: Path,
+    config: SoloConfig,
+    talker: Talker,
+    decoder: CodecDecoder,
+    encoder: CodecEncoder,
+) -> int:
+    """Writes the three files; returns the bytes of the two weight files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_config(config, folder)
+    codec = {DECODER_PREFIX + name: t for name, t in decoder.state_dict().items()}
+    codec |= {ENCODER_PREFIX + name: t for name, t in encoder.state_dict().items()}
+    metadata = {"format": "pt", "model_type": config.model_type}
+    parts = {TALKER_FILE: talker.state_dict(), CODEC_FILE: codec}
+    for name, tensors in parts.items():
+        # Written beside and renamed: a server that loads meanwhile sees the old or the new file.
+        part = folder / (name + ".part")
+        save_file(_half(tensors), part, metadata=metadata)
+        part.replace(folder / name)
+    return sum((folder / name).stat().st_size for name in parts)

@@ -1,0 +1,74 @@
+"""The checkpoint's config and files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from cantata_models.solo import checkpoint
+from cantata_models.solo.config import SoloConfig, load_config, parse_config, save_config
+from cantata_models.solo.networks.codec_encoder import CodecEncoder
+from cantata_models.solo.tests.small_models import SMALL, random_codes, small_decoder, small_talker
+
+
+def test_config_survives_a_round_trip(tmp_path: Path) -> None:
+    save_config(SMALL, tmp_path)
+    assert load_config(tmp_path) == SMALL
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"talkers": {}}, "config: unknown talkers; valid keys: model_type, talker, text"),
+        ({"talker": {"width": 3}}, "config.talker: unknown width; valid keys: hidden_size"),
+        ({"talker": {"layers": "six"}}, "config.talker.layers must be int, not str"),
+        ({"talker": {"heads": 5}}, "multiple of talker.kv_heads"),
+        ({"voices": {}}, "config.voices must be a list"),
+        ({"voices": [{"id": "x"}]}, r"config.voices\[0\]: .*missing"),
+        ({"phones": ["AA"]}, "phones must be exactly AA AE"),
+        ({"model_type": "other"}, "model_type must be 'cantata_solo'"),
+        ([], "config must be an object"),
+    ],
+)
+def test_mistakes_are_named(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_config(value)
+
+
+def test_unknown_voice_lists_the_voices() -> None:
+    assert SoloConfig().voice_index("ben") == 1
+    with pytest.raises(ValueError, match="the voices are clara, ben"):
+        SoloConfig().voice_index("bob")
+
+
+def test_checkpoint_round_trip(tmp_path: Path) -> None:
+    talker, decoder, encoder = small_talker(), small_decoder(), CodecEncoder(SMALL.codec)
+    size = checkpoint.save_checkpoint(tmp_path, SMALL, talker, decoder, encoder)
+    assert size == sum(p.stat().st_size for p in tmp_path.glob("*.safetensors"))
+    loaded = checkpoint.load_codec_decoder(tmp_path)
+    codes = random_codes(1, 3)
+    torch.testing.assert_close(
+        loaded.decode_all(codes), decoder.decode_all(codes), rtol=0, atol=0.02
+    )
+    track = torch.randn(4, SMALL.talker.hidden_size)
+    assert checkpoint.load_talker(tmp_path).generate(track).shape == (4, 8)
+    text_track = checkpoint.load_text_track(tmp_path)
+    assert text_track.out_norm.weight.dtype == torch.float32
+    _, quantiser = checkpoint.load_codec_encoder(tmp_path)
+    assert torch.equal(quantiser.codebooks, loaded.codebooks)
+
+
+def test_missing_weights_say_how_to_make_them(tmp_path: Path) -> None:
+    save_config(SMALL, tmp_path)
+    with pytest.raises(FileNotFoundError, match="make train-voice"):
+        checkpoint.load_talker(tmp_path)
+
+
+def test_config_file_is_plain_json(tmp_path: Path) -> None:
+    save_config(SMALL, tmp_path)
+    text = (tmp_path / "config.json").read_text()
+    assert set(json.loads(text)) == {field.name for field in dataclasses.fields(SoloConfig)}

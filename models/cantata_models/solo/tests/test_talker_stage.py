@@ -1,0 +1,162 @@
+"""The served talker speaks what the bare one does, alone and in company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cantata.config import ArDeployment
+from cantata.contract.errors import ConfigError, InvalidRequest
+from cantata.contract.stage import Stage
+from cantata.engine.ar import build_stage
+from torch import nn
+
+from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
+from cantata_models.solo.config import CodecConfig, SoloConfig, TalkerConfig, TextConfig
+from cantata_models.solo.networks.codec_decoder import CodecDecoder
+from cantata_models.solo.networks.codec_encoder import CodecEncoder
+from cantata_models.solo.networks.talker import Talker
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start warn of what torch deprecates.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+FACTORY = "cantata_models.solo.talker_stage:SoloTalker"
+DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
+SMALL = SoloConfig(
+    talker=TalkerConfig(
+        hidden_size=64, layers=2, heads=2, kv_heads=1, head_dim=32, intermediate_size=96
+    ),
+    text=TextConfig(
+        channels=32, phone_blocks=1, slot_blocks=1, duration_channels=16, duration_blocks=1
+    ),
+    codec=CodecConfig(
+        codebooks=4,
+        codebook_size=32,
+        latent_size=16,
+        encoder_channels=16,
+        encoder_blocks=1,
+        frame_channels=16,
+        frame_blocks=1,
+        decoder_channels=16,
+        decoder_blocks=1,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random weights, with codebooks as far apart as latents are."""
+    folder = tmp_path_factory.mktemp("solo")
+    torch.manual_seed(0)
+    talker = Talker(SMALL)
+    codec = SMALL.codec
+    books = torch.randn(codec.codebooks, codec.codebook_size, codec.latent_size)
+    talker.set_codebooks(books * 0.5 ** torch.arange(codec.codebooks)[:, None, None])
+    nn.init.normal_(talker.frame_embedding.first)
+    nn.init.normal_(talker.latent_head.out.weight, std=0.2)
+    nn.init.constant_(talker.text_track.duration_out.bias, 2.5)
+    save_checkpoint(folder, SMALL, talker, CodecDecoder(codec), CodecEncoder(codec))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stage(checkpoint: Path) -> Iterator[Stage]:
+    stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
+    yield stage
+    assert set(stage.counts().values()) == {0}
+    stage.close()
+
+
+def payloads() -> dict[str, dict[str, Any]]:
+    random = np.random.default_rng(1)
+    return {
+        f"r{index}": {
+            "phones": random.integers(0, SMALL.text.phones, size=3 + 4 * index),
+            "word_starts": random.random(3 + 4 * index) < 0.3,
+            "question": index % 2 == 0,
+            "voice": index % 2,
+            "speed": 0.8 + 0.1 * index,
+            "sampling": {},
+        }
+        for index in range(8)
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(checkpoint: Path) -> dict[str, np.ndarray]:
+    talker = load_talker(checkpoint)
+    spoken = {}
+    for name, payload in payloads().items():
+        track = talker.text_track.forward_track(
+            torch.from_numpy(payload["phones"]),
+            torch.from_numpy(payload["word_starts"]),
+            payload["question"],
+            payload["voice"],
+            payload["speed"],
+        )
+        spoken[name] = talker.generate(track.rows).numpy()
+    return spoken
+
+
+def speak(stage: Stage, requests: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
+    codes: dict[str, list[np.ndarray]] = {name: [] for name in requests}
+    for name, payload in requests.items():
+        stage.add(name, payload, batch=False)
+    while stage.has_work():
+        for chunk in stage.step().chunks:
+            codes[chunk.request_id].append(chunk.codes)
+    return {name: np.concatenate(parts) for name, parts in codes.items()}
+
+
+def test_alone(stage: Stage, expected: dict[str, np.ndarray]) -> None:
+    for name, payload in payloads().items():
+        np.testing.assert_array_equal(speak(stage, {name: payload})[name], expected[name])
+
+
+def test_eight_at_once(stage: Stage, expected: dict[str, np.ndarray]) -> None:
+    for name, codes in speak(stage, payloads()).items():
+        np.testing.assert_array_equal(codes, expected[name], err_msg=name)
+
+
+def test_the_utterances_differ(expected: dict[str, np.ndarray]) -> None:
+    assert len({codes.tobytes() for codes in expected.values()}) == len(expected)
+    assert all(len(np.unique(codes)) > 8 for codes in expected.values())
+
+
+def test_sampled_code0_is_seeded(stage: Stage, expected: dict[str, np.ndarray]) -> None:
+    first, again, other = (
+        speak(stage, {"r7": payloads()["r7"] | {"sampling": sampling}})["r7"]
+        for sampling in (
+            {"seed": 1, "temperature": 2.0},
+            {"seed": 1, "temperature": 2.0},
+            {"seed": 2, "temperature": 2.0},
+        )
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert len(first) == len(expected["r7"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"speed": 9.0}, "speed must be"),
+        ({"phones": np.zeros(0, np.int64), "word_starts": np.zeros(0, bool)}, "not empty"),
+    ],
+)
+def test_bad_payloads_are_refused(stage: Stage, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        stage.add("bad", payloads()["r1"] | change, batch=False)
+
+
+def test_a_folder_without_weights(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
+    with pytest.raises(ConfigError, match=TALKER_FILE):
+        build_stage(FACTORY, tmp_path, DEPLOYMENT)

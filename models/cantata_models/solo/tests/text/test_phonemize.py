@@ -1,0 +1,123 @@
+"""The front end's contract: sentences, pauses, splitting, overrides and errors."""
+
+from __future__ import annotations
+
+import pytest
+from cantata_models.solo.text import Sentence, TextError, phonemize
+from cantata_models.solo.text.phones import PHONES, SIL
+
+
+def phones_of(text: str) -> str:
+    return " ".join(phone for sentence in phonemize(text) for phone in sentence.phones)
+
+
+def test_a_sentence_has_silence_at_its_ends_and_where_punctuation_pauses() -> None:
+    (sentence,) = phonemize("Hello, world.")
+    assert sentence.phones == tuple("SIL HH AH L OW SIL W ER L D SIL".split())  # noqa: SIM905
+    assert [i for i, start in enumerate(sentence.word_starts) if start] == [1, 6]
+    assert sentence.word_index == (-1, 0, 0, 0, 0, -1, 1, 1, 1, 1, -1)
+    assert [(word.text, word.start, word.end) for word in sentence.words] == [
+        ("Hello", 0, 5),
+        ("world", 7, 12),
+    ]
+
+
+def test_sentences_split_and_questions_are_flagged() -> None:
+    sentences = phonemize("Is it you? Yes. What?! Fine")
+    assert [sentence.question for sentence in sentences] == [True, False, True, False]
+
+
+def test_pauses_never_double() -> None:
+    (sentence,) = phonemize("One -- (two), [three]; ... four")
+    pairs = zip(sentence.phones, sentence.phones[1:], strict=False)
+    assert (SIL, SIL) not in pairs
+
+
+def test_abbreviations_do_not_end_sentences() -> None:
+    assert (
+        len(phonemize("Dr. Lee met Mr. J. R. Smith of the U.S. Army at 5 p.m. on Elm St. today."))
+        == 1
+    )
+
+
+@pytest.mark.parametrize("limit", [3, 4, 10, 25, 60])
+def test_long_text_splits_within_the_limit_and_loses_nothing(limit: int) -> None:
+    text = "The quick brown fox, which is tired, jumps over the lazy dog and runs far away?"
+    whole = [phone for word in phonemize(text)[0].words for phone in word.phones]
+    parts = phonemize(text, max_phones=limit)
+    assert all(len(part.phones) <= limit for part in parts)
+    assert [phone for part in parts for word in part.words for phone in word.phones] == whole
+    assert [part.question for part in parts] == [False] * (len(parts) - 1) + [True]
+
+
+def test_long_sentences_split_at_clauses_first() -> None:
+    first, second = phonemize("One two three four five, six seven eight nine ten", max_phones=25)
+    assert [word.text for word in first.words] == ["One", "two", "three", "four", "five"]
+    assert second.words[0].text == "six"
+
+
+def test_parts_of_one_clause_are_of_similar_size() -> None:
+    parts = phonemize("many " * 30, max_phones=50)
+    sizes = [len(part.phones) for part in parts]
+    assert max(sizes) - min(sizes) <= 8
+
+
+def test_max_phones_below_the_least_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 3"):
+        phonemize("hello", max_phones=2)
+
+
+@pytest.mark.parametrize("text", ["[[HH AH L OW]] there", "[[ hh  ah0 l OW1 ]] there"])
+def test_override_is_used_as_it_stands(text: str) -> None:
+    (sentence,) = phonemize(text)
+    assert sentence.words[0].phones == ("HH", "AH", "L", "OW")
+    assert sentence.words[0].text.startswith("[[")
+
+
+@pytest.mark.parametrize("text", ["say [[HH QQ]]", "say [[]]", "say [[hello]]"])
+def test_a_wrong_override_names_the_valid_phones(text: str) -> None:
+    with pytest.raises(TextError, match=r"valid phones are AA AE .* ZH"):
+        phonemize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        (" \n\t", "empty"),
+        ("...?!", "no words"),
+        ("😀🎉", "no words"),
+        ("日本語", "scripts"),
+        ("привет, мир", "scripts"),
+    ],
+)
+def test_nothing_speakable_is_an_error_that_says_what_is_accepted(text: str, reason: str) -> None:
+    with pytest.raises(TextError, match=rf"{reason}.*accepted are letters of the Latin"):
+        phonemize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "phones"),
+    [
+        ("the apple", "DH IY AE P AH L"),
+        ("the pear", "DH AH P EH R"),
+        ("I have read it", "AY HH AE V R EH D IH T"),
+        ("I will read it", "AY W IH L R IY D IH T"),
+        ("we live here", "W IY L IH V HH IY R"),
+        ("a live show", "AH L AY V SH OW"),
+        ("no use", "N OW Y UW S"),
+        ("I use it", "AY Y UW Z IH T"),
+        ("strong wind", "S T R AO NG W IH N D"),
+        ("FBI", "EH F B IY AY"),
+        ("B2B", "B IY T UW B IY"),
+        ("GPUs", "JH IY P IY Y UW Z"),
+    ],
+)
+def test_pronunciation_follows_the_neighbours(text: str, phones: str) -> None:
+    assert phones_of(text) == f"SIL {phones} SIL"
+
+
+def test_phones_are_those_of_the_inventory() -> None:
+    assert len(PHONES) == 39
+    sentences: tuple[Sentence, ...] = phonemize("Zorblat's kwyjibo, at 3:05 p.m., cost $3,497.99!")
+    assert {phone for s in sentences for phone in s.phones} <= {*PHONES, SIL}

@@ -1,0 +1,85 @@
+"""`python -m cantata_models.solo.training <stage>|all`: makes the embedded voice."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.logging import RichHandler
+
+from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
+from cantata_models.solo.training import stages
+from cantata_models.solo.training.audio import TeacherMissing
+
+DEFAULT_FOLDER = Path(".cache/solo/work")
+
+
+class Stage(StrEnum):
+    """In the order in which `all` runs them."""
+
+    TEXT = "text"
+    AUDIO = "audio"
+    ALIGN = "align"
+    CODEC_A = "codec-a"
+    CODEC_B = "codec-b"
+    TALKER = "talker"
+    POLISH = "polish"
+    EXPORT = "export"
+    EVALUATE = "evaluate"
+    ALL = "all"
+
+
+RUNNERS: dict[Stage, Callable[[stages.Workspace], object]] = {
+    Stage.TEXT: stages.run_text,
+    Stage.AUDIO: stages.run_audio,
+    Stage.ALIGN: stages.run_align,
+    Stage.CODEC_A: stages.run_codec_a,
+    Stage.CODEC_B: stages.run_codec_b,
+    Stage.TALKER: stages.run_talker,
+    Stage.POLISH: stages.run_polish,
+    Stage.EXPORT: stages.run_export,
+    Stage.EVALUATE: stages.run_evaluate,
+}
+
+
+def main(
+    stage: Annotated[Stage, typer.Argument(help="Which stage to run; all runs every one.")],
+    workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
+    weights: Annotated[Path, typer.Option(help="Where export writes.")] = WEIGHTS_FOLDER,
+    device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
+    hours_scale: Annotated[float, typer.Option(help="1 is three hours of speech.")] = 1.0,
+    minutes_scale: Annotated[float, typer.Option(help="1 is two hours of training.")] = 1.0,
+    workers: Annotated[int, typer.Option(help="Processes for audio and alignment.")] = 0,
+    threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
+) -> None:
+    """Runs a stage; finished work is kept, unfinished training goes on from its checkpoint."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
+    torch.set_num_threads(threads)
+    usual = stages.Minutes()
+    scaled = {name: getattr(usual, name) * minutes_scale for name in stages.Minutes.__slots__}
+    work = stages.Workspace(
+        folder=workdir,
+        device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+        workers=workers or os.cpu_count() or 1,
+        hours_scale=hours_scale,
+        minutes=replace(usual, **scaled),
+        weights=weights,
+    )
+    chosen = list(RUNNERS) if stage is Stage.ALL else [stage]
+    try:
+        for item in chosen:
+            logging.getLogger(__name__).info("stage %s", item)
+            RUNNERS[item](work)
+    except TeacherMissing as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+if __name__ == "__main__":
+    typer.run(main)

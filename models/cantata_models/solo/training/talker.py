@@ -1,0 +1,159 @@
+"""Stage talker: text track, durations and backbone learn to predict the codec's latents.
+
+The latent is regressed (squared and absolute error) and quantised afterwards: sampling the codes
+themselves needs far more data for the same intelligibility.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.solo.config import SoloConfig
+from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
+from cantata_models.solo.training.examples import Batch, BatchMaker, Example, collate, split
+from cantata_models.solo.training.loop import TrainingLoop
+
+logger = logging.getLogger(__name__)
+
+BATCH_FRAMES = 1100
+RATE = 1.5e-3
+DROPPED_FRAMES = (0.15, 0.35)
+"""Share of previous frames replaced by the BOS row, drawn per batch within these."""
+OWN_FRAMES = 0.5
+"""Share of previous frames replaced by what the talker itself would have said."""
+OWN_FRAMES_EVERY = 2
+"""Steps; the extra forward pass costs a third of a step."""
+DURATION_WEIGHT = 0.5
+VALIDATION_BATCHES = 6
+
+
+class TalkerTrainer(nn.Module):
+    """The losses of a talker on a batch."""
+
+    def __init__(self, talker: Talker, device: str) -> None:
+        super().__init__()
+        self.talker = talker
+        self.device = device
+        books = talker.latent_head.codebooks
+        self.quantiser = ResidualQuantiser(*books.shape).to(device)
+        self.quantiser.codebooks.copy_(books)
+
+    def track(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns the [B, T, D] track with true durations, and the log durations [B, N]."""
+        text, mask = self.talker.text_track, batch.phone_mask()
+        phones = batch.phones.clamp(min=0)
+        arguments = (phones, batch.word_start, batch.question, batch.voice, mask)
+        log_durations = text.log_durations(*arguments)
+        encoded = text.phones(*arguments)
+        length = batch.latents.shape[1] * SLOTS_PER_FRAME
+        expanded = torch.stack(
+            [text.expand(*pair, length) for pair in zip(encoded, batch.slots, strict=True)]
+        )
+        slot_mask = batch.frame_mask().repeat_interleave(SLOTS_PER_FRAME, dim=1)
+        return text.rows(expanded, slot_mask), log_durations
+
+    def hidden_to_normalised(self, track: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+        """[B, T, D] track and embedded previous frames -> [B, T, Z] normalised latents."""
+        head = self.talker.latent_head
+        return head.normalised(self.talker.backbone(track + previous)).float()
+
+    def embed_previous(self, latents: torch.Tensor, drop: float) -> torch.Tensor:
+        """[B, T, Z] latents of frames -> [B, T, D] rows shifted by one, some replaced by BOS."""
+        embedding = self.talker.frame_embedding
+        rows = functional.pad(embedding.project(latents[:, :-1]), (0, 0, 1, 0))
+        missing = torch.rand(rows.shape[:2], device=rows.device) < drop
+        missing[:, 0] = True
+        return torch.where(missing.unsqueeze(-1), embedding.bos(), rows)
+
+    def forward(
+        self, batch: Batch, own_share: float, drop: float
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Returns mean squared and absolute error of normalised latents, and duration error."""
+        head, mask = self.talker.latent_head, batch.frame_mask()
+        heard = self.quantiser.decode(batch.codes)
+        with torch.autocast(self.device, torch.bfloat16):
+            track, log_durations = self.track(batch)
+        if own_share > 0:
+            own = self.own_latents(track, heard, drop)
+            swap = torch.rand(heard.shape[:2], device=heard.device) < own_share
+            heard = torch.where(swap.unsqueeze(-1), own, heard)
+        with torch.autocast(self.device, torch.bfloat16):
+            predicted = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
+        wanted = (batch.latents - head.mean) / head.std
+        difference = (predicted - wanted) * mask
+        count = mask.sum() * difference.shape[-1]
+        squared = difference.square().sum() / count
+        absolute = difference.abs().sum() / count
+        phone_mask = batch.phone_mask().squeeze(-1)
+        wanted_logs = torch.log(batch.slots.float() + 1)
+        duration = ((log_durations.float() - wanted_logs).abs() * phone_mask).sum()
+        return squared, absolute, duration / phone_mask.sum()
+
+    @torch.no_grad()
+    def own_latents(self, track: torch.Tensor, heard: torch.Tensor, drop: float) -> torch.Tensor:
+        """Returns [B, T, Z]: the quantised latents the talker would say, given true frames."""
+        head = self.talker.latent_head
+        with torch.autocast(self.device, torch.bfloat16):
+            normalised = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
+        codes = self.quantiser.encode(normalised * head.std + head.mean)
+        return self.quantiser.decode(codes)
+
+
+def set_latent_statistics(talker: Talker, examples: list[Example]) -> None:
+    """Sets the head's mean and deviation per latent dimension."""
+    latents = torch.cat([item.latents for item in examples])
+    talker.latent_head.mean.copy_(latents.mean(dim=0))
+    talker.latent_head.std.copy_(latents.std(dim=0).clamp(min=1e-3))
+
+
+def new_talker(config: SoloConfig, codebooks: torch.Tensor, examples: list[Example]) -> Talker:
+    """Returns an untrained talker that knows the codec's codebooks and latents."""
+    torch.manual_seed(3)
+    talker = Talker(config)
+    for name, parameter in talker.named_parameters():
+        if parameter.ndim == 2 and "layers" in name:
+            nn.init.normal_(parameter, std=0.02)
+    talker.set_codebooks(codebooks)
+    set_latent_statistics(talker, examples)
+    return talker
+
+
+def train_talker(
+    talker: Talker, examples: list[Example], folder: Path, minutes: float, device: str
+) -> Talker:
+    """Trains; the last checkpoint's weights are returned."""
+    train, validation = split(examples)
+    talker = talker.to(device)
+    trainer = TalkerTrainer(talker, device)
+    loop = TrainingLoop("talker", folder, minutes, RATE, list(talker.parameters()), 0.02)
+    saved = loop.resume()
+    if saved is not None:
+        talker.load_state_dict(saved["talker"])
+    maker = BatchMaker(train, BATCH_FRAMES, loop.progress.step)
+    held = BatchMaker(validation, BATCH_FRAMES, 0)
+    checks = [collate(held.draw(), device) for _ in range(VALIDATION_BATCHES)]
+
+    def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
+        low, high = DROPPED_FRAMES
+        drop = low + (high - low) * float(torch.rand(()))
+        own = OWN_FRAMES if number % OWN_FRAMES_EVERY else 0.0
+        squared, absolute, duration = trainer(collate(maker.draw(), device), own, drop)
+        loss = squared + absolute + DURATION_WEIGHT * duration
+        figures = {"squared": squared.item(), "duration": duration.item()}
+        return loss, figures
+
+    @torch.no_grad()
+    def validate() -> dict[str, float]:
+        rows = torch.tensor([[x.item() for x in trainer(batch, 0.0, 0.0)] for batch in checks])
+        squared, absolute, duration = rows.mean(dim=0).tolist()
+        return {"valid_squared": squared, "valid_absolute": absolute, "valid_duration": duration}
+
+    loop.run(step, lambda: {"talker": talker.state_dict()}, validate)
+    return talker
