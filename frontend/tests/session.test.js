@@ -83,7 +83,7 @@ test("an utterance is told from start to end, and the next one reuses the socket
   assert.equal(socket.sent.length, 6);
 });
 
-test("after a cancel nothing of the old utterance is told, and a new one does not wait for it", () => {
+test("after a cancel nothing of the old utterance is told, and a new one does not wait", () => {
   const session = new SpeechSession("ws://x");
   const first = listen();
   const second = listen();

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import math
-from abc import ABC, abstractmethod
 
 from fastapi import APIRouter
-from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.disconnect import until_disconnect
-from cantata.api.errors import describe
+from cantata.api.framing import framing_of
 from cantata.api.request_id import request_id_of
-from cantata.api.schemas import (
-    MILLISECONDS_PER_TOKEN,
-    SpeechAudioDelta,
-    SpeechAudioDone,
-    SpeechAudioError,
-    SpeechBody,
-    Usage,
-    voice_id,
-)
-from cantata.api.speaking import Speech, speaking
+from cantata.api.schemas import SpeechBody, voice_id
+from cantata.api.speaking import speaking
 from cantata.audio.pcm import encode_s16le
-from cantata.audio.wav import streaming_header
 from cantata.contract.errors import CantataError, InvalidRequest
 from cantata.contract.request import SpeechRequest
 from cantata.contract.service import ServedModel
 
 logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1/audio", tags=["speech"])
-
-_MEDIA_TYPES = {"wav": "audio/wav", "pcm": "audio/pcm"}
 
 
 @router.post("/speech", response_class=Response)
@@ -91,8 +76,7 @@ class SpeechResponse(Response):
     def __init__(
         self, context: ApiContext, model: ServedModel, body: SpeechBody, request: SpeechRequest
     ) -> None:
-        framing = _SseFraming if body.stream_format == "sse" else _AudioFraming
-        self._framing = framing(model, body)
+        self._framing = framing_of(model, body)
         super().__init__(
             media_type=self._framing.media_type,
             headers={
@@ -175,83 +159,3 @@ def _impatient(send: Send, timeout_s: float) -> Send:
 async def _send_body(send: Send, data: bytes, *, more: bool = True) -> None:
     if data or not more:
         await send({"type": "http.response.body", "body": data, "more_body": more})
-
-
-class _Framing(ABC):
-    """How s16le bytes are wrapped for one response."""
-
-    media_type: str
-
-    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
-        self._wav = body.response_format == "wav"
-        self._model = model
-        self._characters = len(body.input)
-        self.media_type = _MEDIA_TYPES[body.response_format]
-
-    def _file_header(self) -> bytes:
-        if not self._wav:
-            return b""
-        return streaming_header(self._model.sample_rate, self._model.channels)
-
-    @abstractmethod
-    def head(self) -> bytes:
-        """What comes before the first samples."""
-
-    @abstractmethod
-    def audio(self, data: bytes) -> bytes:
-        """More samples."""
-
-    @abstractmethod
-    def end(self, spoken: Speech) -> bytes:
-        """What comes after the last samples."""
-
-    @abstractmethod
-    def error(self, error: CantataError) -> bytes | None:
-        """The end of a stream that broke; None where the framing has no word for it."""
-
-
-class _AudioFraming(_Framing):
-    """The file itself."""
-
-    def head(self) -> bytes:
-        return self._file_header()
-
-    def audio(self, data: bytes) -> bytes:
-        return data
-
-    def end(self, spoken: Speech) -> bytes:
-        return b""
-
-    def error(self, error: CantataError) -> bytes | None:
-        return None
-
-
-class _SseFraming(_Framing):
-    """Server-sent events with base64 pieces of the file."""
-
-    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
-        super().__init__(model, body)
-        self.media_type = "text/event-stream"
-
-    def head(self) -> bytes:
-        header = self._file_header()
-        return self.audio(header) if header else b""
-
-    def audio(self, data: bytes) -> bytes:
-        return _event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
-
-    def end(self, spoken: Speech) -> bytes:
-        output = math.ceil(spoken.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
-        usage = Usage(
-            input_tokens=self._characters,
-            output_tokens=output,
-            total_tokens=self._characters + output,
-        )
-        return _event(SpeechAudioDone(usage=usage))
-
-    def error(self, error: CantataError) -> bytes | None:
-        return _event(SpeechAudioError(error=describe(error).detail))
-
-
-def _event(event: BaseModel) -> bytes:
-    return f"data: {event.model_dump_json()}\n\n".encode()

@@ -120,5 +120,9 @@ class Talker(Protocol):
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
-        """[R, D] hidden states and [R] int64 sampled first codes -> [R, Q] int64 frames."""
+        """[R, D] hidden states and [R] int64 sampled first codes -> [R, Q] int64 frames.
+
+        A row's frame depends on that row alone. The first code may be `end_code`; such a row's
+        frame is neither spoken nor embedded.
+        """
         ...

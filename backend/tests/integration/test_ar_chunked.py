@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-
 from cantata.config import ArDeployment
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, Listener, speak, speak_alone, varied_payloads
+from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads
 
 pytestmark = [
     pytest.mark.integration,
@@ -80,9 +78,7 @@ def test_the_second_of_two_equal_prompts_is_cached(stages: tuple[Stage, Stage]) 
     assert first_frame_after == [4, 0]
 
 
-def test_recompute_in_chunks(
-    stages: tuple[Stage, Stage], expected: dict[str, np.ndarray]
-) -> None:
+def test_recompute_in_chunks(stages: tuple[Stage, Stage], expected: dict[str, np.ndarray]) -> None:
     stage, listener = stages[1], Listener()
     names = [name for name in REQUESTS if name.startswith("r")]
     for name in names:
@@ -91,7 +87,7 @@ def test_recompute_in_chunks(
         if not stage.has_work():
             break
         if step in (3, 20):
-            stage._engine._core.reset_prefix_cache(reset_running_requests=True)
+            preempt_all(stage)
         listener.step(stage)
     check({name: listener.frames(name) for name in names}, expected)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.errors import (
     ConfigError,
@@ -21,7 +20,7 @@ from cantata.contract.errors import (
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import END_CODE, save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, Listener, speak, speak_alone, varied_payloads
+from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads
 
 pytestmark = [
     pytest.mark.integration,
@@ -82,21 +81,25 @@ def test_in_company_equals_alone(stage: Stage, alone: dict[str, np.ndarray], eve
         np.testing.assert_array_equal(together[request_id], frames, err_msg=request_id)
 
 
-def test_hidden_states_in_company_are_those_alone_to_the_bit(
+def test_hidden_states_and_scores_in_company_are_those_alone_to_the_bit(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[bytes] = set()
-    talker = stage._engine.model
-    complete = talker.complete_frames
 
-    def record(hidden: torch.Tensor, *rest: Any) -> torch.Tensor:
-        seen.update(row.numpy().tobytes() for row in hidden)
-        return complete(hidden, *rest)
+    def recording(method: Any) -> Any:
+        def record(rows: torch.Tensor, *rest: Any) -> torch.Tensor:
+            seen.update(row.numpy().tobytes() for row in rows)
+            return method(rows, *rest)
 
-    monkeypatch.setattr(talker, "complete_frames", record)
+        return record
+
+    talker = stage._engine.talker
+    for owner, name in ((talker, "complete_frames"), (talker.talker_step, "sample")):
+        monkeypatch.setattr(owner, name, recording(getattr(owner, name)))
     speak_alone(stage, REQUESTS)
     alone, seen = seen, set()
     speak(stage, REQUESTS)
+    assert len(alone) > 300
     assert seen == alone
 
 
@@ -133,7 +136,7 @@ def test_recompute_after_preemption_changes_nothing(
         if not stage.has_work():
             break
         if step in (1, 9, 10):
-            stage._engine._core.reset_prefix_cache(reset_running_requests=True)
+            preempt_all(stage)
         listener.step(stage)
     for request_id, frames in alone.items():
         np.testing.assert_array_equal(listener.frames(request_id), frames, err_msg=request_id)
@@ -141,8 +144,7 @@ def test_recompute_after_preemption_changes_nothing(
 
 def test_same_seed_same_frames_other_seed_other_frames(stage: Stage) -> None:
     first, again, other = (
-        one(stage, min_frames=24, sampling={"seed": seed, "temperature": 1.0})
-        for seed in (1, 1, 2)
+        one(stage, min_frames=24, sampling={"seed": seed, "temperature": 1.0}) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
@@ -155,9 +157,7 @@ def test_greedy_ignores_the_seed(stage: Stage) -> None:
 
 def test_what_a_request_leaves_open_is_the_deployment_s(stage: Stage) -> None:
     explicit = {"seed": 5, "temperature": 0.7, "top_k": 5, "top_p": 1.0}
-    np.testing.assert_array_equal(
-        one(stage, sampling={"seed": 5}), one(stage, sampling=explicit)
-    )
+    np.testing.assert_array_equal(one(stage, sampling={"seed": 5}), one(stage, sampling=explicit))
 
 
 def test_rows_go_on_beside_the_frames(stage: Stage) -> None:

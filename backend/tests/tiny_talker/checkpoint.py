@@ -48,10 +48,7 @@ def _weights(seed: int) -> dict[str, torch.Tensor]:
     }
     for layer in range(LAYERS):
         weights.update(
-            {
-                f"layers.{layer}.{name}": value
-                for name, value in _layer_weights(normal).items()
-            }
+            {f"layers.{layer}.{name}": value for name, value in _layer_weights(normal).items()}
         )
     return weights
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from cantata.contract.chunks import FrameChunk
 from cantata.contract.stage import Stage
+from numpy.typing import NDArray
+
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
 
 FACTORY = "tiny_talker.talker:TinyTalker"
@@ -97,3 +97,16 @@ def varied_payloads(count: int, seed: int = 0) -> dict[str, dict[str, Any]]:
         }
         for index in range(count)
     }
+
+
+def preempt_all(stage: Stage) -> None:
+    """Take every running request's KV blocks away, as vLLM does when memory runs out.
+
+    The engine gives each slot its full length of memory, so this never happens by itself.
+    """
+    scheduler = stage._engine._core.scheduler  # type: ignore[attr-defined]
+    running = list(scheduler.running)
+    before = [request.num_preemptions for request in running]
+    assert running
+    scheduler.reset_prefix_cache(reset_running_requests=True)
+    assert [request.num_preemptions for request in running] == [count + 1 for count in before]

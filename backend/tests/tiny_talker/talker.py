@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from safetensors.torch import load_file
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
     END_CODE,
@@ -47,13 +47,9 @@ class TinyTalker(nn.Module):
         super().__init__()
         config = vllm_config.model_config.hf_config
         self.text_embedding = nn.Embedding(TEXT_VOCAB, HIDDEN)
-        self.code_embeddings = nn.Parameter(
-            torch.empty(NUM_CODEBOOKS, CODEBOOK_SIZE + 1, HIDDEN)
-        )
+        self.code_embeddings = nn.Parameter(torch.empty(NUM_CODEBOOKS, CODEBOOK_SIZE + 1, HIDDEN))
         self.layers = nn.ModuleList(
-            Qwen3DecoderLayer(
-                config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
-            )
+            Qwen3DecoderLayer(config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}")
             for index in range(LAYERS)
         )
         self.norm = RMSNorm(HIDDEN, eps=1e-6)
@@ -116,9 +112,7 @@ class TinyTalker(nn.Module):
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""
-        return sum(
-            self.code_embeddings[book][frames[:, book]] for book in range(NUM_CODEBOOKS)
-        )
+        return sum(self.code_embeddings[book][frames[:, book]] for book in range(NUM_CODEBOOKS))
 
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws

@@ -60,7 +60,8 @@ export class Meters {
         `${(metrics.playedFrames / sampleRate).toFixed(1)} / ` +
         `${(metrics.receivedFrames / sampleRate).toFixed(1)} s`,
       buffer: `${metrics.bufferedSeconds.toFixed(1)} s`,
-      underruns: metrics.underruns === 0 ? "none" : `${metrics.underruns} (${starved.toFixed(2)} s)`,
+      underruns:
+        metrics.underruns === 0 ? "none" : `${metrics.underruns} (${starved.toFixed(2)} s)`,
     });
   }
 

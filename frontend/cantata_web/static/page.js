@@ -10,7 +10,8 @@ const EXAMPLES = [
   "The quick brown fox jumps over the lazy dog.",
   "Good morning. The train to the coast leaves at half past nine.",
   "I never said she stole my money.",
-  "It rained all night, but by the time we reached the harbour the sky had cleared, and the boats were going out.",
+  "It rained all night, but by the time we reached the harbour the sky had cleared, " +
+    "and the boats were going out.",
 ];
 
 const STATUS = {

@@ -12,7 +12,8 @@ export class SampleRing {
 
   /** Appends all of `samples` (Int16Array). */
   write(samples) {
-    if (this.length + samples.length > this.samples.length) this.#grow(this.length + samples.length);
+    const needed = this.length + samples.length;
+    if (needed > this.samples.length) this.#grow(needed);
     const at = (this.start + this.length) % this.samples.length;
     const head = Math.min(samples.length, this.samples.length - at);
     this.samples.set(samples.subarray(0, head), at);

@@ -54,7 +54,8 @@ export class Waveform {
     const playedBars = playedFrames / this.#barFrames / group;
     for (let place = 0; place < places; place += 1) {
       const peak = this.#peak(place * group, group);
-      const kind = peak === null ? "--wave-empty" : place < playedBars ? "--wave-played" : "--wave-ahead";
+      const arrived = place < playedBars ? "--wave-played" : "--wave-ahead";
+      const kind = peak === null ? "--wave-empty" : arrived;
       // The square root lets quiet consonants show beside loud vowels.
       const reach = peak === null ? 0 : Math.sqrt(peak) * (height - 8 * scale);
       const tall = Math.max(LEAST_HEIGHT * scale, reach);

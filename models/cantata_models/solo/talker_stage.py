@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from cantata.contract.errors import ConfigError, InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.errors import ConfigError, InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
@@ -59,9 +59,10 @@ class SoloTalker(nn.Module):
         )
         self.norm = RMSNorm(hidden, eps=config.talker.rms_norm_eps)
         sizes = (codec.codebooks, codec.codebook_size, codec.latent_size, hidden)
-        self.frame_embedding = FrameEmbedding(*sizes)
-        self.latent_head = LatentHead(*sizes, config.talker.temperature)
-        self.text_track = TextTrackEncoder(config.text, len(config.voices), hidden)
+        # Whatever the backbone's dtype: durations and nearest entries are decided in float32.
+        self.frame_embedding = FrameEmbedding(*sizes).float()
+        self.latent_head = LatentHead(*sizes, config.talker.temperature).float()
+        self.text_track = TextTrackEncoder(config.text, len(config.voices), hidden).float()
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -113,7 +114,7 @@ class SoloTalker(nn.Module):
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V]."""
-        return self.latent_head.code0_logits(self.latent_head(hidden_states))
+        return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
     def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
         """Phones to a text track: durations are predicted here, before the first frame.
@@ -145,7 +146,7 @@ class SoloTalker(nn.Module):
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
         """[R, D] and [R] -> [R, Q]: the codes nearest to what code 0 leaves of the latent."""
-        return self.latent_head.complete(self.latent_head(hidden), code0)
+        return self.latent_head.complete(self.latent_head(hidden.float()), code0)
 
 
 def _read_config(checkpoint: Path) -> SoloConfig:

@@ -6,14 +6,11 @@ part but the worker class on CPU.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import nn
 from vllm.config import (
     CacheConfig,
     CompilationConfig,
@@ -33,8 +30,7 @@ from vllm.v1.executor import Executor
 from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
 from cantata.engine.ar.served_model import LOAD_FORMAT
-
-logger = logging.getLogger(__name__)
+from cantata.engine.ar.talker_step import ServedTalker
 
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention wants a multiple of 32."""
@@ -48,30 +44,25 @@ class TalkerEngine:
 
     def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
         self._config = _vllm_config(architecture, checkpoint, deployment)
-        self._client = InprocClient(
-            self._config, Executor.get_class(self._config), log_stats=False
-        )
+        executor_class = Executor.get_class(self._config)
+        self._client = InprocClient(self._config, executor_class, log_stats=False)
         self._core = self._client.engine_core
-        self._runner = self._core.model_executor.driver_worker.worker.model_runner
+        runner = self._core.model_executor.driver_worker.worker.model_runner
+        self._runner = runner
+        self.talker: ServedTalker = runner.get_model()
+        """The loaded model."""
         cache = self._config.cache_config
         # WHY: generated positions enter block hashes by code 0 alone, so a preempted request
         # could be given another one's blocks; with room for all there is no preemption.
         kv_positions = cache.num_gpu_blocks * cache.block_size
         assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
 
-    @property
-    def model(self) -> nn.Module:
-        """The loaded talker."""
-        model: nn.Module = self._runner.get_model()
-        return model
-
     def add(
         self,
         request_id: str,
         prompt_len: int,
         max_frames: int,
-        end_code: int | None,
-        num_codebooks: int,
+        *,
         cache_salt: str | None,
         priority: int,
     ) -> None:
@@ -81,16 +72,15 @@ class TalkerEngine:
             request_id: not in the engine.
             prompt_len: positions to prefill.
             max_frames: frames after which it ends by length.
-            end_code: the code 0 that ends it earlier.
-            num_codebooks: Q.
             cache_salt: sets apart requests whose rows differ; placeholders are all alike.
             priority: lower goes first.
         """
+        end_code = self.talker.end_code
         params = SamplingParams(
             temperature=0.0,
             max_tokens=max_frames,
             stop_token_ids=None if end_code is None else [end_code],
-            logprobs=num_codebooks - 1,
+            logprobs=self.talker.num_codebooks - 1,
             flat_logprobs=True,
             detokenize=False,
         )
@@ -124,23 +114,21 @@ class TalkerEngine:
     def counts(self) -> dict[str, int]:
         """What vLLM holds now; all zero when idle."""
         pool = self._core.scheduler.kv_cache_manager.block_pool
+        in_runner = (
+            self._runner.req_states.req_id_to_index
+            if self._config.use_v2_model_runner
+            else self._runner.requests
+        )
         return {
             "requests": self._core.scheduler.get_num_unfinished_requests(),
             # One block is vLLM's own placeholder.
             "kv_blocks": pool.num_gpu_blocks - 1 - pool.get_num_free_blocks(),
-            "runner_requests": _runner_requests(self._runner),
+            "runner_requests": len(in_runner),
         }
 
     def close(self) -> None:
         """End the engine and free its memory."""
         self._client.shutdown()
-
-
-def _runner_requests(runner: Any) -> int:
-    """Requests that the model runner knows, under either runner."""
-    if hasattr(runner, "req_states"):
-        return len(runner.req_states.req_id_to_index)
-    return len(runner.requests)
 
 
 def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
@@ -192,8 +180,8 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
 def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
     """KV memory for every slot at its full length, and vLLM's placeholder block."""
     fields = model.hf_text_config
-    per_position = (
-        2 * fields.num_hidden_layers * fields.num_key_value_heads * model.get_head_size()
-    ) * torch.empty(0, dtype=model.dtype).element_size()
+    heads = fields.num_hidden_layers * fields.num_key_value_heads
+    dtype: torch.dtype = model.dtype
+    per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize
     blocks_per_slot = -(-deployment.max_model_len // _BLOCK_SIZE)
     return (deployment.slots * blocks_per_slot + 1) * _BLOCK_SIZE * per_position

@@ -21,7 +21,7 @@ from cantata.engine.ar.frame_output import frames_as_logprobs
 from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
 
 
-class TalkerCpuRunner(CPUModelRunner):
+class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
     """Feeds rows of the talker step to the model and returns its frames."""
 
     def _determine_batch_execution_and_padding(
@@ -51,7 +51,7 @@ class TalkerCpuRunner(CPUModelRunner):
         return None, pad_rows(step.input_rows()), *rest
 
     def _sample(
-        self, logits: torch.Tensor | None, spec_decode_metadata: SpecDecodeMetadata | None
+        self, logits: torch.Tensor, spec_decode_metadata: SpecDecodeMetadata | None
     ) -> SamplerOutput:
         # WHY not vLLM's sampler: its seeds are generators, whose state neither chunked prefill
         # (a missing offset ends the engine) nor a change of runner survives.
@@ -66,7 +66,7 @@ class TalkerCpuRunner(CPUModelRunner):
         return step
 
 
-class TalkerCpuWorker(CPUWorker):
+class TalkerCpuWorker(CPUWorker):  # type: ignore[misc]
     """vLLM's CPU worker with the talker's runner in place of the stock one."""
 
     def init_device(self) -> None:

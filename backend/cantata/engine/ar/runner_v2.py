@@ -21,7 +21,7 @@ from cantata.engine.ar.frame_output import frames_as_logprobs
 from cantata.engine.ar.talker_step import TalkerStep
 
 
-class TalkerModelState(DefaultModelState):
+class TalkerModelState(DefaultModelState):  # type: ignore[misc]
     """Feeds rows of the talker step to the model and exchanges the sampler."""
 
     def __init__(
@@ -58,13 +58,13 @@ class TalkerModelState(DefaultModelState):
         return FrameSampler(sampler, self.model.talker_step), None
 
 
-class FrameSampler(Sampler):
+class FrameSampler(Sampler):  # type: ignore[misc]
     """vLLM's sampler with another way to choose: the talker step's."""
 
     def __init__(self, stock: Sampler, step: TalkerStep) -> None:
         # WHY: the runner also reads what the stock sampler keeps per request (penalties,
         # temperatures), so this one takes its state over rather than building it again.
-        vars(self).update(vars(stock))
+        self.__dict__.update(stock.__dict__)
         self._step = step
 
     def __call__(self, logits: torch.Tensor, input_batch: InputBatch) -> SamplerOutput:

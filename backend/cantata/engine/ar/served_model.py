@@ -7,12 +7,10 @@ is imported in a subprocess first, which costs seconds).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
 from transformers import PretrainedConfig
 from vllm.config import ModelConfig, VllmConfig
 from vllm.model_executor.model_loader import register_model_loader
@@ -21,6 +19,7 @@ from vllm.model_executor.models import ModelRegistry
 from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
+from cantata.contract.talker import Talker
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.talker_step import TalkerStep, pad_rows
 
@@ -68,18 +67,18 @@ class ServedTalkerMixin:
 
 
 @register_model_loader(LOAD_FORMAT)
-class CheckpointLoader(BaseModelLoader):
+class CheckpointLoader(BaseModelLoader):  # type: ignore[misc]
     """Lets the talker read its own checkpoint folder."""
 
     def download_model(self, model_config: ModelConfig) -> None:
         """Checkpoints are local folders."""
 
-    def load_weights(self, model: nn.Module, model_config: ModelConfig) -> None:
+    def load_weights(self, model: Talker, model_config: ModelConfig) -> None:
         """Fill `model` from the folder."""
         model.load_checkpoint(Path(model_config.model))
 
 
-def register_talker(name: str, talker: type[nn.Module]) -> str:
+def register_talker(name: str, talker: type[Talker]) -> str:
     """Make a talker's class known to vLLM.
 
     Args:
@@ -92,7 +91,7 @@ def register_talker(name: str, talker: type[nn.Module]) -> str:
     served = type(f"Served{talker.__name__}", (ServedTalkerMixin, talker), {})
     ModelRegistry.register_model(name, served)
 
-    class TalkerConfigParser(ConfigParserBase):
+    class TalkerConfigParser(ConfigParserBase):  # type: ignore[misc]
         """Builds vLLM's view of a checkpoint, whose own config may have any form."""
 
         architecture: ClassVar[str] = name
@@ -105,7 +104,7 @@ def register_talker(name: str, talker: type[nn.Module]) -> str:
             code_revision: str | None = None,
             **kwargs: Any,
         ) -> tuple[dict[str, Any], PretrainedConfig]:
-            fields: Mapping[str, Any] = talker.vllm_config_fields(Path(model))  # type: ignore[operator]
+            fields = talker.vllm_config_fields(Path(model))
             config = PretrainedConfig(architectures=[self.architecture], **fields)
             return config.to_dict(), config
 

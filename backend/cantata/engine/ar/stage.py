@@ -26,7 +26,6 @@ from cantata.contract.talker import SamplingOptions, TalkerPrompt
 from cantata.engine.ar.engine import TalkerEngine
 from cantata.engine.ar.frame_output import codes_of_logprobs
 from cantata.engine.ar.request_state import ResolvedSampling
-from cantata.engine.ar.talker_step import ServedTalker
 
 T = TypeVar("T")
 
@@ -43,7 +42,7 @@ class ArStage:
     def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
         self._deployment = deployment
         self._engine = TalkerEngine(architecture, checkpoint, deployment)
-        self._talker: ServedTalker = self._engine.model  # type: ignore[assignment]
+        self._talker = self._engine.talker
         self._states = self._talker.talker_step.states
         self._next_index: dict[str, int] = {}
 
@@ -76,8 +75,6 @@ class ArStage:
             request_id,
             prompt_len=prompt.prompt_len,
             max_frames=prompt.max_frames,
-            end_code=self._talker.end_code,
-            num_codebooks=self._talker.num_codebooks,
             cache_salt=salt,
             priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
         )
@@ -164,9 +161,7 @@ class ArStage:
             temperature=_or_default(options.temperature, defaults.temperature),
             top_k=_or_default(options.top_k, defaults.top_k),
             top_p=_or_default(options.top_p, defaults.top_p),
-            repetition_penalty=_or_default(
-                options.repetition_penalty, defaults.repetition_penalty
-            ),
+            repetition_penalty=_or_default(options.repetition_penalty, defaults.repetition_penalty),
         )
 
 

@@ -21,8 +21,8 @@ from cantata.audio import sinks
 from cantata.audio.pcm import to_s16
 from cantata.cli import app
 from cantata.contract.errors import ConfigError
-from conftest import running
 from fake_service import FakeService, expected_pcm
+from live_server import running
 from typer.testing import CliRunner, Result
 
 HERE = Path(__file__).parent
@@ -167,6 +167,8 @@ from cantata.contract.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
 service = SimpleNamespace(create_service=lambda model, deploy: FakeService(start_error=error))
 sys.modules["cantata.engine.service"] = service
+import cantata.api.app
+cantata.api.app.entry_points = lambda group: []
 from cantata.cli import main
 main()
 """

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cantata.audio.pcm import to_s16
 from cantata.client import ServerError, connect, stream_speech
-from conftest import Server
 from fake_service import eventually, expected_pcm
+from live_server import Server
 
 
 async def test_session(server: Server) -> None:

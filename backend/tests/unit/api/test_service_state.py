@@ -12,8 +12,8 @@ import pytest
 from cantata.api import app as app_module
 from cantata.api.app import create_app
 from cantata.contract.errors import ConfigError, RequestFailed
-from conftest import Server, running
 from fake_service import FakeService, eventually
+from live_server import Server, running
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import connect
 

@@ -18,8 +18,8 @@ import soundfile
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
-from conftest import Server, running
 from fake_service import FakeService, eventually, expected_pcm
+from live_server import Server, running
 
 
 def pcm_of(server: Server, text: str) -> bytes:

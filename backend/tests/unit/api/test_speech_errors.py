@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 from cantata.contract.errors import ChunkTimeout, RequestFailed, StageDied
-from conftest import Server
 from fake_service import eventually
+from live_server import Server
 
 BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "input", "required"),

@@ -9,8 +9,8 @@ import pytest
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
-from conftest import Server, running
 from fake_service import FakeService, eventually, expected_pcm
+from live_server import Server, running
 from socket_client import client
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from cantata.api.settings import ServerSettings
-from conftest import Server
 from fake_service import eventually
+from live_server import Server
 from socket_client import Client, client
 
 VIOLATION = "protocol_violation"
@@ -200,3 +200,4 @@ class TestLimits:
             for _ in range(500):
                 await c.socket.send("{")
             await eventually(lambda: server.solo.counts.open == 0)
+            c.socket.transport.abort()

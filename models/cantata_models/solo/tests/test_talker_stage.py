@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from cantata.config import ArDeployment
+from cantata.contract.chunks import FrameChunk
 from cantata.contract.errors import ConfigError, InvalidRequest
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage
@@ -111,6 +112,7 @@ def speak(stage: Stage, requests: dict[str, dict[str, Any]]) -> dict[str, np.nda
         stage.add(name, payload, batch=False)
     while stage.has_work():
         for chunk in stage.step().chunks:
+            assert isinstance(chunk, FrameChunk)
             codes[chunk.request_id].append(chunk.codes)
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 

@@ -20,6 +20,8 @@ from cantata_models.solo.training.progress import tracked
 
 logger = logging.getLogger(__name__)
 
+ENCODED_TOGETHER = 16
+"""Utterances of similar length in one call of the encoder."""
 VALIDATION_EVERY = 50
 """One utterance in so many is kept out of training, to see over-fitting."""
 
@@ -49,29 +51,36 @@ class Example:
         return len(self.latents)
 
 
-def make_example(
-    alignment: Alignment,
-    path: Path,
-    voice: int,
+def encode_group(
+    group: Sequence[Alignment],
+    paths: Sequence[Path],
+    config: SoloConfig,
     encoder: CodecEncoder,
     quantiser: ResidualQuantiser,
-) -> Example:
-    """Encodes one utterance's sound and joins it with its alignment."""
-    samples = read_int16(path, encoder.config.samples_per_frame).astype(np.float32) / INT16_SCALE
-    latents = encoder(torch.from_numpy(samples)[None])[0]
-    slots = torch.tensor(alignment.slots)
-    if int(slots.sum()) != SLOTS_PER_FRAME * len(latents):
-        raise ValueError(f"{path}: {int(slots.sum())} slots for {len(latents)} frames")
-    return Example(
-        index=alignment.index,
-        voice=voice,
-        question=alignment.question,
-        phones=torch.tensor(alignment.phones),
-        word_start=torch.tensor(alignment.word_start),
-        slots=slots,
-        latents=latents,
-        codes=quantiser.encode(latents),
-    )
+) -> list[Example]:
+    """Encodes some utterances' sound, padded with silence, and joins it with their alignments."""
+    clips = [read_int16(path, config.codec.samples_per_frame) for path in paths]
+    longest = max(len(clip) for clip in clips)
+    rows = np.stack([np.pad(clip, (0, longest - len(clip))) for clip in clips])
+    latents = encoder(torch.from_numpy(rows.astype(np.float32) / INT16_SCALE))
+    examples = []
+    for alignment, clip, row in zip(group, clips, latents, strict=True):
+        frames = len(clip) // config.codec.samples_per_frame
+        if sum(alignment.slots) != SLOTS_PER_FRAME * frames:
+            raise ValueError(f"utterance {alignment.index}: slots do not fill {frames} frames")
+        examples.append(
+            Example(
+                index=alignment.index,
+                voice=config.voice_index(alignment.voice),
+                question=alignment.question,
+                phones=torch.tensor(alignment.phones),
+                word_start=torch.tensor(alignment.word_start),
+                slots=torch.tensor(alignment.slots),
+                latents=row[:frames].clone(),
+                codes=quantiser.encode(row[:frames]),
+            )
+        )
+    return examples
 
 
 @torch.no_grad()
@@ -86,10 +95,12 @@ def make_examples(
     """Returns one example per alignment; kept in `cache`, which grows with the alignments."""
     known: dict[int, Example] = torch.load(cache, weights_only=False) if cache.exists() else {}
     missing = [item for item in alignments if item.index not in known]
-    for item in tracked(missing, len(missing), "latents"):
-        path = folder / f"{item.index:06d}.{item.voice}.wav"
-        voice = config.voice_index(item.voice)
-        known[item.index] = make_example(item, path, voice, encoder, quantiser)
+    missing.sort(key=lambda item: sum(item.slots))
+    groups = [missing[i : i + ENCODED_TOGETHER] for i in range(0, len(missing), ENCODED_TOGETHER)]
+    for group in tracked(groups, len(groups), "latents"):
+        paths = [folder / f"{item.index:06d}.{item.voice}.wav" for item in group]
+        for example in encode_group(group, paths, config, encoder, quantiser):
+            known[example.index] = example
     if missing:
         torch.save(known, cache)
     return list(known.values())

@@ -22,14 +22,16 @@ from cantata_models.solo.training.loop import TrainingLoop
 
 logger = logging.getLogger(__name__)
 
-BATCH_FRAMES = 1100
-RATE = 1.5e-3
+BATCH_FRAMES = 650
+RATE = 1.3e-3
 DROPPED_FRAMES = (0.15, 0.35)
 """Share of previous frames replaced by the BOS row, drawn per batch within these."""
 OWN_FRAMES = 0.5
 """Share of previous frames replaced by what the talker itself would have said."""
-OWN_FRAMES_EVERY = 2
+OWN_FRAMES_EVERY = 3
 """Steps; the extra forward pass costs a third of a step."""
+OWN_FRAMES_FROM = 300
+"""Step; before, what the talker would say is noise."""
 DURATION_WEIGHT = 0.5
 VALIDATION_BATCHES = 6
 
@@ -143,7 +145,8 @@ def train_talker(
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         low, high = DROPPED_FRAMES
         drop = low + (high - low) * float(torch.rand(()))
-        own = OWN_FRAMES if number % OWN_FRAMES_EVERY else 0.0
+        feed_own = number > OWN_FRAMES_FROM and number % OWN_FRAMES_EVERY == 0
+        own = OWN_FRAMES if feed_own else 0.0
         squared, absolute, duration = trainer(collate(maker.draw(), device), own, drop)
         loss = squared + absolute + DURATION_WEIGHT * duration
         figures = {"squared": squared.item(), "duration": duration.item()}

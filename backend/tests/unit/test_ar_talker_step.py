@@ -1,0 +1,177 @@
+"""Requests' states and one step's tensor code, driven without vLLM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cantata.contract.talker import FrameDraws, TalkerPrompt
+from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
+from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
+
+HIDDEN, CODEBOOKS, CODES = 4, 2, 10
+GREEDY = ResolvedSampling(seed=0, temperature=0.0, top_k=0, top_p=1.0, repetition_penalty=1.0)
+
+
+class AddingTalker:
+    """Embeds a frame as its code 0 everywhere; the rest of a frame is code 0 plus one."""
+
+    num_codebooks = CODEBOOKS
+    end_code = CODES - 1
+    sampled_hidden = torch.zeros(MIN_ROWS, HIDDEN)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        return frames[:, :1].float().expand(-1, HIDDEN)
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        return torch.stack([code0, code0 + 1], dim=1)
+
+
+@pytest.fixture
+def states() -> RequestStates:
+    return RequestStates(3, 16, CODEBOOKS, HIDDEN, torch.float32, torch.device("cpu"))
+
+
+@pytest.fixture
+def step(states: RequestStates) -> TalkerStep:
+    return TalkerStep(AddingTalker(), states)
+
+
+def prompt(rows: int = 3, prompt_len: int = 2, **options: int) -> TalkerPrompt:
+    values = 100.0 * torch.arange(1, rows + 1)[:, None].expand(-1, HIDDEN)
+    return TalkerPrompt(values, prompt_len, **{"max_frames": 8, **options})
+
+
+def schedule(step: TalkerStep, requests: Mapping[str, tuple[int, int]]) -> None:
+    """Request id -> (first position, number of positions)."""
+    slots = [step.states.slot_of(request_id) for request_id in requests]
+    first, count = np.array(list(requests.values())).T
+    step.schedule(slots, first, count)
+
+
+def scores(*codes: int) -> torch.Tensor:
+    """[R, V] logits whose largest is that code."""
+    return torch.nn.functional.one_hot(torch.tensor(codes), CODES).float()
+
+
+def test_slots_are_taken_and_given_back(states: RequestStates) -> None:
+    for name in "abc":
+        states.add(name, prompt(), GREEDY)
+    assert (len(states), states.num_free) == (3, 0)
+    assert sorted(states.slot_of(name) for name in "abc") == [0, 1, 2]
+    states.free("b")
+    states.free("b")
+    states.free("unknown")
+    assert (len(states), states.num_free) == (2, 1)
+    assert "b" not in states
+    assert states.slot_or_scratch("b") == states.scratch_slot == 3
+
+
+def test_a_slot_forgets_its_last_request(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(rows=6), GREEDY)
+    schedule(step, {"a": (0, 2)})
+    step.sample(scores(4))
+    slot = states.slot_of("a")
+    assert states.num_frames[slot] == 1
+    states.free("a")
+    states.add("b", prompt(rows=2), GREEDY)
+    assert states.slot_of("b") == slot
+    assert states.num_frames[slot] == 0
+    schedule(step, {"b": (0, 5)})
+    assert step.input_rows()[:, 0].tolist()[:2] == [100.0, 200.0]
+
+
+def test_rows_of_prompt_track_and_feedback(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(rows=3, prompt_len=2), GREEDY)
+    schedule(step, {"a": (0, 2)})
+    assert step.input_rows()[:, 0].tolist() == [100.0, 200.0]
+    assert step.sample(scores(4)).tolist() == [[4, 5]]
+    schedule(step, {"a": (2, 1)})
+    assert step.input_rows()[:, 0].tolist() == [304.0]
+    step.sample(scores(7))
+    # The rows have ended: the last one is repeated.
+    schedule(step, {"a": (3, 1)})
+    assert step.input_rows()[:, 0].tolist() == [307.0]
+
+
+def test_requests_keep_to_their_own_rows(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(), GREEDY)
+    states.add("b", prompt(prompt_len=1), GREEDY)
+    schedule(step, {"b": (0, 1)})
+    step.sample(scores(6))
+    schedule(step, {"a": (0, 2), "b": (1, 1)})
+    assert step.input_rows()[:, 0].tolist() == [100.0, 200.0, 206.0]
+
+
+def test_a_chunk_inside_the_prompt_makes_no_frame(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(rows=5, prompt_len=5), GREEDY)
+    schedule(step, {"a": (0, 3)})
+    step.sample(scores(8))
+    assert states.num_frames[states.slot_of("a")] == 0
+    schedule(step, {"a": (3, 2)})
+    step.sample(scores(1))
+    schedule(step, {"a": (5, 1)})
+    assert step.input_rows()[:, 0].tolist() == [501.0]
+
+
+def test_recompute_replays_the_history(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(), GREEDY)
+    for position, code in ((0, 3), (2, 4), (3, 5)):
+        schedule(step, {"a": (position, 2 if position == 0 else 1)})
+        step.sample(scores(code))
+    # Preempted: everything again, in two parts. The first draws anew for an old frame.
+    schedule(step, {"a": (0, 3)})
+    assert step.input_rows()[:, 0].tolist() == [100.0, 200.0, 303.0]
+    step.sample(scores(0))
+    schedule(step, {"a": (3, 2)})
+    assert step.input_rows()[:, 0].tolist() == [304.0, 305.0]
+    step.sample(scores(6))
+    slot = states.slot_of("a")
+    assert states.num_frames[slot] == 4
+    assert states.frames[slot, :4, 0].tolist() == [3, 4, 5, 6]
+
+
+def test_min_frames_masks_the_end_code(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(min_frames=1), GREEDY)
+    end_then_two = scores(CODES - 1) + 0.5 * scores(2)
+    schedule(step, {"a": (0, 2)})
+    assert step.sample(end_then_two)[0, 0] == 2
+    schedule(step, {"a": (2, 1)})
+    assert step.sample(end_then_two)[0, 0] == CODES - 1
+    assert end_then_two[0, CODES - 1] == 1.0
+
+
+def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: TalkerStep) -> None:
+    penalized = ResolvedSampling(0, 0.0, 0, 1.0, repetition_penalty=3.0)
+    states.add("a", prompt(), penalized)
+    states.add("b", prompt(), GREEDY)
+    logits = scores(4, 4) + 0.5 * scores(6, 6)
+    schedule(step, {"a": (0, 2), "b": (0, 2)})
+    assert step.sample(logits)[:, 0].tolist() == [4, 4]
+    schedule(step, {"a": (2, 1), "b": (2, 1)})
+    assert step.sample(logits)[:, 0].tolist() == [6, 4]
+
+
+def test_made_up_requests_touch_nothing(states: RequestStates, step: TalkerStep) -> None:
+    states.add("a", prompt(), GREEDY)
+    before = states.frames[:3].clone()
+    slots = [states.slot_or_scratch(name) for name in ("warm-up 0", "warm-up 1")]
+    step.schedule(slots, np.zeros(2, np.int32), np.array([3, 16]))
+    assert step.input_rows().shape == (19, HIDDEN)
+    step.sample(scores(1, 2))
+    assert torch.equal(states.frames[:3], before)
+    assert states.num_frames.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("rows", [1, MIN_ROWS - 1, MIN_ROWS, MIN_ROWS + 3])
+def test_padding(rows: int) -> None:
+    values: Any = torch.ones(rows, 2, dtype=torch.int64)
+    padded = pad_rows(values)
+    assert padded.shape == (max(rows, MIN_ROWS), 2)
+    assert torch.equal(padded[:rows], values)
+    assert not padded[rows:].any()
