@@ -217,7 +217,7 @@ async def _serve(
 ) -> None:
     from rich.panel import Panel
 
-    from cantata.api.app import create_app
+    from cantata.api.app import create_app, mount_pages
     from cantata.api.serve import listen, url_of
     from cantata.api.serve import serve as serve_app
     from cantata.engine.service import create_service
@@ -231,6 +231,9 @@ async def _serve(
         service = create_service(model, deploy)
         web_app = create_app(service)
         console.print(f"loading {', '.join(service.models)} ...", highlight=False)
+        # The stages load in their own processes while this one imports the pages.
+        web_app.state.context.lifecycle.begin()
+        await asyncio.to_thread(mount_pages, web_app)
 
         def announce() -> None:
             console.print(Panel.fit(f"[bold]{url}[/bold]", title="Cantata is ready"))

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cantata_web.app import HERE, _mount, mount
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
+
+from cantata_web.app import HERE, _mount, mount
 
 
 def mounted(app: FastAPI, api_base: str = "") -> FastAPI:

@@ -1,4 +1,4 @@
-"""Puts the app together: routes, errors, the service's lifetime, optional pages."""
+"""Puts the app together: routes, errors, the service's lifetime; and optional pages on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OpenAPI document."""
 
 
 def create_app(service: SpeechService, settings: ServerSettings | None = None) -> FastAPI:
-    """The whole server over one service, which the app starts and stops.
+    """The api over one service, which the app starts (unless that has begun) and stops.
 
     The app is up before the service is: `/health` answers while stages load, `/ready` says 503.
     """
@@ -50,11 +50,16 @@ def create_app(service: SpeechService, settings: ServerSettings | None = None) -
     app.add_middleware(RequestIdMiddleware)
     for routes in (health, models, speech, stream):
         app.include_router(routes.router, responses=_ERROR_RESPONSES)
-    if settings.pages:
-        # Last, since a page may take every path that is left.
-        for page in entry_points(group=PAGES_GROUP):
-            _mount(app, page)
     return app
+
+
+def mount_pages(app: FastAPI) -> None:
+    """Add the pages of the entry-point group `cantata.pages`; slow, since it imports them.
+
+    They come last, since a page may take every path that is left.
+    """
+    for page in entry_points(group=PAGES_GROUP):
+        _mount(app, page)
 
 
 @asynccontextmanager

@@ -43,7 +43,9 @@ class ServiceLifecycle:
         """Set when the service is started, failed or stopped."""
 
     def begin(self) -> None:
-        """Start the service in the background."""
+        """Start the service in the background; once, however often it is asked for."""
+        if self._task is not None:
+            return
         self.phase = Phase.STARTING
         self._task = asyncio.create_task(self._start(), name="cantata:service-start")
 

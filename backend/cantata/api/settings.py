@@ -23,5 +23,3 @@ class ServerSettings:
     """PCM of one connection that waits for a slow socket; then the utterance is held back."""
     stall_timeout_s: float = 120.0
     """An HTTP client that takes nothing for so long counts as gone; its utterance is aborted."""
-    pages: bool = True
-    """Mount the pages of the entry-point group `cantata.pages`."""

@@ -72,7 +72,6 @@ class Ready:
     """The stage has loaded its model and takes requests."""
 
     capacity: StageCapacity
-    startup_s: float
 
 
 @dataclass(frozen=True, slots=True)

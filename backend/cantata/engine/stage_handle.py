@@ -62,6 +62,7 @@ class StageHandle:
         self.name = launch.spec.name
         self.state = StageState.STARTING
         self.startup_s = 0.0
+        """From spawning the process to its readiness; 0 until then."""
         self._title = launch.title
         self._on_message = on_message
         self._on_death = on_death
@@ -88,11 +89,14 @@ class StageHandle:
         Raises:
             StageDied: it ended instead.
         """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         await asyncio.to_thread(self._process.start)
         self._their_socket.close()
         self._channel = await AsyncChannel.open(self._socket)
         self._spawn_task(self._read(self._channel), "read")
         capacity = await self._ready
+        self.startup_s = loop.time() - started
         self.state = StageState.READY
         self._spawn_task(self._keep_pinging(), "ping")
         logger.info("%s ready after %.1f s", self._title, self.startup_s)
@@ -178,8 +182,7 @@ class StageHandle:
                 answer = self._pongs.get(number)
                 if answer is not None and not answer.done():
                     answer.set_result(counts)
-            case Ready(capacity, startup_s):
-                self.startup_s = startup_s
+            case Ready(capacity):
                 self._ready.set_result(capacity)
             case Drained():
                 logger.info("%s drained", self._title)

@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import socket
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,12 +67,11 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
         control_socket: connected to the server.
     """
     _settle_in(launch)
-    started = time.perf_counter()
     control = BlockingChannel(control_socket)
     try:
         outputs = [SocketSender(path) for path in launch.outputs]
         stage = build_stage(launch.spec, launch.checkpoint, launch.deployment)
-        control.send(Ready(stage.capacity, time.perf_counter() - started))
+        control.send(Ready(stage.capacity))
         StageLoop(stage, control, launch.inputs, outputs, launch.async_chunk).run()
     except ConnectionError:
         logger.info("%s: the server is gone", launch.title)

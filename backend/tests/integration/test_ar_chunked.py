@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
 from cantata.config import ArDeployment
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cantata.config import ArDeployment
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.errors import (
     ConfigError,
@@ -231,6 +232,18 @@ def test_more_requests_than_slots_are_refused(stage: Stage) -> None:
         assert not stage.step().chunks
 
 
-def test_a_factory_that_is_not_there(checkpoint: Path) -> None:
-    with pytest.raises(ConfigError, match="no talker class"):
-        build_stage("tiny_talker.talker:Nobody", checkpoint, DEPLOYMENT)
+@pytest.mark.parametrize(
+    ("factory", "change", "message"),
+    [
+        ("tiny_talker.talker:Nobody", {}, "no talker class"),
+        ("tiny_talker.nowhere:TinyTalker", {}, "no talker class"),
+        (FACTORY, {"max_model_len": 1024}, "max_position_embeddings=512"),
+        (FACTORY, {"slots": 300}, "max_num_batched_tokens"),
+        (FACTORY, {"device": "cuda"}, "the installed vLLM is for 'cpu'"),
+    ],
+)
+def test_what_cannot_be_served(
+    checkpoint: Path, engine: Stage, factory: str, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_stage(factory, checkpoint, DEPLOYMENT.model_copy(update=change))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 
 import pytest
+
 from cantata.engine.ar.environment import prepare_environment
 from cantata.engine.ar.vllm_symbols import VLLM_VERSION, moved_symbols
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import pytest_asyncio
 import yaml
+from numpy.typing import NDArray
+
 from cantata.contract.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.request import SpeechRequest
 from cantata.engine.service import PipelineModel, create_service
 from cantata.plugins import installed_plugins
-from numpy.typing import NDArray
 
 PLUGINS = {name: p for name, p in installed_plugins().items() if p.embedded_checkpoint}
 

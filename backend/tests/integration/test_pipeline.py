@@ -15,13 +15,14 @@ import numpy as np
 import psutil
 import pytest
 import pytest_asyncio
+from numpy.typing import NDArray
+
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
 from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.request import PipelineRequest
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageState
-from numpy.typing import NDArray
 from tiny_talker.checkpoint import save_tiny_checkpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

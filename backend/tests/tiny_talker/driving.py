@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from cantata.contract.chunks import FrameChunk
-from cantata.contract.stage import Stage
 from numpy.typing import NDArray
 
+from cantata.contract.chunks import FrameChunk
+from cantata.contract.stage import Stage
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
 
 FACTORY = "tiny_talker.talker:TinyTalker"

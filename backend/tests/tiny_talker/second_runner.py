@@ -47,7 +47,6 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
     from cantata.engine.ar import build_stage
-
     from tiny_talker.driving import FACTORY, speak
 
     deployment = ArDeployment(

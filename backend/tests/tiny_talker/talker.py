@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from safetensors.torch import load_file
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
     END_CODE,

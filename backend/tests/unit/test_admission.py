@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from cantata.contract.errors import Overloaded
 from cantata.scheduling.admission import Admission
 

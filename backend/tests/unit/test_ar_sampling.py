@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from cantata.engine.ar.sampling import (
     CodeSampling,
     counter_uniforms,

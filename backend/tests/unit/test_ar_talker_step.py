@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
 from cantata.contract.talker import FrameDraws, TalkerPrompt
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
 from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows

@@ -2,9 +2,10 @@
 
 import math
 
-from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from hypothesis import given
 from hypothesis import strategies as st
+
+from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 
 LIMITS = PlanLimits(max_chunk_frames=8, max_batch_frames=32)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from cantata.config import CodecDeployment
 from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
 from cantata.contract.errors import RequestFailed

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse_deployment
 from cantata.contract.errors import ConfigError
 from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec

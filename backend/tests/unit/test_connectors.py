@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cantata.connectors.socket import SocketSender, listen
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk

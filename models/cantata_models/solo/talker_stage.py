@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cantata.contract.errors import ConfigError, InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
+from cantata.contract.errors import ConfigError, InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead

@@ -22,6 +22,7 @@ from vllm.config import (
     SchedulerConfig,
     VllmConfig,
 )
+from vllm.platforms import current_platform
 from vllm.sampling_params import SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
 from vllm.v1.engine.core_client import InprocClient
@@ -137,6 +138,11 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
     Raises:
         ConfigError: vLLM refuses the checkpoint's fields or the deployment.
     """
+    if current_platform.device_type != deployment.device:
+        raise ConfigError(
+            f"device {deployment.device!r}: the installed vLLM is for "
+            f"{current_platform.device_type!r}"
+        )
     try:
         model_config = ModelConfig(
             model=str(checkpoint),

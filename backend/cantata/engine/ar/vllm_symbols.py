@@ -70,6 +70,7 @@ USED: Mapping[str, str] = {
     "vllm.config:VllmConfig.use_v2_model_runner": "",
     "vllm.model_executor.model_loader:register_model_loader": "load_format",
     "vllm.model_executor.models:ModelRegistry.register_model": "model_arch model_cls",
+    "vllm.platforms:current_platform.device_type": "",
     "vllm.sampling_params:SamplingParams": (
         "temperature max_tokens stop_token_ids logprobs flat_logprobs detokenize"
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from cantata.api.app import create_app
 from cantata.api.settings import ServerSettings
 
@@ -20,7 +21,7 @@ from live_server import Server, running
 
 @pytest.fixture
 def settings() -> ServerSettings:
-    return ServerSettings(pages=False)
+    return ServerSettings()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
+
 from cantata.contract.errors import (
     CantataError,
     InvalidRequest,

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from fake_service import FakeModel, FakeService, eventually
+from fastapi import FastAPI
+
 from cantata.api.app import create_app
 from cantata.api.serve import listen, make_server, url_of
 from cantata.api.settings import ServerSettings
-from fake_service import FakeModel, FakeService, eventually
-from fastapi import FastAPI
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ async def running(
     service: FakeService, settings: ServerSettings | None = None
 ) -> AsyncIterator[Server]:
     """A real uvicorn server in this event loop."""
-    app = create_app(service, settings or ServerSettings(pages=False))
+    app = create_app(service, settings or ServerSettings())
     listener = listen("127.0.0.1", 0)
     server = make_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))

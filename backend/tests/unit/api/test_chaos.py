@@ -7,11 +7,12 @@ import random
 
 import httpx
 import pytest
-from cantata.contract.errors import RequestFailed
 from fake_service import eventually
 from live_server import Server
 from socket_client import client
 from websockets.exceptions import ConnectionClosed
+
+from cantata.contract.errors import RequestFailed
 
 
 async def misuse_socket(server: Server, dice: random.Random) -> None:

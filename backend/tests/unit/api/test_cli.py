@@ -16,14 +16,15 @@ import httpx
 import numpy as np
 import pytest
 import soundfile
+from fake_service import FakeService, expected_pcm
+from live_server import running
+from typer.testing import CliRunner, Result
+
 from cantata import doctor
 from cantata.audio import sinks
 from cantata.audio.pcm import to_s16
 from cantata.cli import app
 from cantata.contract.errors import ConfigError
-from fake_service import FakeService, expected_pcm
-from live_server import running
-from typer.testing import CliRunner, Result
 
 HERE = Path(__file__).parent
 

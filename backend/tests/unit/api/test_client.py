@@ -6,10 +6,11 @@ from contextlib import aclosing
 
 import numpy as np
 import pytest
-from cantata.audio.pcm import to_s16
-from cantata.client import ServerError, connect, stream_speech
 from fake_service import eventually, expected_pcm
 from live_server import Server
+
+from cantata.audio.pcm import to_s16
+from cantata.client import ServerError, connect, stream_speech
 
 
 async def test_session(server: Server) -> None:

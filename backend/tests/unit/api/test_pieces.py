@@ -6,13 +6,14 @@ import asyncio
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cantata.api.messages import AudioDone, AudioStart, InputSpoken
 from cantata.api.outbox import AudioFrame, Outbox, OutboxFull
 from cantata.api.sentences import split_sentences
 from cantata.audio.pcm import decode_s16le, encode_s16le, to_s16
 from cantata.audio.wav import streaming_header
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def test_samples_are_rounded_and_clipped() -> None:

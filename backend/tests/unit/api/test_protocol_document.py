@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from fake_service import FakeService
+from pydantic import BaseModel
+
 from cantata.api import messages, schemas
 from cantata.api.app import create_app
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
-from fake_service import FakeService
-from pydantic import BaseModel
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "protocol.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -62,7 +63,7 @@ def test_messages_are_told_apart_by_their_type() -> None:
 
 
 def test_every_route_and_setting_is_told() -> None:
-    app = create_app(FakeService(), ServerSettings(pages=False))
+    app = create_app(FakeService(), ServerSettings())
     for path in app.openapi()["paths"]:
         assert path.replace("{name}", "{id}") in DOCUMENT
     defaults = ServerSettings()

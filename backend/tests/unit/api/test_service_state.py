@@ -9,13 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
-from cantata.api import app as app_module
-from cantata.api.app import create_app
-from cantata.contract.errors import ConfigError, RequestFailed
 from fake_service import FakeService, eventually
 from live_server import Server, running
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import connect
+
+from cantata.api import app as app_module
+from cantata.api.app import create_app, mount_pages
+from cantata.contract.errors import ConfigError, RequestFailed
 
 
 async def test_health_answers_while_the_service_starts() -> None:
@@ -156,6 +157,7 @@ def test_pages_are_mounted_or_explained(
     monkeypatch.setattr(app_module, "entry_points", lambda group: pages)
     with caplog.at_level(logging.WARNING):
         app = create_app(FakeService())
+        mount_pages(app)
     assert mounted == [app]
     assert [record.message for record in caplog.records] == [
         "page 'missing' is not served: No module named 'no_such_package' "

@@ -15,11 +15,12 @@ import numpy as np
 import openai
 import pytest
 import soundfile
+from fake_service import FakeService, eventually, expected_pcm
+from live_server import Server, running
+
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
-from fake_service import FakeService, eventually, expected_pcm
-from live_server import Server, running
 
 
 def pcm_of(server: Server, text: str) -> bytes:
@@ -129,7 +130,7 @@ async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
 async def test_a_reader_that_stalls_loses_its_place() -> None:
     service = FakeService()
     service.solo.behaviour.chunks = 10_000
-    settings = ServerSettings(pages=False, stall_timeout_s=0.3)
+    settings = ServerSettings(stall_timeout_s=0.3)
     async with running(service, settings) as server:
         await eventually(lambda: service.ready)
         async with (

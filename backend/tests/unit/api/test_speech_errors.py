@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from cantata.contract.errors import ChunkTimeout, RequestFailed, StageDied
 from fake_service import eventually
 from live_server import Server
+
+from cantata.contract.errors import ChunkTimeout, RequestFailed, StageDied
 
 BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "input", "required"),

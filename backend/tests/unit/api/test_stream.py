@@ -6,12 +6,13 @@ import asyncio
 import time
 
 import pytest
-from cantata.api.settings import ServerSettings
-from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running
 from socket_client import client
+
+from cantata.api.settings import ServerSettings
+from cantata.audio.pcm import encode_s16le
+from cantata.contract.errors import RequestFailed
 
 
 def pcm_of(server: Server, text: str) -> bytes:
@@ -295,7 +296,7 @@ async def test_shutdown_ends_open_sessions() -> None:
     how = service.solo.behaviour
     how.chunks, how.interval_s = 1000, 0.01
     async with (
-        running(service, ServerSettings(pages=False)) as server,
+        running(service, ServerSettings()) as server,
         client(server.socket_url) as c,
     ):
         await eventually(lambda: service.ready)

@@ -7,10 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from cantata.api.settings import ServerSettings
 from fake_service import eventually
 from live_server import Server
 from socket_client import Client, client
+
+from cantata.api.settings import ServerSettings
 
 VIOLATION = "protocol_violation"
 INVALID = "invalid_value"
@@ -130,7 +131,6 @@ class TestLimits:
     @pytest.fixture
     def settings(self) -> ServerSettings:
         return ServerSettings(
-            pages=False,
             socket_config_timeout_s=0.15,
             socket_idle_timeout_s=0.25,
             max_pending_utterances=3,

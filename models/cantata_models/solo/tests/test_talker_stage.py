@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
 from cantata.config import ArDeployment
 from cantata.contract.chunks import FrameChunk
 from cantata.contract.errors import ConfigError, InvalidRequest
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage
-from torch import nn
-
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
 from cantata_models.solo.config import CodecConfig, SoloConfig, TalkerConfig, TextConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from cantata_models.solo.text.letter_alignment import align, train_table
 from cantata_models.solo.text.letter_to_sound import (
     ALPHABET,

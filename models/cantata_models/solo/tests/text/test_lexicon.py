@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from cantata_models.solo.text.build_lexicon import first_pronunciations, pack
 from cantata_models.solo.text.fixes import FIXES, HOMOGRAPHS, LETTERS
 from cantata_models.solo.text.lexicon import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from cantata_models.solo.text.normalize import normalize
 from cantata_models.solo.text.tokens import Item, Spoken, Strength
 

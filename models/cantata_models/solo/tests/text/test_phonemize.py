@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cantata_models.solo.text import Sentence, TextError, phonemize
 from cantata_models.solo.text.phones import PHONES, SIL
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cantata_models.solo.text import Sentence, TextError, phonemize
 from cantata_models.solo.text.folding import fold
 from cantata_models.solo.text.phones import PHONES, SIL
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 FRAGMENTS = (
     "Dr.", "St.", "p.m.", "U.S.", "$5", "-$1.50", "3:05", "1/2", "km/h", "http://", "a.com",
