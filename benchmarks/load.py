@@ -78,6 +78,7 @@ async def _speak(connection: ClientConnection, text: str) -> UtteranceTiming:
         arrivals.append((time.perf_counter() - sent, len(message) / bytes_per_s))
     if json.loads(message)["type"] != "audio.done":
         raise RuntimeError(f"the server answered {message}")
+    await _expect(connection, "input.spoken")
     return _timing(arrivals)
 
 

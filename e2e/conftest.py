@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
-from .server import Server, free_port, running_server
+from benchmarks.server import free_port, running_server
+
+from .server import Server
 from .speech_page import SpeechPage
 
 ROOT = Path(__file__).parent.parent
@@ -73,8 +75,8 @@ def server(port: int, request: pytest.FixtureRequest) -> Iterator[Server]:
     ARTIFACTS.mkdir(exist_ok=True)
     log = ARTIFACTS / f"server-{Path(request.node.name).stem}.log"
     failures = request.session.testsfailed
-    with running_server(port, log) as server:
-        yield server
+    with running_server(log, port=port) as running:
+        yield Server(running.url)
     if request.session.testsfailed == failures:
         log.unlink()
 

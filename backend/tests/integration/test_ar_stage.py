@@ -208,6 +208,10 @@ def test_a_bad_payload_is_refused_alone(stage: Stage, alone: dict[str, np.ndarra
         stage.add("unknown_id", {"text": [4_000], "max_frames": 3}, batch=False)
     with pytest.raises(RequestFailed, match="KeyError"):
         stage.add("incomplete", {}, batch=False)
+    with pytest.raises(RequestFailed, match="TypeError"):
+        stage.add("seed", {"text": [1], "max_frames": 3, "sampling": {"seed": "x"}}, batch=False)
+    with pytest.raises(RequestFailed, match="1 positions, 1 rows and 0 frames"):
+        stage.add("no frames", {"text": [1], "max_frames": 0}, batch=False)
     with pytest.raises(InvalidRequest, match="an input"):
         stage.add("none", None, batch=False)
     with pytest.raises(InvalidRequest, match="130 positions, more than the 128"):

@@ -55,7 +55,7 @@ class TalkerEngine:
         cache = self._config.cache_config
         # WHY: generated positions enter block hashes by code 0 alone, so a preempted request
         # could be given another one's blocks; with room for all there is no preemption.
-        kv_positions = cache.num_gpu_blocks * cache.block_size
+        kv_positions = (cache.num_gpu_blocks - 1) * cache.block_size
         assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
 
     def add(

@@ -85,6 +85,9 @@ class RequestStates:
     def add(self, request_id: str, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
         """Take a slot for a new request; the caller has checked that there is one.
 
+        Whatever is raised (rows of another size, a seed that is no integer), the slot is taken
+        and wants to be freed.
+
         Args:
             request_id: not held yet.
             prompt: fits max_model_len.

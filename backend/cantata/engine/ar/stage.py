@@ -68,14 +68,12 @@ class ArStage:
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
         if payload is None:
             raise InvalidRequest("an AR stage needs an input to speak")
-        prompt, options = self._encode(payload)
-        salt = _salt_of(prompt) if self._deployment.prefix_caching else None
-        self._states.add(request_id, prompt, self._resolve(options))
+        prompt = self._make_state(request_id, payload)
         self._engine.add(
             request_id,
             prompt_len=prompt.prompt_len,
             max_frames=prompt.max_frames,
-            cache_salt=salt,
+            cache_salt=_salt_of(prompt) if self._deployment.prefix_caching else None,
             priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
         )
         self._next_index[request_id] = 0
@@ -134,24 +132,32 @@ class ArStage:
         del self._next_index[request_id]
 
     @torch.inference_mode()
-    def _encode(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+    def _make_state(self, request_id: str, payload: Payload) -> TalkerPrompt:
+        """Encode the payload into a slot; whatever fails, the slot is free again."""
         try:
             prompt, options = self._talker.encode_prompt(payload)
+            self._check(prompt)
+            self._states.add(request_id, prompt, self._resolve(options))
         except CantataError:
             raise
         except Exception as error:  # a plug-in's fault over one payload is that request's alone
+            self._states.free(request_id)
             raise RequestFailed(f"the prompt could not be encoded: {error!r}") from error
+        return prompt
+
+    def _check(self, prompt: TalkerPrompt) -> None:
+        """Raises InvalidRequest or RequestFailed if the prompt cannot be served."""
+        if not 1 <= prompt.prompt_len <= len(prompt.rows) or prompt.max_frames < 1:
+            raise RequestFailed(
+                f"the talker's prompt has {prompt.prompt_len} positions, {len(prompt.rows)} rows "
+                f"and {prompt.max_frames} frames"
+            )
         positions = prompt.prompt_len + prompt.max_frames
-        if prompt.prompt_len < 1 or prompt.max_frames < 1:
-            raise InvalidRequest("a prompt needs a position to start from and a frame to make")
-        if prompt.rows.shape[0] < prompt.prompt_len:
-            raise RequestFailed("the talker gave fewer rows than its prompt has positions")
         if positions > self._deployment.max_model_len:
             raise InvalidRequest(
                 f"the text needs {positions} positions, more than the "
                 f"{self._deployment.max_model_len} of this deployment"
             )
-        return prompt, options
 
     def _resolve(self, options: SamplingOptions) -> ResolvedSampling:
         """Fill in the deployment's defaults where the request says nothing."""
