@@ -51,5 +51,8 @@ class ModelPlugin:
     """The YAML file that users copy and edit."""
     load_builder: Callable[[Path], RequestBuilder]
     """Checkpoint folder -> request builder."""
+    warm_up_text: str = "Hello."
+    """Spoken to nobody before the model is ready, so that the first listener waits for no lazy
+    loading."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""

@@ -53,6 +53,7 @@ class PipelineModel:
         self, plugin: ModelPlugin, builder: RequestBuilder, orchestrator: Orchestrator
     ) -> None:
         self.name = plugin.name
+        self._warm_up_text = plugin.warm_up_text
         self.orchestrator = orchestrator
         self._builder = builder
         self._admission: Admission | None = None
@@ -97,6 +98,10 @@ class PipelineModel:
         await self.orchestrator.start()
         slots = self.orchestrator.slots
         self._admission = Admission(slots, max_waiting=slots, max_wait_s=MAX_WAIT_S)
+        request = SpeechRequest(self._warm_up_text, self.voices[0].id)
+        async with self.speak(request) as utterance:
+            async for _ in utterance:
+                pass
 
     @asynccontextmanager
     async def speak(

@@ -1,0 +1,42 @@
+"""The embedded voice through the running server: are sentences it never saw understood?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .asr import transcribe, word_error_rate
+from .server import Server
+
+HELD_OUT = Path(__file__).parent.parent / "models/cantata_models/solo/training/heldout.tsv"
+GROUPS = ("plain", "questions", "names", "numbers")
+WORST_WER = 0.30
+
+pytestmark = pytest.mark.e2e
+
+
+def held_out_sentences() -> list[str]:
+    lines = HELD_OUT.read_text(encoding="utf-8").splitlines()
+    return [text for group, text in (line.split("\t") for line in lines) if group in GROUPS]
+
+
+@pytest.mark.timeout(900)
+def test_sentences_never_trained_on_are_understood(server: Server, tell: list[str]) -> None:
+    sentences = held_out_sentences()
+    assert len(sentences) >= 40
+    voices = [voice["id"] for voice in server.get("/v1/audio/voices").json()["voices"]]
+    heard = []
+    for number, sentence in enumerate(sentences):
+        voice = voices[number % len(voices)]
+        answer = server.speech(input=sentence, voice=voice, response_format="pcm")
+        assert answer.status_code == 200, answer.text
+        rate = int(answer.headers["x-sample-rate"])
+        heard.append(transcribe(np.frombuffer(answer.content, dtype="<i2"), rate))
+    for voice_index, voice in enumerate(voices):
+        own = slice(voice_index, None, len(voices))
+        tell.append(f"{voice}: word error rate {word_error_rate(sentences[own], heard[own]):.3f}")
+    error_rate = word_error_rate(sentences, heard)
+    tell.append(f"all {len(sentences)} sentences: word error rate {error_rate:.3f}")
+    assert error_rate <= WORST_WER
