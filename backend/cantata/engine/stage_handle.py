@@ -210,5 +210,6 @@ class StageHandle:
         self._on_death(self.name, error)
 
     def _death(self) -> StageDied:
-        code = self._process.exitcode
-        return StageDied(f"stage {self.name!r} has ended (process {self.pid}, exit code {code})")
+        code = self._process.exitcode  # None for a moment after the connection broke
+        ending = "" if code is None else f" with exit code {code}"
+        return StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}")

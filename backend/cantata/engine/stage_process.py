@@ -97,11 +97,14 @@ def _settle_in(launch: StageLaunch) -> None:
     )
     # Ctrl-C reaches the whole process group; the server decides when its stages end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # One thread per process: idle OpenMP threads spin and starve the neighbours.
-    os.environ["OMP_NUM_THREADS"] = "1"
+    # One thread per process: idle OpenMP threads spin and starve the neighbours. Whoever has
+    # idle cores sets the variable.
+    threads = os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Read when torch is loaded; its C++ side warns of the NUMA binding that vLLM asks for.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(threads))
 
 
 class StageLoop:

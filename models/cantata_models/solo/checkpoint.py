@@ -108,5 +108,6 @@ def save_checkpoint(
         # Written beside and renamed: a server that loads meanwhile sees the old or the new file.
         part = folder / (name + ".part")
         save_file(_half(tensors), part, metadata=metadata)
+        part.chmod(0o644)
         part.replace(folder / name)
     return sum((folder / name).stat().st_size for name in parts)

@@ -1,4 +1,11 @@
-"""The AR stage kind on stock vLLM: the only package of the backend that imports vLLM."""
+"""The AR stage kind on stock vLLM: the only package of the backend that imports vLLM.
+
+A step, from the outside in: `stage` (requests in, frames out) calls `engine` (vLLM's own
+scheduler and step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
+ask `talker_step` for input rows and frames, which it makes from `request_state` and `sampling`.
+`served_model` makes a plug-in's class known to vLLM, `frame_output` is how frames leave it,
+`environment` what it reads from the process, `vllm_symbols` what of it must not move.
+"""
 
 from __future__ import annotations
 

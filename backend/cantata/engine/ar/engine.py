@@ -102,15 +102,25 @@ class TalkerEngine:
     def abort(self, request_id: str) -> None:
         """Forget a request; unknown ids are fine."""
         self._client.abort_requests([request_id])
+        self._settle()
 
     def has_work(self) -> bool:
-        """Whether requests run or the runner has yet to be told of ended ones."""
-        return bool(self._core.scheduler.has_requests())
+        """Whether there are requests."""
+        return bool(self._core.scheduler.get_num_unfinished_requests())
 
     def step(self) -> Sequence[EngineCoreOutput]:
         """Schedule, run, postprocess: at most one output per request."""
         outputs: Sequence[EngineCoreOutput] = self._client.get_output().outputs
+        self._settle()
         return outputs
+
+    def _settle(self) -> None:
+        """Once the last request has ended, tell the runner at once.
+
+        WHY: it hears of ended requests with the next step, and without requests there is none.
+        """
+        if not self.has_work() and self._core.scheduler.has_requests():
+            self._client.get_output()
 
     def counts(self) -> dict[str, int]:
         """What vLLM holds now; all zero when idle."""

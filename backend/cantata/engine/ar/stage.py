@@ -85,13 +85,13 @@ class ArStage:
         """This stage is never the last."""
 
     def abort(self, request_id: str) -> None:
-        """Free the request at once; a step that is due tells vLLM's runner."""
+        """Free the request at once; unknown ids are fine."""
         if request_id in self._next_index:
             self._engine.abort(request_id)
             self._free(request_id)
 
     def has_work(self) -> bool:
-        """Whether requests run or vLLM has yet to clean up after ended ones."""
+        """Whether there are requests."""
         return self._engine.has_work()
 
     def step(self) -> StepResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from cantata_models.solo.training.align import read_text
 from cantata_models.solo.training.audio import SAMPLE_RATE, TEACHERS, speak, trim
 from cantata_models.solo.training.judge import Judge, Samples, Score, mel_cepstral_distortion, score
 from cantata_models.solo.training.progress import tracked
-from cantata_models.solo.training.text import read_heldout
+from cantata_models.solo.training.text import HeldOut, read_heldout
 
 logger = logging.getLogger(__name__)
 
@@ -71,65 +72,94 @@ def through_codec(
     return decoded
 
 
-def evaluate_voice(weights: Path, voice: str, folder: Path, with_teacher: bool) -> VoiceReport:
-    """Measures one voice over all held-out sentences and keeps the sounds in `folder`."""
-    config = load_config(weights)
-    talker, decoder = load_talker(weights), load_codec_decoder(weights)
-    encoder, quantiser = load_codec_encoder(weights)
+def teacher_reading(text: str, voice: str, path: Path) -> Samples:
+    """Returns the teacher's own reading, kept in `path`."""
+    if not path.exists():
+        soundfile.write(path, trim(speak(text, TEACHERS[voice])), SAMPLE_RATE)
+    samples: Samples = soundfile.read(path, dtype="float32")[0]
+    return samples
+
+
+def hear_teacher(judge: Judge, samples: Samples, path: Path) -> str:
+    """Returns what is heard in a teacher's reading, kept in `path`: it never changes."""
+    if not path.exists():
+        path.write_text(judge.hear(samples, SAMPLE_RATE))
+    return path.read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The loaded checkpoint."""
+
+    talker: Talker
+    decoder: CodecDecoder
+    encoder: CodecEncoder
+    quantiser: ResidualQuantiser
+    mel: LogMel
+
+    @classmethod
+    def load(cls, weights: Path) -> Models:
+        """Loads `weights`."""
+        codec = load_config(weights).codec
+        return cls(
+            load_talker(weights),
+            load_codec_decoder(weights),
+            *load_codec_encoder(weights),
+            LogMel(codec.mels, codec.fft_size, codec.hop, codec.sample_rate),
+        )
+
+
+def evaluate_voice(weights: Path, voice: str, folder: Path) -> VoiceReport:
+    """Measures one voice over all held-out sentences; keeps the sounds and what was heard."""
+    models, number = Models.load(weights), load_config(weights).voice_index(voice)
     judge, items = Judge(), read_heldout()
-    mel = LogMel(config.codec.mels, config.codec.fft_size, config.codec.hop, SAMPLE_RATE)
     heard: dict[str, list[str]] = {"teacher": [], "codec": [], "speech": []}
     spent = sounded = 0.0
     distortions: list[float] = []
     folder.mkdir(parents=True, exist_ok=True)
-    for number, item in enumerate(tracked(items, len(items), voice)):
+    for index, item in enumerate(tracked(items, len(items), voice)):
         began = time.perf_counter()
-        speech = say(talker, decoder, item.text, config.voice_index(voice))
+        speech = say(models.talker, models.decoder, item.text, number)
         spent += time.perf_counter() - began
         sounded += len(speech) / SAMPLE_RATE
-        soundfile.write(folder / f"{voice}.{number:02d}.wav", speech, SAMPLE_RATE)
+        name = f"{voice}.{index:02d}"
+        soundfile.write(folder / f"{name}.speech.wav", speech, SAMPLE_RATE)
+        reading = teacher_reading(item.text, voice, folder / f"{name}.teacher.wav")
+        copied = through_codec(reading, models.encoder, models.quantiser, models.decoder)
+        heard["teacher"].append(hear_teacher(judge, reading, folder / f"{name}.teacher.txt"))
+        heard["codec"].append(judge.hear(copied, SAMPLE_RATE))
         heard["speech"].append(judge.hear(speech, SAMPLE_RATE))
-        if with_teacher:
-            reading = trim(speak(item.text, TEACHERS[voice]))
-            copied = through_codec(reading, encoder, quantiser, decoder)
-            heard["teacher"].append(judge.hear(reading, SAMPLE_RATE))
-            heard["codec"].append(judge.hear(copied, SAMPLE_RATE))
-            distortions.append(mel_cepstral_distortion(speech, reading, mel))
+        distortions.append(mel_cepstral_distortion(speech, reading, models.mel))
     texts = [item.text for item in items]
-    nothing = Score(0, float("nan"), float("nan"))
-    scores = {name: score(texts, said) if said else nothing for name, said in heard.items()}
-    groups = {
-        group: score(
-            [item.text for item in items if item.group == group],
-            [
-                said
-                for item, said in zip(items, heard["speech"], strict=True)
-                if item.group == group
-            ],
-        ).wer
-        for group in dict.fromkeys(item.group for item in items)
-    }
-    for text, said in zip(texts, heard["speech"], strict=True):
-        logger.debug("%s | %s", text, said)
-    distortion = float(np.mean(distortions)) if distortions else float("nan")
-    return VoiceReport(
+    lines = [f"{text}\t{said}" for text, said in zip(texts, heard["speech"], strict=True)]
+    (folder / f"{voice}.heard.tsv").write_text("\n".join(lines) + "\n")
+    report = VoiceReport(
         voice=voice,
-        **scores,
-        distortion_db=distortion,
+        teacher=score(texts, heard["teacher"]),
+        codec=score(texts, heard["codec"]),
+        speech=score(texts, heard["speech"]),
+        distortion_db=float(np.mean(distortions)),
         real_time_factor=spent / sounded,
-        groups=groups,
+        groups=group_rates(items, heard["speech"]),
     )
+    (folder / f"{voice}.json").write_text(json.dumps(asdict(report), indent=2) + "\n")
+    return report
 
 
-def evaluate(weights: Path, folder: Path, with_teacher: bool = True) -> list[VoiceReport]:
-    """Measures every voice on one thread and writes `folder`/report.json."""
+def group_rates(items: Sequence[HeldOut], heard: Sequence[str]) -> dict[str, float]:
+    """Returns the word error rate of every group of sentences."""
+    rates: dict[str, float] = {}
+    for group in dict.fromkeys(item.group for item in items):
+        pairs = [(i.text, said) for i, said in zip(items, heard, strict=True) if i.group == group]
+        rates[group] = score([text for text, _ in pairs], [said for _, said in pairs]).wer
+    return rates
+
+
+def evaluate(weights: Path, folder: Path) -> list[VoiceReport]:
+    """Measures every voice on one thread; writes one JSON file per voice into `folder`."""
     torch.set_num_threads(1)
-    reports = [
-        evaluate_voice(weights, voice.id, folder, with_teacher)
-        for voice in load_config(weights).voices
-    ]
+    voices = load_config(weights).voices
+    reports = [evaluate_voice(weights, voice.id, folder) for voice in voices]
     for report in reports:
         logger.info("%s", report)
-    text = json.dumps([asdict(report) for report in reports], indent=2)
-    (folder / "report.json").write_text(text + "\n")
     return reports

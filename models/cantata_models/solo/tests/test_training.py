@@ -1,0 +1,121 @@
+"""The parts of the training that are plain functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
+from cantata_models.solo.networks.phones import SIL_ID, phone_ids
+
+pytest.importorskip("pocketsphinx")
+
+from cantata_models.solo.text.lexicon import load_lexicon
+from cantata_models.solo.training import word_lists
+from cantata_models.solo.training.align import phone_ends, read_text, to_slots
+from cantata_models.solo.training.audio import PEAK, SAMPLE_RATE, trim
+from cantata_models.solo.training.judge import score
+from cantata_models.solo.training.loop import FINAL_RATE, rate_scale
+from cantata_models.solo.training.quantiser import QuantiserTrainer
+from cantata_models.solo.training.text import bare, read_heldout, spell_number
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "zero"),
+        (19, "nineteen"),
+        (40, "forty"),
+        (101, "one hundred one"),
+        (20_015, "twenty thousand fifteen"),
+        (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
+    ],
+)
+def test_numbers_are_spelled(value: int, text: str) -> None:
+    assert " ".join(spell_number(value)) == text
+
+
+def test_word_lists_are_in_the_lexicon() -> None:
+    frames = " ".join(word_lists.FRAMES + word_lists.PHRASES)
+    used = [word for word in bare(frames.replace(",", " ")).split() if word not in ("o'clock",)]
+    slots = {
+        part.lower() for frame in word_lists.FRAMES for part in frame.split() if part.isupper()
+    }
+    lists = [*word_lists.NOUNS, *word_lists.ADJECTIVES, *word_lists.FIRST_NAMES, *used]
+    missing = {word for word in lists if word not in slots and load_lexicon().get(word) is None}
+    assert not missing
+
+
+def test_heldout_sentences_are_many_and_readable() -> None:
+    items = read_heldout()
+    assert len(items) >= 60
+    assert {item.group for item in items} == {
+        *("plain", "numbers", "names", "questions", "short", "long"),
+    }
+    for item in items:
+        assert read_text(item.text).question == item.text.endswith("?")
+
+
+def test_marks_become_silence() -> None:
+    reading = read_text("yes, no.")
+    assert reading.words == ("yes", "no")
+    expected = phone_ids(["SIL", "Y", "EH", "S", "SIL", "N", "OW", "SIL"])
+    assert list(reading.phones) == expected
+    assert reading.word_start == (False, True, False, False, False, True, False, False)
+
+
+def test_aligned_silences_find_their_place() -> None:
+    reading = read_text("yes, no.")
+    segments = [("Y", 8), ("EH", 10), ("S", 9), ("SIL", 12), ("N", 7), ("OW", 12), ("SIL", 10)]
+    ends = phone_ends(reading, segments)
+    assert ends == [0, 8, 18, 27, 39, 46, 58, 68]
+    assert phone_ends(reading, [("N", 7)]) is None
+    # A pause where no mark stands lengthens the phone before it.
+    plain = read_text("yes no.")
+    assert phone_ends(plain, segments) == [0, 8, 18, 39, 46, 58, 68]
+
+
+def test_slots_fill_the_sound() -> None:
+    slots = to_slots([0, 8, 18, 30], 8000)
+    assert slots == (0, 4, 5, 11)
+    assert sum(slots) == 4 * 5
+
+
+def test_trim_leaves_a_little_silence() -> None:
+    tone = np.sin(np.arange(SAMPLE_RATE) * 0.1).astype(np.float32) * 0.1
+    silence = np.zeros(SAMPLE_RATE, dtype=np.float32)
+    trimmed = trim(np.concatenate([silence, tone, silence]))
+    assert np.abs(trimmed).max() == pytest.approx(PEAK, rel=1e-3)
+    assert len(trimmed) / SAMPLE_RATE == pytest.approx(1.15, abs=0.01)
+
+
+def test_learning_rate_rises_then_falls() -> None:
+    scales = [rate_scale(progress) for progress in (0.0, 0.02, 0.5, 1.0)]
+    assert scales[0] < 0.01 < scales[2] < scales[1]
+    assert scales[3] == pytest.approx(FINAL_RATE)
+
+
+def test_score_ignores_marks_and_case() -> None:
+    result = score(["Hello, world!", "It's late."], ["hello world", "it's fate"])
+    assert result.wer == pytest.approx(25.0)
+    assert result.sentences == 2
+
+
+def test_quantiser_training_lowers_the_error() -> None:
+    torch.manual_seed(0)
+    rows = torch.randn(4, 64, 8)
+    quantiser = ResidualQuantiser(3, 16, 8)
+    trainer = QuantiserTrainer(quantiser)
+    trainer.start(rows.reshape(-1, 8))
+    coded = quantiser.decode(quantiser.encode(rows))
+    assert (coded - rows).square().mean() < 0.35 * rows.square().mean()
+    wanted = rows.clone().requires_grad_()
+    quantised, commitment = trainer.quantise(wanted)
+    torch.autograd.backward(quantised.sum() + commitment)
+    assert quantised.shape == rows.shape
+    assert wanted.grad is not None
+
+
+def test_silence_is_the_last_phone() -> None:
+    assert SIL_ID == 39
