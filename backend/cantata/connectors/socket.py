@@ -28,8 +28,8 @@ def listen(path: Path) -> socket.socket:
 class SocketSender:
     """The upstream end; connects when it first has something to send.
 
-    When the process downstream ends, its requests end with it: what could not be delivered is
-    dropped, and the next message goes to the process that took its place.
+    When the process downstream ends, its successor is reached with the very next message. What
+    belonged to requests that ended with the old process means nothing to the new one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,21 +42,26 @@ class SocketSender:
         Raises:
             ConnectionError: nobody listens any more.
         """
-        if self._channel is None:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.connect(str(self._path))
-            self._channel = BlockingChannel(sock)
+        message = tuple(chunks)
         try:
-            self._channel.send(tuple(chunks))
+            self._connected().send(message)
         except ConnectionError:
-            logger.warning("nobody takes chunks at %s; dropped a message", self._path.name)
+            logger.warning("the process behind %s was replaced", self._path.name)
             self.close()
+            self._connected().send(message)
 
     def close(self) -> None:
         """No chunk follows."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+    def _connected(self) -> BlockingChannel:
+        if self._channel is None:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.connect(str(self._path))
+            self._channel = BlockingChannel(sock)
+        return self._channel
 
 
 class SocketReceiver:

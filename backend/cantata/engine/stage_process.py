@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +39,13 @@ from cantata.contract.messages import (
     ToStage,
 )
 from cantata.contract.pipeline import StageSpec
+from cantata.contract.request import Payload
 from cantata.contract.stage import Stage
 
 logger = logging.getLogger(__name__)
+
+UNLIMITED_CREDIT = sys.maxsize
+"""Samples; more than any request has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +191,7 @@ class StageLoop:
     def _handle(self, message: ToStage) -> None:
         match message:
             case Register(request_id, payload, batch):
-                try:
-                    self._stage.add(request_id, payload, batch=batch)
-                except CantataError as error:
-                    self._fail(request_id, error)
+                self._add(request_id, payload, batch)
             case Abort(request_ids):
                 for request_id in request_ids:
                     self._stage.abort(request_id)
@@ -202,6 +204,16 @@ class StageLoop:
                 self._control.send(Pong(number, {**self._stage.counts(), **held}))
             case Drain():
                 self._draining = True
+
+    def _add(self, request_id: str, payload: Payload | None, batch: bool) -> None:
+        try:
+            self._stage.add(request_id, payload, batch=batch)
+        except CantataError as error:
+            self._fail(request_id, error)
+        else:
+            if self._hold is not None:
+                # What is held back reaches no listener that could give credit for it.
+                self._stage.credit(request_id, UNLIMITED_CREDIT)
 
     def _publish(self, chunks: Iterable[Chunk]) -> None:
         leaving = list(chunks) if self._hold is None else self._hold.pass_on(chunks)

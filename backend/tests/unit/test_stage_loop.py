@@ -29,7 +29,7 @@ from cantata.contract.messages import (
 )
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
-from cantata.engine.stage_process import StageLoop
+from cantata.engine.stage_process import UNLIMITED_CREDIT, StageLoop
 
 
 class EchoStage:
@@ -41,6 +41,7 @@ class EchoStage:
         self.requests: set[str] = set()
         self.pending: list[Chunk] = []
         self.dropped = 0
+        self.credits: dict[str, int] = {}
 
     def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
         if payload and payload.get("refuse"):
@@ -53,7 +54,7 @@ class EchoStage:
         self.pending.extend(known)
 
     def credit(self, request_id: str, samples: int) -> None:
-        raise AssertionError("nothing credits here")
+        self.credits[request_id] = samples
 
     def abort(self, request_id: str) -> None:
         self.requests.discard(request_id)
@@ -154,6 +155,8 @@ def test_batch_mode_holds_output_and_an_abort_forgets_it(tmp_path: Path) -> None
         harness.frames("b", 0, 5)
         harness.frames("b", 1, 6, final=True)
         assert samples(harness.control.receive()) == [("b", 0, [5.0, 6.0], True)]
+        # Nobody listens until the end, so nothing may wait for a listener's credit.
+        assert harness.stage.credits == {"a": UNLIMITED_CREDIT, "b": UNLIMITED_CREDIT}
         harness.control.send(Ping(1))
         assert harness.control.receive() == Pong(1, {"requests": 1, "held_chunks": 1})
         harness.control.send(Abort(("a", "unknown")))

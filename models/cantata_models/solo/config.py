@@ -30,8 +30,9 @@ class TalkerConfig:
     rope_theta: float = 10_000.0
     max_positions: int = 4096
     """Frames in one utterance, at most."""
-    temperature: float = 1.0
-    """tau of the code 0 scores: -distance^2 / tau."""
+    temperature: float = 8.0
+    """tau of the code 0 scores: -distance^2 / tau. At 8 a sampling temperature of 1 takes the
+    nearest entry four times in five."""
 
 
 @dataclass(frozen=True, slots=True)

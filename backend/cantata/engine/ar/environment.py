@@ -34,6 +34,7 @@ def prepare_environment() -> None:
     torch.set_num_threads(int(threads))
     # What vLLM warns of (no Triton, no compilation, V1 runner) is how we run it on purpose.
     logging.getLogger("vllm").setLevel(logging.ERROR)
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
 
 
