@@ -173,12 +173,15 @@ async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestra
         samples = pipeline.samples(stream)
         taken = [await anext(samples)]
         assert np.array_equal(await speak(pipeline, request(2, "beside")), expected)
-        talker, decoder = pipeline.stages["talker"], pipeline.stages["decoder"]
+        # Two seconds of credit are 100 samples, 25 frames: the rest of the 100 frames waits.
+        decoder, waiting = pipeline.stages["decoder"], {"requests": 1, "queued_frames": 75}
         async with asyncio.timeout(30):
-            while (await talker.counts())["requests"]:
-                pass  # each answer comes after a step: the talker runs on to its end
-        # Two seconds of credit are 100 samples, 25 frames; the rest of the 100 waits.
-        assert await decoder.counts() == {"requests": 1, "queued_frames": 75}
+            while await decoder.counts() != waiting:
+                pass  # each answer comes after a step of the decoder
+        assert np.array_equal(
+            await speak(pipeline, request(3, "beside")), await speak(pipeline, request(3))
+        )
+        assert await decoder.counts() == waiting
         taken.extend([new async for new in samples])
     assert sum(map(len, taken)) == 400
     assert np.array_equal(np.concatenate(taken), await speak(pipeline, request(60, "b", 100)))

@@ -18,11 +18,16 @@ ROW_BLOCK = 16
 """Rows of a product are padded to a multiple of this."""
 
 
+def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether gradients will be wanted, so that speed matters and exactness does not."""
+    return torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
+
+
 class RowLinear(nn.Linear):
     """A linear layer, exact per row in inference. [..., in_features] -> [..., out_features]."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if torch.is_grad_enabled() or input.device.type != "cpu":
+        if in_training(input, self.weight) or input.device.type != "cpu":
             return super().forward(input)
         rows = input.reshape(-1, self.in_features)
         missing = -len(rows) % ROW_BLOCK
@@ -49,7 +54,7 @@ class DepthwiseConv(nn.Module):
         nn.init.trunc_normal_(self.weight, std=(1.0 / kernel) ** 0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if torch.is_grad_enabled():
+        if in_training(x, self.weight):
             weight = self.weight.t().unsqueeze(1)
             convolved = functional.conv1d(
                 x.transpose(1, 2), weight, self.bias, groups=weight.shape[0]
