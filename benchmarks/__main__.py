@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import httpx
+import psutil
 import typer
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
@@ -90,13 +91,14 @@ def main(
         measure(server.url, voices, streams=max(streams), rounds=1)
         results = [measure(server.url, voices, n, rounds) for n in streams]
         memory = stage_gauges(server.url, "cantata_stage_rss_bytes")
+        memory["api"] = float(psutil.Process(server.pid).memory_info().rss)
         startup = stage_gauges(server.url, "cantata_stage_startup_seconds")
         console.print(_table(results))
         console.print(_processes(server, memory, startup))
     report = {
         "startup_s": server.startup_s,
         "stage_startup_s": startup,
-        "stage_rss_bytes": memory,
+        "rss_bytes": memory,
         "loads": [asdict(result) for result in results],
     }
     output.write_text(json.dumps(report, indent=2), encoding="utf-8")
@@ -121,10 +123,11 @@ def _table(results: list[LoadResult]) -> Table:
 
 def _processes(server: RunningServer, memory: dict[str, float], startup: dict[str, float]) -> Table:
     table = Table(title=f"Ready after {server.startup_s:.1f} s")
-    for column in ("stage", "ready after", "memory"):
+    for column in ("process", "ready after", "memory"):
         table.add_column(column, justify="right")
-    for stage, rss_bytes in memory.items():
-        table.add_row(stage, f"{startup[stage]:.1f} s", f"{rss_bytes / 2**20:.0f} MiB")
+    for process, rss_bytes in memory.items():
+        ready_s = startup.get(process, server.startup_s)
+        table.add_row(process, f"{ready_s:.1f} s", f"{rss_bytes / 2**20:.0f} MiB")
     return table
 
 
