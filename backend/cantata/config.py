@@ -60,7 +60,7 @@ class CodecDeployment(StrictModel):
     """Frames of one stream that are decoded together at most."""
     max_batch_frames: Annotated[int, Field(ge=1, le=4096)] = 32
     """Rows times frames of one batch at most."""
-    credit_s: Annotated[float, Field(gt=0)] = 30.0
+    credit_s: Annotated[float, Field(ge=1)] = 30.0
     """Seconds of sound decoded ahead of a listener that does not read."""
 
 

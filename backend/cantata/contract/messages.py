@@ -65,6 +65,8 @@ class StageCapacity:
     sample_rate: int | None = None
     """Hz; only the last stage knows it."""
     channels: int = 1
+    credit_samples: int = 0
+    """Samples per channel that the last stage makes ahead of a listener that takes none."""
 
 
 @dataclass(frozen=True, slots=True)

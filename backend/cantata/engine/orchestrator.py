@@ -40,6 +40,8 @@ from cantata.engine.stage_process import StageLaunch
 logger = logging.getLogger(__name__)
 
 ABORT_DEADLINE_S = 10.0
+CREDITS_PER_WINDOW = 4
+"""Credit goes back when a listener has taken this part of what the last stage may make ahead."""
 RESTART_BACKOFF_S = (0.5, 2.0, 8.0, 30.0)
 """Waits before the first, second... restart of a stage; the last one repeats."""
 
@@ -167,13 +169,15 @@ class Orchestrator:
     async def samples(self, stream: PcmStream) -> AsyncGenerator[NDArray[np.float32], None]:
         """The stream's samples; each one taken gives the last stage credit for as many."""
         output = self._pipeline.output.name
+        # Often enough that the stage never waits for a listener who keeps up.
+        due = self.output_capacity.credit_samples // CREDITS_PER_WINDOW
         owed = 0
         while not stream.finished:
             chunk = await stream.next()
             if len(chunk.samples):
                 yield chunk.samples
             owed += len(chunk.samples)
-            if owed >= (self.output_capacity.sample_rate or 0) and not stream.finished:
+            if owed >= due and not stream.finished:
                 await self._stages[output].send(Credit(stream.request_id, owed))
                 owed = 0
 

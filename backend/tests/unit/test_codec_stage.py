@@ -163,3 +163,4 @@ def test_capacity_tells_what_the_api_needs(tmp_path: Path) -> None:
     capacity = make_stage().capacity
     assert (capacity.slots, capacity.sample_rate, capacity.channels) == (4, 8, 1)
     assert capacity.frame_period_s == 0.5
+    assert capacity.credit_samples == 800

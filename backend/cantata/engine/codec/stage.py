@@ -74,6 +74,7 @@ class CodecStage:
             frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
             sample_rate=decoder.sample_rate,
             channels=decoder.channels,
+            credit_samples=self._credit_samples,
         )
 
     @property
