@@ -55,7 +55,7 @@ def main(
     weights: Annotated[Path, typer.Option(help="Where export writes.")] = WEIGHTS_FOLDER,
     device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
     hours_scale: Annotated[float, typer.Option(help="1 is three hours of speech.")] = 1.0,
-    minutes_scale: Annotated[float, typer.Option(help="1 is two hours of training.")] = 1.0,
+    minutes_scale: Annotated[float, typer.Option(help="1 is over two hours of training.")] = 1.0,
     workers: Annotated[int, typer.Option(help="Processes for audio and alignment.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
 ) -> None:

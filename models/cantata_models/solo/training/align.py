@@ -207,5 +207,6 @@ def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> li
                     failed += 1
                 else:
                     out.write(json.dumps(asdict(result)) + "\n")
+                    out.flush()  # an interrupted run leaves whole lines
     logger.info("%d alignments failed of %d", failed, len(missing))
     return read_alignments(path)

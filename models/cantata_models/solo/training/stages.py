@@ -23,7 +23,6 @@ from cantata_models.solo.training.talker import new_talker, train_talker
 
 logger = logging.getLogger(__name__)
 
-SENTENCES = 20_000
 UTTERANCES = 4_300
 """About three hours of speech; `hours_scale` multiplies it."""
 
@@ -32,10 +31,10 @@ UTTERANCES = 4_300
 class Minutes:
     """How long each training lasts, in minutes of one CPU thread."""
 
-    codec_a: float = 25.0
-    codec_b: float = 25.0
-    talker: float = 50.0
-    polish: float = 12.0
+    codec_a: float = 22.0
+    codec_b: float = 30.0
+    talker: float = 55.0
+    polish: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,7 @@ class Workspace:
 
 def run_text(work: Workspace) -> None:
     """Writes the sentences."""
-    count = max(SENTENCES, round(UTTERANCES * work.hours_scale))
-    text.write_sentences(work.sentences, count)
+    text.write_sentences(work.sentences, round(UTTERANCES * work.hours_scale))
 
 
 def run_audio(work: Workspace) -> None:

@@ -184,9 +184,12 @@ def bare(text: str) -> str:
 
 
 def write_sentences(path: Path, count: int, seed: int = 0) -> None:
-    """Writes `count` different sentences, one a line; none is a held-out one."""
-    if path.exists():
-        logger.info("%s exists, keeping it", path)
+    """Writes `count` different sentences, one a line; none is a held-out one.
+
+    More sentences with the same seed begin with the same ones, so sound made for fewer stays valid.
+    """
+    if path.exists() and len(path.read_text().splitlines()) >= count:
+        logger.info("%s has enough sentences, keeping it", path)
         return
     maker = SentenceMaker(seed)
     seen = {bare(item.text) for item in read_heldout()}
