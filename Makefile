@@ -35,7 +35,7 @@ say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
 test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and a real browser.
-	scripts/ensure-chromium.sh
+	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The browser tests drive the system's Chromium through Playwright, whose wheel brings a Node.js that
+# links to libatomic. Install Debian's packages of what is missing: scripts/browser-packages.sh PYTHON
+set -euo pipefail
+missing=()
+found=
+for name in chromium chromium-browser google-chrome; do
+  if command -v "$name" >/dev/null; then found=$name; fi
+done
+if [ -z "$found" ]; then missing+=(chromium); fi
+"$1" -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null || missing+=(libatomic1)
+if [ ${#missing[@]} -gt 0 ]; then "$(dirname "$0")/apt-install.sh" "${missing[@]}"; fi
