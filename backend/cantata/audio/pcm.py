@@ -1,4 +1,4 @@
-"""Float samples to the bytes that clients play, and back."""
+"""Float samples to the bytes that clients play: signed 16 bit, little endian, interleaved."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 BYTES_PER_SAMPLE = 2
-FORMAT = "pcm_s16le"
-"""Signed 16 bit, little endian, channels interleaved."""
 
 _FULL_SCALE = 32767.0
 
@@ -24,9 +22,3 @@ def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
 def encode_s16le(samples: NDArray[np.float32]) -> bytes:
     """[N] or [N, C] samples as interleaved s16le."""
     return to_s16(samples).tobytes()
-
-
-def decode_s16le(data: bytes, channels: int = 1) -> NDArray[np.float32]:
-    """Interleaved s16le as [N] (mono) or [N, C] samples in -1..1."""
-    samples = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(_FULL_SCALE)
-    return samples if channels == 1 else samples.reshape(-1, channels)

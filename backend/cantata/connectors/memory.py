@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from queue import Empty, Queue
 
+from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.contract.chunks import Chunk
 
 
-class MemoryConnector:
+class MemoryConnector(ChunkSender, ChunkReceiver):
     """Both ends of a bounded edge."""
 
     def __init__(self, max_messages: int = 256) -> None:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
+from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.chunks import Chunk
 
@@ -25,7 +26,7 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-class SocketSender:
+class SocketSender(ChunkSender):
     """The upstream end; connects when it first has something to send.
 
     When the process downstream ends, its successor is reached with the very next message. What
@@ -64,7 +65,7 @@ class SocketSender:
         return self._channel
 
 
-class SocketReceiver:
+class SocketReceiver(ChunkReceiver):
     """The downstream end, accepted from a listening socket."""
 
     def __init__(self, listener: socket.socket) -> None:

@@ -37,15 +37,6 @@ class PipelineRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What one finished request cost."""
-
-    input_characters: int
-    frames: int
-    samples: int
-
-
-@dataclass(frozen=True, slots=True)
 class Voice:
     """One voice that a served model offers."""
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from setproctitle import setproctitle
 
 from cantata.config import ArDeployment, CodecDeployment, StageDeployment
+from cantata.connectors.base import ChunkSender
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.socket import SocketReceiver, SocketSender
 from cantata.connectors.wire import BlockingChannel
@@ -126,7 +127,7 @@ class StageLoop:
         stage: Stage,
         control: BlockingChannel,
         listeners: Iterable[socket.socket],
-        outputs: Iterable[SocketSender],
+        outputs: Iterable[ChunkSender],
         async_chunk: bool,
     ) -> None:
         self._stage = stage

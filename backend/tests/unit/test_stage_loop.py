@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cantata.connectors.base import ChunkSender
+from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketSender, listen
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
@@ -103,11 +105,13 @@ class Harness:
 
 
 @contextmanager
-def running_loop(folder: Path, *, async_chunk: bool = True) -> Iterator[Harness]:
+def running_loop(
+    folder: Path, *outputs: ChunkSender, async_chunk: bool = True
+) -> Iterator[Harness]:
     ours, theirs = socket.socketpair()
     listener = listen(folder / "edge")
     stage = EchoStage()
-    loop = StageLoop(stage, BlockingChannel(theirs), [listener], [], async_chunk)
+    loop = StageLoop(stage, BlockingChannel(theirs), [listener], outputs, async_chunk)
     thread = threading.Thread(target=loop.run)
     thread.start()
     control, upstream = BlockingChannel(ours), SocketSender(folder / "edge")
@@ -135,6 +139,16 @@ def test_chunks_become_output_while_more_arrive(tmp_path: Path) -> None:
         assert samples(harness.control.receive()) == [("a", 0, [1.0, 2.0], False)]
         harness.frames("a", 1, 3, final=True)
         assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
+
+
+def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge(tmp_path: Path) -> None:
+    edge = MemoryConnector()
+    with running_loop(tmp_path, edge) as harness:
+        harness.register("a")
+        harness.frames("a", 0, 1, 2, final=True)
+        (chunk,) = edge.get()
+        assert isinstance(chunk, PcmChunk)
+        assert (chunk.request_id, chunk.samples.tolist(), chunk.final) == ("a", [1.0, 2.0], True)
 
 
 def test_every_chunk_finds_its_request_however_the_sockets_race(tmp_path: Path) -> None:

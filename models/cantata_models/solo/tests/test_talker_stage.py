@@ -17,10 +17,10 @@ from cantata.contract.errors import ConfigError, InvalidRequest
 from cantata.contract.stage import Stage
 from cantata.engine.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
-from cantata_models.solo.config import CodecConfig, SoloConfig, TalkerConfig, TextConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder
 from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.tests.small_models import SMALL
 
 pytestmark = [
     pytest.mark.integration,
@@ -30,25 +30,6 @@ pytestmark = [
 
 FACTORY = "cantata_models.solo.talker_stage:SoloTalker"
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
-SMALL = SoloConfig(
-    talker=TalkerConfig(
-        hidden_size=64, layers=2, heads=2, kv_heads=1, head_dim=32, intermediate_size=96
-    ),
-    text=TextConfig(
-        channels=32, phone_blocks=1, slot_blocks=1, duration_channels=16, duration_blocks=1
-    ),
-    codec=CodecConfig(
-        codebooks=4,
-        codebook_size=32,
-        latent_size=16,
-        encoder_channels=16,
-        encoder_blocks=1,
-        frame_channels=16,
-        frame_blocks=1,
-        decoder_channels=16,
-        decoder_blocks=1,
-    ),
-)
 
 
 @pytest.fixture(scope="module")
