@@ -65,6 +65,7 @@ _DOTTED = {
     "Assn": "association",
     "govt": "government",
     "Ph.D": "P H D",
+    "Esq": "esquire",
 }
 # Said in full where their stop is written; it never ends a sentence.
 _INSIDE = {
@@ -99,6 +100,16 @@ _INSIDE = {
     "i.e": "that is",
     "I.e": "that is",
     "et al": "et al",
+    "cf": "compare",
+    "Cf": "compare",
+    "viz": "namely",
+    "ibid": "ibid",
+    "min": "minimum",
+    "incl": "including",
+    "excl": "excluding",
+    "misc": "miscellaneous",
+    "Tel": "telephone",
+    "tel": "telephone",
     "a.k.a": "also known as",
 }
 _UNDOTTED = {
@@ -114,6 +125,17 @@ _UNDOTTED = {
     "PhD": "P H D",
     "Ctrl": "control",
     "aka": "also known as",
+    "Mk": "mark",
+    "Rd": "road",
+    "Pkwy": "parkway",
+    "Hwy": "highway",
+    "N/A": "N A",
+    "n/a": "N A",
+    "b/c": "because",
+    "c/o": "care of",
+    "A/C": "A C",
+    "a/c": "A C",
+    "Ltd": "limited",
     "eg": "for example",
     "ie": "that is",
     "WWI": "world war one",
@@ -144,17 +166,22 @@ _NUMBERED = {
     "Rm": "room",
     "Ext": "extension",
     "ext": "extension",
+    "Pt": "part",
+    "pt": "part",
     "ca": "circa",
     "c": "circa",
 }
 _SAINT_OR_STREET = {"St": ("saint", "street"), "Dr": ("doctor", "drive")}
+_DIRECTIONS = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _OPENERS = word_set(
     "The A An It He She They We You I But And In On At This That These Those There If When While "
     "As So Then What Why How Who My Our His Her Their Its For After Before However "
     "Mr Mrs Ms"
 )
 _NEXT_WORD = re.compile(r"[\"')\]]*\s+[\"'(\[]*([A-Za-z]+)", re.ASCII)
-_NAME_BEFORE = re.compile(r"(?:[A-Z][a-z]+|\d(?:st|nd|rd|th)?)\s$", re.ASCII)
+
+
+_NAME_BEFORE = re.compile(r"(?:[A-Z][a-z]+(?:'s)?|\d(?:st|nd|rd|th)?)\s$", re.ASCII)
 _ADDRESS_BEFORE = re.compile(
     r"(?:\d\s(?:[NSEW]\.?\s)?(?:[A-Z][a-z]+\s){1,3}|\d(?:st|nd|rd|th)\s)$", re.ASCII
 )
@@ -197,6 +224,10 @@ def _numbered(match: re.Match[str]) -> Expansion:
     return say(match, _NUMBERED[match["name"]])
 
 
+def _direction(match: re.Match[str]) -> Expansion:
+    return say(match, _DIRECTIONS[match["name"]])
+
+
 def _saint_or_street(match: re.Match[str]) -> Expansion:
     """Tells "St. Mark" and "ask Dr. Lee" from "Mark St." and "10 Lee Dr."."""
     before_name, after_name = _SAINT_OR_STREET[match["name"]]
@@ -221,6 +252,10 @@ def _initials(match: re.Match[str]) -> Expansion:
     return _with_end(match, items)
 
 
+def _edition(match: re.Match[str]) -> Expansion:
+    return say(match, "edition")
+
+
 def _with(match: re.Match[str]) -> Expansion:
     return say(match, "without" if match[0] == "w/o" else "with")
 
@@ -229,9 +264,18 @@ _LEFT = r"(?<![\w.'@])"
 
 RULES = (
     rule(rf"{_LEFT}(?P<name>{_names(_TITLES)})\.(?=\s{{0,2}}[A-Z])", _title),
-    rule(rf"{_LEFT}(?P<name>St|Dr)(?:\.|(?=\s[A-Z][a-z]))(?!\w)", _saint_or_street),
+    rule(
+        r"(?<![\w.'])(?P<name>[NSEW])\.?(?=\s(?:\d{1,3}(?:st|nd|rd|th)|[A-Z][a-z]{1,20})\s"
+        r"(?:St|Street|Ave|Avenue|Blvd|Boulevard|Rd|Road|Dr|Drive|Ln|Lane)\b)",
+        _direction,
+    ),
+    rule(rf"{_LEFT}(?P<name>St|Dr)(?:\.|(?![\w'-]))(?!\w)", _saint_or_street),
     rule(rf"{_LEFT}(?P<name>{_names(_NUMBERED)})\.\s?(?=\(?\d)", _numbered),
-    rule(rf"{_LEFT}(?P<name>[Cc]h|[Vv]ol|[Ff]ig|[Ss]ec)\.\s(?=[IVXLC]{{1,7}}(?!\w))", _numbered),
+    rule(
+        rf"{_LEFT}(?P<name>[Cc]h|[Vv]ol|[Ff]ig|[Ss]ec|[Pp]t|pp?)\.\s(?=(?:[IVXLC]{{1,7}}|[ivxlc]{{2,7}})(?!\w))",
+        _numbered,
+    ),
+    rule(r"(?<=\d(?:st|nd|rd|th) )ed\.(?!\w)", _edition),
     rule(rf"{_LEFT}(?P<name>{_names(_DOTTED)})\.(?!\w)", _dotted),
     rule(rf"{_LEFT}(?P<name>{_names(_INSIDE)})\.(?!\w)", _inside),
     rule(rf"{_LEFT}(?P<name>{_names(_UNDOTTED)})(?![\w.'-])", _undotted),
@@ -239,5 +283,5 @@ RULES = (
     rule(r"(?<![\w.'])(?:[A-Za-z]\.){1,8}[A-Z](?![\w.'])", _initials),
     # A single initial before a name; not the pronoun at a sentence's end ("so do I. He ...").
     rule(r"(?<![\w.'])[A-HJ-Z]\.(?=\s?[A-Z][a-z.])", _initials),
-    rule(r"(?<!\w)w/o?(?=\s)", _with),
+    rule(r"(?<!\w)w/(?:o\b|(?=\s|$))", _with),
 )

@@ -27,8 +27,9 @@ _MARKS = {
     "~": "tilde",
     ":": "colon",
     "+": "plus",
+    "\\": "backslash",
 }
-_SPELLED = word_set("www http https ftp io uk us de tv fm gg")
+_SPELLED = word_set("www http https ftp io uk us de tv fm gg js ts md txt csv gz rs cpp")
 _PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]", re.ASCII)
 _PATH = r"(?:[/?#][\w\-./?%&=+~#:@,;!$*]{0,400}[\w/=&%+#~-])?"
 _HOST = r"[A-Za-z0-9](?:[\w-]{0,62}\w)?(?:\.\w(?:[\w-]{0,62}\w)?){0,8}"
@@ -70,6 +71,16 @@ def _digit_groups(match: re.Match[str]) -> Expansion:
     return items
 
 
+def _vanity(match: re.Match[str]) -> Expansion:
+    """Reads "1-800-FLOWERS"."""
+    items: list[Item] = []
+    for group in re.finditer(r"\d+", match["prefix"]):
+        start = match.start() + group.start()
+        items += say_span(start, start + len(group[0]), numbers.digits(group[0]))
+        items.append(Pause(Strength.CLAUSE))
+    return items + word_items(match["name"].lower(), match.start("name"))
+
+
 def _ip_address(match: re.Match[str]) -> Expansion:
     items: list[Item] = []
     for part in re.finditer(r"\d+|\.", match[0]):
@@ -80,8 +91,9 @@ def _ip_address(match: re.Match[str]) -> Expansion:
 
 RULES = (
     # A Markdown link: its text was read, its target need not be.
-    rule(r"\]\((?:https?://|/|#)[^()\s]{0,400}\)", _skip),
+    rule(r"\]\([^()\s]{1,400}\)", _skip),
     # The scheme is not spoken: it tells a listener nothing.
+    rule(r"(?<!\w)mailto:(?=\w)", _skip),
     rule(rf"(?<!\w)(?:https?|ftp|wss?)://(?P<spoken>{_HOST}(?::\d{{1,5}})?{_PATH})", _address),
     rule(r"(?<![\w.])(?P<spoken>[\w.+-]{1,64}@\w(?:[\w-]{0,62}\w)?(?:\.\w{2,24}){1,4})", _address),
     rule(rf"(?<![\w.@])(?P<spoken>www\.{_HOST}{_PATH})", _address),
@@ -90,15 +102,24 @@ RULES = (
         rf"(?:{_TOP_LEVEL})(?::\d{{1,5}})?(?!\w|\.\w){_PATH})",
         _address,
     ),
+    rule(rf"(?<![\w.@])(?P<spoken>localhost(?::\d{{1,5}})?{_PATH})(?!\w)", _address),
     rule(
-        r"(?<![\w.])(?P<spoken>[A-Za-z][\w-]{0,40}\.(?:js|ts|py|rs|go|cpp|txt|md|csv|json|yaml|yml"
-        r"|xml|html|css|pdf|png|jpg|gif|wav|mp3|mp4|zip|exe|sh|toml|docx?|xlsx?))(?!\w)",
+        r"(?<![\w.])(?P<spoken>[A-Za-z][\w-]{0,40}(?:\.\w{1,20}){0,3}\.(?:js|ts|py|rs|go|cpp|txt|md"
+        r"|csv|json|yaml|yml|xml|html|css|pdf|png|jpe?g|gif|svg|wav|mp3|mp4|zip|gz|tar|exe|sh|toml"
+        r"|ini|log|docx?|xlsx?|pptx?))(?!\w)",
         _address,
     ),
+    # Paths: "/usr/local/bin", "~/.bashrc", "./run.sh", "C:\\Users".
+    rule(r"(?<!\S)(?P<spoken>(?:~|\.{1,2})?(?:/[\w.-]{0,60}\w){1,20}/?)(?!\w)", _address),
+    rule(r"(?<!\w)(?P<spoken>[A-Z]:(?:\\[\w.-]{0,60}\w){1,20})(?!\w)", _address),
+    rule(r"(?<![\w@])(?P<spoken>@\w{1,40})(?!\w)", _address),
     rule(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)", _ip_address),
     rule(r"(?<![\w-])(?:\+?1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w-])", _digit_groups),
     rule(r"(?<![\w-])\d{3}-\d{4}(?![\w-])", _digit_groups),
-    rule(r"(?<!\w)\+\d{1,3}(?:[ -]\(?\d{1,5}\)?){2,6}(?![\w])", _digit_groups),
+    rule(
+        r"(?<!\w)\+\d{1,3}(?:[ -]?\(\d{1,5}\)|[ -]\d{1,8}|(?<=\))\d{1,8}){2,6}(?!\w)", _digit_groups
+    ),
+    rule(r"(?<![\w-])(?P<prefix>(?:1-)?[89]\d\d)-(?P<name>[A-Z]{3,12})(?![\w-])", _vanity),
     rule(r"(?<![\w-])0\d{2,4}[ -]\d{3,4}[ -]\d{3,4}(?![\w-])", _digit_groups),
     rule(r"(?<!\w)\+\d{8,15}(?!\w)", _digit_groups),
     rule(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", _digit_groups),

@@ -27,6 +27,19 @@ _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])"
 _LAST_DAY = r"(?:\s?[-–]\s?(?P<last>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?)?"
 _YEAR = r"(?P<year>1\d{3}|20\d\d|21\d\d)"
 _NO_DIGITS_FOLLOW = r"(?!\d|[,.:/]\d|\w)"
+_WEEKDAYS = {
+    "Mon": "monday",
+    "Tue": "tuesday",
+    "Wed": "wednesday",
+    "Thu": "thursday",
+    "Fri": "friday",
+    "Sat": "saturday",
+    "Sun": "sunday",
+}
+_WEEKDAY = r"(?P<weekday>Mon|Tues|Tue|Wed|Thurs|Thu|Fri|Sat|Sun)"
+_ANY_WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_ANY_MONTH = _MONTH.replace("?P<month>", "?:")
+_SHORT_MONTH = r"(?P<month>Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)"
 _MERIDIEM = r"(?P<meridiem>[AaPp](?:\.\s?[Mm]\.|[Mm](?![\w])\.?))"
 
 
@@ -116,6 +129,52 @@ def _time(match: re.Match[str]) -> Expansion:
     return items
 
 
+def _slashed_iso(match: re.Match[str]) -> Expansion:
+    month, day = int(match["month"]), int(match["day"])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    words = [_MONTHS[month - 1], *numbers.ordinal(day), *numbers.year(int(match["year"]))]
+    return say(match, words)
+
+
+def _weekday(match: re.Match[str]) -> Expansion:
+    return say(match, _WEEKDAYS[match["weekday"][:3]])
+
+
+def _last_weekday(match: re.Match[str]) -> Expansion:
+    return _weekday(match) if _follows_day_or_month(match) else None
+
+
+def _month_alone(match: re.Match[str]) -> Expansion:
+    return say(match, _month(match["month"]) or "")
+
+
+def _last_month(match: re.Match[str]) -> Expansion:
+    return _month_alone(match) if _follows_day_or_month(match) else None
+
+
+def _follows_day_or_month(match: re.Match[str]) -> bool:
+    """Tells whether a weekday's or a month's name stands before, but for a dash."""
+    left = match.string[max(0, match.start() - 14) : match.start()]
+    before = re.search(r"\b([A-Z][a-z]{2})[a-z]{0,6}\.?(?:\s?[-–]\s?)?$", left)
+    return before is not None and (before[1] in _WEEKDAYS or _month(before[1]) is not None)
+
+
+def _to_next(match: re.Match[str]) -> Expansion:
+    """Reads the dash between two weekdays or two months."""
+    return say(match, "to") if _follows_day_or_month(match) else None
+
+
+def _duration(match: re.Match[str]) -> Expansion:
+    """Reads "1h 30m" and "2m 5s"."""
+    words: list[str] = []
+    for name in ("hour", "minute", "second"):
+        if match[name]:
+            value = int(match[name])
+            words += [*numbers.cardinal(value), name if value == 1 else name + "s"]
+    return say(match, words)
+
+
 def _ratio(match: re.Match[str]) -> Expansion:
     return say(match, [*numbers.number(match["a"]), "to", *numbers.number(match["b"])])
 
@@ -126,6 +185,31 @@ RULES = (
         r"(?:[T ](?P<hour>[0-2]\d):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:\.\d{1,9})?)?"
         r"(?P<zone>Z?))?(?!\w)",
         _iso_date,
+    ),
+    rule(
+        r"(?<![\w/])(?P<year>1\d{3}|2[01]\d\d)/(?P<month>[01]\d)/(?P<day>[0-3]\d)(?![\w/])",
+        _slashed_iso,
+    ),
+    # "Sat" and "Sun" are words too: what follows or stands before tells.
+    rule(
+        rf"(?<![\w']){_WEEKDAY}\b\.?(?=,?\s(?:\d|{_ANY_MONTH})|\s?[-–]\s?{_ANY_WEEKDAY}(?:\b|[a-z]*day))",
+        _weekday,
+    ),
+    rule(rf"(?<=[-–]){_WEEKDAY}\b\.?", _last_weekday),
+    rule(rf"(?<=[-–]\s){_WEEKDAY}\b\.?", _last_weekday),
+    rule(rf"\s?[-–]\s?(?={_ANY_WEEKDAY}(?:r?s?\b|[a-z]*day\b))", _to_next),
+    rule(rf"(?<![\w']){_SHORT_MONTH}\b\.?(?=\s?[-–]\s?{_ANY_MONTH})", _month_alone),
+    rule(rf"(?<=[-–]){_SHORT_MONTH}\b\.?(?!\s\d)", _last_month),
+    rule(rf"\s?[-–]\s?(?={_ANY_MONTH})", _to_next),
+    rule(
+        r"(?<![\w.])(?:(?P<hour>\d{1,3})\s?h(?:rs?)?\s?(?P<minute>\d{1,2})\s?m(?:in)?"
+        r"(?:\s?(?P<second>\d{1,2})\s?s(?:ec)?)?)(?!\w)",
+        _duration,
+    ),
+    rule(
+        r"(?<![\w.])(?P<hour>(?!))?(?P<minute>\d{1,3})\s?m(?:in)?\s?(?P<second>\d{1,2})\s?s(?:ec)?"
+        r"(?!\w)",
+        _duration,
     ),
     rule(r"(?<![\w/])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>\d{4}|\d\d)(?![\w/])", _digits_date),
     rule(

@@ -1,10 +1,6 @@
-"""Hand-written pronunciations: words the lexicon lacks or lists badly, letters, and homographs."""
+"""Hand-written pronunciations: words the lexicon lacks or lists badly, and the letters' names."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-
-from cantata_models.solo.text.wordlists import word_set
 
 _Phones = tuple[str, ...]
 
@@ -49,16 +45,19 @@ FIXES = _table(
     """
     was W AH Z
     wasn't W AH Z AH N T
-    wind W IH N D
-    wound W UW N D
-    separate S EH P ER AH T
     thursday TH ER Z D IY
     sunday S AH N D IY
-    use Y UW S
     miz M IH Z
     mx M IH K S
     messers M EH S ER Z
     ios AY OW EH S
+    emacs IY M AE K S
+    hectoliter HH EH K T AH L IY T ER
+    hectoliters HH EH K T AH L IY T ER Z
+    kiloohm K IH L OW OW M
+    kiloohms K IH L OW OW M Z
+    megaohm M EH G AH OW M
+    megaohms M EH G AH OW M Z
     macos M AE K OW EH S
     gui G UW IY
     wi W AY
@@ -84,69 +83,32 @@ FIXES = _table(
     nguyen W IH N
     yolo Y OW L OW
     fomo F OW M OW
+    houses HH AW Z IH Z
+    gps JH IY P IY EH S
+    fyi EH F W AY AY
+    usr Y UW Z ER
+    cuda K UW D AH
+    kernel K ER N AH L
+    saas S AE S
+    oled OW L EH D
+    postgres P OW S T G R EH S
+    utf Y UW T IY EH F
+    iso AY S OW
+    linux L IH N AH K S
+    nginx EH N JH AH N EH K S
+    linkedin L IH NG K T IH N
+    tiktok T IH K T AA K
+    github G IH T HH AH B
+    megapascal M EH G AH P AE S K AE L
+    gigapascal G IH G AH P AE S K AE L
+    hectopascal HH EH K T OW P AE S K AE L
+    millibar M IH L AH B AA R
+    yuan Y UW AA N
+    zloty Z L AO T IY
+    naira N AY R AH
+    lira L IH R AH
+    doc D AA K
+    xi S AY
+    chi K AY
     """
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Homograph:
-    """A spelling with two pronunciations. `other` is said when a neighbour tells so."""
-
-    usual: _Phones
-    other: _Phones
-    before: frozenset[str] = frozenset()
-    after: frozenset[str] = frozenset()
-
-
-_VERB_MARKERS = word_set(
-    "to will would can could should must may might shall not don't doesn't didn't won't can't "
-    "cannot couldn't wouldn't shouldn't i you we they who let's please always never i'll you'll "
-    "we'll they'll"
-)
-_PERFECT = word_set(
-    "have has had having was were is are be been being i've you've we've they've he'd she'd "
-    "already just widely"
-)
-_OBJECTS = word_set("the this that these those it its your my our his her their them an")
-
-
-def _homograph(
-    usual: str,
-    other: str,
-    *,
-    before: frozenset[str] = frozenset(),
-    after: frozenset[str] = frozenset(),
-) -> Homograph:
-    return Homograph(tuple(usual.split()), tuple(other.split()), before, after)
-
-
-HOMOGRAPHS: dict[str, Homograph] = {
-    "read": _homograph("R IY D", "R EH D", before=_PERFECT | {"he", "she"}),
-    "live": _homograph(
-        "L IH V",
-        "L AY V",
-        before=word_set("a go goes going went is was broadcast"),
-        after=word_set(
-            "music show shows stream streams streaming audio video broadcast concert performance "
-            "event demo wire band tv coverage chat recording version"
-        ),
-    ),
-    "lead": _homograph(
-        "L IY D", "L EH D", after=word_set("pipe pipes paint poisoning acid battery")
-    ),
-    "wind": _homograph("W IH N D", "W AY N D", after=frozenset({"up", "down"})),
-    "use": _homograph("Y UW S", "Y UW Z", before=_VERB_MARKERS, after=_OBJECTS),
-    "close": _homograph("K L OW Z", "K L OW S", before=word_set("so very too how as")),
-    "excuse": _homograph(
-        "IH K S K Y UW Z", "IH K S K Y UW S", before=word_set("an no any the good bad")
-    ),
-    "house": _homograph("HH AW S", "HH AW Z", before=frozenset({"to"})),
-    "tear": _homograph("T EH R", "T IH R", before=word_set("single salty")),
-    "record": _homograph("R EH K ER D", "R IH K AO R D", before=_VERB_MARKERS),
-    "present": _homograph("P R EH Z AH N T", "P R IY Z EH N T", before=_VERB_MARKERS),
-    "object": _homograph("AA B JH EH K T", "AH B JH EH K T", before=_VERB_MARKERS),
-    "project": _homograph("P R AA JH EH K T", "P R AH JH EH K T", before=_VERB_MARKERS),
-    "separate": _homograph("S EH P ER AH T", "S EH P ER EY T", before=_VERB_MARKERS),
-    "estimate": _homograph("EH S T AH M AH T", "EH S T AH M EY T", before=_VERB_MARKERS),
-    "duplicate": _homograph("D UW P L AH K AH T", "D UW P L AH K EY T", before=_VERB_MARKERS),
-}

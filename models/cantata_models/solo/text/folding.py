@@ -3,18 +3,25 @@
 
 The rule: compatibility forms and accents are folded (NFKD), decimal digits of every script become
 ASCII digits, typographic quotes and foreign full stops become ASCII ones. Letters of other scripts,
-emoji and characters without a spoken form become spaces, and so are not spoken.
+emoji and characters without a spoken form become spaces, and so are not spoken. Greek letters are
+kept, for the names of single ones, and the content of a `[[...]]` override is kept as it stands.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 """Kept as they are: a power is not a digit of the number before it."""
 
-_KEPT = frozenset(SUPERSCRIPTS + "€£¥₹₩¢°×÷±–—−≈≠≤≥§©√∞π•→µ")
+GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλνξοπρςστυφχψω"
+
+OVERRIDE = r"\[\[(?P<phones>[^\[\]]{0,2000})\]\]"
+"""The caller's own phones. Its content is not folded: IPA would not survive."""
+
+_KEPT = frozenset(SUPERSCRIPTS + GREEK + "€£¥₹₩₽₺₪₫₱₦฿₿¢°×÷±–—−≈≠≤≥‰§©√∞∑∫∂•→µ")
 _SPECIAL = {
     **dict.fromkeys("‘’‚‛`´ʼ′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
@@ -30,6 +37,7 @@ _SPECIAL = {
     "™": " ",
     "№": "No.",
     "μ": "µ",
+    "∆": "Δ",
     "∶": ":",
     "ß": "ss",
     "ẞ": "SS",
@@ -53,6 +61,9 @@ _SPECIAL = {
 }
 # Removed without a trace: marks, and the joiners and selectors inside words and emoji.
 _DROPPED_CATEGORIES = frozenset({"Mn", "Me", "Cf"})
+_OVERRIDE = re.compile(OVERRIDE)
+# What groups thousands outside American English: "10 000" with a thin space, and "10'000".
+_GROUP_MARK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f'’](?=\d{3}(?!\d))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +87,18 @@ class Folded:
 
 def fold(text: str) -> Folded:
     """Folds text character by character."""
+    kept = {place for found in _OVERRIDE.finditer(text) for place in range(*found.span())}
+    group_marks = {found.start() for found in _GROUP_MARK.finditer(text)}
     pieces: list[str] = []
     origin: list[int] = []
     for index, char in enumerate(text):
-        piece = char if char.isascii() and char.isprintable() else _fold_char(char)
-        if piece and unicodedata.numeric(char, None) is not None and "/" in piece and pieces:
+        if index in group_marks:
+            piece = ","
+        elif index in kept or (char.isascii() and char.isprintable()):
+            piece = char
+        else:
+            piece = _fold_char(char)
+        if len(piece) > 1 and "/" in piece and pieces:
             # "3½": the fraction's own numerator must not join the digits before it.
             piece = " " + piece
         pieces.append(piece)

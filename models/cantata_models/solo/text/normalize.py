@@ -16,35 +16,52 @@ from cantata_models.solo.text import (
     dates,
     number_rules,
     quantities,
+    roman_rules,
     symbols,
     words,
 )
 from cantata_models.solo.text.errors import TextError
-from cantata_models.solo.text.folding import fold
+from cantata_models.solo.text.folding import OVERRIDE, fold
+from cantata_models.solo.text.ipa import ipa_phones
 from cantata_models.solo.text.phones import PHONES
-from cantata_models.solo.text.tokens import Expansion, Item, Rule, Spoken, rule
+from cantata_models.solo.text.tokens import Expansion, Item, Pause, Rule, Spoken, rule
 
 _SHOWN_PHONES = 5
+_VALID = f"valid phones are {' '.join(PHONES)}, or IPA in slashes"
 
 
 def _override(match: re.Match[str]) -> Expansion:
-    """`[[HH AH L OW]]`: the caller's own phones, for one word. Stress digits are passed over."""
-    phones = tuple(phone.rstrip("012").upper() for phone in match["phones"].split())
+    """The caller's own phones for one word, as ARPAbet or as IPA: `[[K AE T]]`, `[[kæt]]`.
+
+    IPA without a letter beyond ASCII stands in slashes: `[[/pit/]]`.
+    """
+    content = match["phones"].strip()
+    if not content.isascii() or re.fullmatch(r"/.+/", content, re.DOTALL):
+        phones = ipa_phones(content)
+    else:
+        phones = _arpabet(content)
+    if not phones:
+        raise TextError(f"[[...]] holds phones, but has nothing; {_VALID}")
+    return [Spoken(content.lower(), match.start(), match.end(), phones)]
+
+
+def _arpabet(content: str) -> tuple[str, ...]:
+    """Stress digits are passed over."""
+    phones = tuple(phone.rstrip("012").upper() for phone in content.split())
     unknown = [phone for phone in phones if phone not in PHONES]
-    if unknown or not phones:
-        wrong = ", ".join(repr(phone[:20]) for phone in unknown[:_SHOWN_PHONES]) or "nothing"
-        raise TextError(
-            f"[[...]] holds phones, but has {wrong}; valid phones are {' '.join(PHONES)}"
-        )
-    return [Spoken(match["phones"].strip().lower(), match.start(), match.end(), phones)]
+    if unknown:
+        wrong = ", ".join(repr(phone[:20]) for phone in unknown[:_SHOWN_PHONES])
+        raise TextError(f"[[...]] holds phones, but has {wrong}; {_VALID}")
+    return phones
 
 
-_RULES: tuple[Rule, ...] = (
-    rule(r"\[\[(?P<phones>[^\[\]]{0,2000})\]\]", _override),
+RULES: tuple[Rule, ...] = (
+    rule(OVERRIDE, _override),
     *addresses.RULES,
     *dates.RULES,
     *abbreviations.RULES,
     *quantities.RULES,
+    *roman_rules.RULES,
     *number_rules.RULES,
     words.MIXED,
     number_rules.PLAIN,
@@ -56,7 +73,7 @@ _RULES: tuple[Rule, ...] = (
 def _scan(text: str) -> Iterable[Item]:
     position = 0
     while position < len(text):
-        for candidate in _RULES:
+        for candidate in RULES:
             match = candidate.pattern.match(text, position)
             if match is None or match.end() == position:
                 continue
@@ -72,6 +89,9 @@ def _scan(text: str) -> Iterable[Item]:
 def normalize(text: str) -> list[Item]:
     """Returns the spoken words and pauses of a text, with offsets into it.
 
+    The words' spans are in order; two of them are equal or do not overlap. Words that share a
+    character of the text, such as those of "$3.50" or of one ligature, share one span.
+
     Raises TextError for a `[[...]]` whose content is not phones.
     """
     folded = fold(text)
@@ -81,4 +101,23 @@ def normalize(text: str) -> list[Item]:
             start, end = folded.span(item.start, item.end)
             item = replace(item, start=start, end=end)
         items.append(item)
-    return items
+    return _share_spans(items)
+
+
+def _share_spans(items: list[Item]) -> list[Item]:
+    """Gives words that overlap in the caller's text one span: one character folded to many."""
+    groups: list[list[Spoken]] = []
+    end = 0
+    for item in items:
+        if isinstance(item, Spoken):
+            if not groups or item.start >= end:
+                groups.append([])
+            groups[-1].append(item)
+            end = max(end, item.end)
+    spans = ((group[0].start, max(word.end for word in group)) for group in groups for _ in group)
+    return [item if isinstance(item, Pause) else _with_span(item, *next(spans)) for item in items]
+
+
+def _with_span(word: Spoken, start: int, end: int) -> Spoken:
+    same = (word.start, word.end) == (start, end)
+    return word if same else replace(word, start=start, end=end)

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
-"""Rules for numbers: plain, ordinal, fractions, powers, versions, codes, and Roman numerals."""
+"""Rules for numbers: plain, ordinal, fractions, powers, versions and codes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,29 @@ import re
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.folding import SUPERSCRIPTS
 from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say, say_span
-from cantata_models.solo.text.wordlists import word_set
 
-NUMBER = r"(?:\d{1,3}(?:,\d{2,3}){0,9},\d{3}(?!\d)|\d{1,40})(?:\.\d{1,40})?"
-"""A number without sign. Repetitions are bounded so that hostile text costs linear time."""
+NUMBER = (
+    r"(?:\d{1,3}(?:\.\d{3}){1,5},\d{1,2}(?!\d)|\d{1,3}(?:\.\d{3}){2,5}(?![.,]?\d)"
+    r"|(?:\d{1,3}(?:,\d{2,3}){0,9},\d{3}(?!\d)|\d{1,40})(?:\.\d{1,40})?)"
+)
+"""A number without sign; European only where it cannot be American ("1.234,5", "1.234.567").
 
-SIGN = r"(?:(?<![\w)%])[-−](?=[\d.]))?"
+Repetitions are bounded so that hostile text costs linear time.
+"""
 
+DECIMAL_COMMA = r"(?:(?<![\d,.])\d{1,9},\d{1,2}(?!\d|,\d))"
+"""A European decimal as in "3,5 km"; certain only where a unit or a currency follows."""
+
+SIGN = r"(?:(?<![\w)%°])[-−](?=[\d.]))?"
+
+_LARGE = {
+    "M": "million",
+    "m": "million",
+    "mn": "million",
+    "bn": "billion",
+    "tn": "trillion",
+    "B": "billion",
+}
 _COMMON_PAIRS = {
     "24/7": "twenty four seven",
     "9/11": "nine eleven",
@@ -32,38 +48,64 @@ _PLURAL_FOLLOWS = re.compile(
 )
 
 _CALLED = re.compile(r"\b(?:call|called|calling|dial|dialed)\s$", re.ASCII | re.IGNORECASE)
-_STATE = re.compile(r"\b[A-Z]\.?[A-Z]\.?\s$", re.ASCII)
-_NUMBERED_PLACE = re.compile(
-    r"\b(?:room|flight|highway|route|suite|apartment|bus|interstate|error|status)\s$",
+_STAGES = {"alpha": ["alpha"], "beta": ["beta"], "rc": ["R", "C"], "dev": ["dev"]}
+_STAGE = r"(?:-?(?P<stage>alpha|beta|rc|dev)[.-]?(?P<build>\d{0,4}))?"
+_EMERGENCY = frozenset({"911", "112", "999", "311", "411"})
+_SOFTWARE = re.compile(
+    r"\b(?:python|node|version|release|php|ruby|java|go|rust|ubuntu|debian|fedora|django|rails|ios"
+    r"|android|macos|kernel|linux|cuda|pytorch|numpy|vllm|unicode)\s?(?:[<>=]=?\s?)?$",
     re.ASCII | re.IGNORECASE,
 )
-_COUNTED_BY_ROMAN = word_set(
-    "war chapter ch vol fig sec part volume book act scene section phase type class title article "
-    "appendix stage level episode bowl fantasy grade figure table division category group mark "
-    "schedule annex tier unit module symphony apollo gemini canto"
+_STATE = re.compile(r"\b[A-Z]\.?[A-Z]\.?\s$", re.ASCII)
+_NUMBERED_PLACE = re.compile(
+    r"\b(?:boeing|airbus|room|flight|highway|route|suite|apartment|bus|interstate|error|status|extension"
+    r"|ext\.?)\s$",
+    re.ASCII | re.IGNORECASE,
 )
-_RULERS = word_set(
-    "henry louis george edward charles elizabeth james richard william mary pius paul benedict "
-    "leo gregory clement innocent urban alexander napoleon philip ferdinand catherine nicholas "
-    "peter ivan frederick wilhelm ramses ramesses cleopatra xerxes darius ptolemy otto haakon "
-    "carl gustav christian margaret carlos alfonso felipe pedro francis constantine justinian "
-    "sixtus julius boniface celestine victor umberto leopold albert mehmed selim murad suleiman "
-    "thutmose amenhotep artaxerxes harald olaf eric robert david edmund joseph maximilian "
-    "theodosius valentinian rama michael baldwin"
-)
-_WORD_BEFORE = re.compile(r"([A-Za-z]{2,20})\.?\s{1,3}$", re.ASCII)
 
 
 def _plain(match: re.Match[str]) -> Expansion:
     text = match[0]
     before = match.string[max(0, match.start() - 20) : match.start()]
-    if (text == "911" and _CALLED.search(before)) or (len(text) == 5 and _STATE.search(before)):
+    if (text in _EMERGENCY and _CALLED.search(before)) or (
+        len(text) == 5 and _STATE.search(before)
+    ):
         return say(match, numbers.digits(text))
     if re.fullmatch(r"\d{3}", text) and _NUMBERED_PLACE.search(before):
         return say(match, numbers.grouped(text))
+    if re.fullmatch(r"\d{1,3}\.\d\d", text) and _SOFTWARE.search(before):
+        whole, minor = text.split(".")
+        return say(match, [*numbers.number(whole), "point", *_minor_version(minor)])
     if re.fullmatch(r"\d{4}", text) and not _PLURAL_FOLLOWS.match(match.string, match.end()):
         return say(match, numbers.year(int(text)) if text[0] != "0" else numbers.digits(text))
     return say(match, numbers.number(text))
+
+
+def _minor_version(text: str) -> list[str]:
+    return ["oh", *numbers.digits(text[1])] if text[0] == "0" else numbers.number(text)
+
+
+def _spaced(match: re.Match[str]) -> Expansion:
+    return say(match, numbers.number(match[0]))
+
+
+def _possessive(match: re.Match[str]) -> Expansion:
+    *head, last = numbers.number(match["number"])
+    return say(match, [*head, f"{last}'s"])
+
+
+def _named_plan(match: re.Match[str]) -> Expansion:
+    """Reads "401(k)" and "501(c)(3)" as tax payers do."""
+    letter, digit = match["letter"].upper(), match["digit"]
+    return say(match, [*numbers.grouped(match["number"]), letter, *numbers.digits(digit or "")])
+
+
+def _season(match: re.Match[str]) -> Expansion:
+    return say(match, [*numbers.year(int(match["year"])), *numbers.number(match["next"])])
+
+
+def _large(match: re.Match[str]) -> Expansion:
+    return say(match, [*numbers.number(match["number"]), _LARGE[match["short"]]])
 
 
 def _ordinal(match: re.Match[str]) -> Expansion:
@@ -100,10 +142,17 @@ def _power(match: re.Match[str]) -> Expansion:
 
 
 def _version(match: re.Match[str]) -> Expansion:
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,5}", match[0]):
+        # A European "1.234.567".
+        return None
     prefix = ["version"] if match["v"] else []
     words = numbers.number(match["first"])
     for part in match["rest"].split(".")[1:]:
         words += ["point", *numbers.number(part)]
+    if match["stage"]:
+        words += _STAGES[match["stage"]] + (
+            numbers.number(match["build"]) if match["build"] else []
+        )
     return say(match, prefix + words)
 
 
@@ -116,31 +165,6 @@ def _code(match: re.Match[str]) -> Expansion:
     return items[:-1]
 
 
-def _roman(match: re.Match[str]) -> Expansion:
-    value = numbers.roman(match["numeral"])
-    before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
-    if value is None:
-        return None
-    if re.compile(r"\s+(?:century|dynasty|Olympiad)\b").match(match.string, match.end()):
-        return say(match, numbers.ordinal(value)) if len(match[0]) > 1 else None
-    if before is None:
-        return None
-    word = before[1].lower()
-    if word in _COUNTED_BY_ROMAN and (before[1] != word or len(match["numeral"]) > 1):
-        return say(match, _possessive(numbers.cardinal(value), match))
-    # "Henry I think" is a pronoun; "Henry I of England" and "Henry I." are not.
-    alone = match[0] == "I" and not re.compile(r"\s+of\b|\s*(?:[.,;:!?)]|$)").match(
-        match.string, match.end()
-    )
-    if word in _RULERS and before[1] != word and not alone:
-        return say(match, ["the", *_possessive(numbers.ordinal(value), match)])
-    return None
-
-
-def _possessive(words: list[str], match: re.Match[str]) -> list[str]:
-    return [*words[:-1], words[-1] + (match["possessive"] or "")]
-
-
 def _by(match: re.Match[str]) -> Expansion:
     """Reads the first side of "1920x1080" or "3 x 4" and the sign."""
     return say(match, [*(numbers.grouped(match["side"])), "by"])
@@ -151,13 +175,24 @@ def _hash(match: re.Match[str]) -> Expansion:
 
 
 RULES = (
-    rule(r"(?<!\w)(?P<numeral>[IVXLC]{1,10})(?P<possessive>'s)?(?![\w'])", _roman),
     rule(rf"(?P<number>{NUMBER})[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\w)", _scientific),
     rule(
-        r"(?<![\w.])(?P<v>[vV]?)(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6}){2,5})(?![\w.]\d)", _version
+        r"(?<![\w.])(?P<v>[vV]?)(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6}){2,5})"
+        rf"{_STAGE}(?![\w.]\d)",
+        _version,
     ),
-    rule(r"(?<![\w.])(?P<v>[vV])(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6})?)(?!\w)", _version),
+    rule(
+        r"(?<![\w.])(?P<v>[vV])(?P<first>\d{1,6})(?P<rest>(?:\.\d{1,6})?)"
+        rf"{_STAGE}(?!\w)",
+        _version,
+    ),
     rule(r"(?<![\w-])\d{1,9}(?:-\d{1,9}){2,9}(?![\w-])", _code),
+    rule(rf"(?<!\w)(?P<number>{NUMBER})'s(?!\w)", _possessive),
+    rule(r"(?<!\w)(?P<number>[45]\d\d)\((?P<letter>[a-k])\)(?:\((?P<digit>\d)\))?", _named_plan),
+    rule(r"(?<![\w/])(?P<year>(?:19|20)\d\d)/(?P<next>\d\d)(?![\w/])", _season),
+    rule(r"(?<![\w.,])[1-9]\d?(?:\s\d{3}){2,4}(?![\w-]|[.,]\d)", _spaced),
+    rule(rf"(?<!\w)(?P<number>{NUMBER})(?P<short>M|m|mn|bn|tn)(?!\w)", _large),
+    rule(r"(?<!\w)(?P<number>\d{1,3}\.\d{1,3})(?P<short>B)(?!\w)", _large),
     rule(
         r"(?:(?P<whole>\d{1,9})\s)?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})(?![\w/])",
         _fraction,

@@ -7,6 +7,8 @@ plain values and return lists of lower-case words.
 
 from __future__ import annotations
 
+import re
+
 from cantata_models.solo.text.wordlists import word_list
 
 _ONES = word_list(
@@ -100,10 +102,20 @@ def plural(words: list[str]) -> list[str]:
     return [*head, last + ("es" if last.endswith("x") else "s")]
 
 
+def canonical(text: str) -> str:
+    """Returns a number with a decimal point and no grouping: "1,234.5" and "1.234,5" the same.
+
+    A comma before one or two last digits, and points between several groups, are European.
+    """
+    if re.search(r",\d{1,2}$", text) or text.count(".") > 1:
+        text = text.replace(".", "").replace(",", ".")
+    return text.replace(",", "").replace(" ", "")
+
+
 def number(text: str) -> list[str]:
-    """Returns a number written with digits: an optional sign, commas, and a decimal part."""
+    """Returns a number written with digits: an optional sign, grouping, and a decimal part."""
     sign = ["minus"] if text[0] in "-−" else []
-    whole, _, fraction = text.lstrip("+-−").replace(",", "").partition(".")
+    whole, _, fraction = canonical(text.lstrip("+-−")).partition(".")
     words = [*sign, *_whole(whole)]
     return [*words, "point", *digits(fraction)] if fraction else words
 
@@ -139,16 +151,18 @@ def fraction(numerator: int, denominator: int) -> list[str]:
 
 
 def roman(text: str) -> int | None:
-    """Returns the value of an upper-case Roman numeral below 400, None when it is not one."""
+    """Returns the value of an upper-case Roman numeral, None when it is not one."""
     values = [_ROMAN.get(char, 0) for char in text]
     total = sum(
         -value if following > value else value
         for value, following in zip(values, [*values[1:], 0], strict=True)
     )
-    return total if 0 < total < 400 and _to_roman(total) == text else None
+    return total if 0 < total < 4000 and _to_roman(total) == text else None
 
 
 def _to_roman(value: int) -> str:
     ones = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
     tens = ("", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC")
-    return "C" * (value // 100) + tens[value // 10 % 10] + ones[value % 10]
+    hundreds = ("", "C", "CC", "CCC", "CD", "D", "DC", "DCC", "DCCC", "CM")
+    head = "M" * (value // 1000) + hundreds[value // 100 % 10]
+    return head + tens[value // 10 % 10] + ones[value % 10]

@@ -10,7 +10,8 @@ import functools
 import re
 from collections.abc import Sequence
 
-from cantata_models.solo.text.fixes import FIXES, HOMOGRAPHS, LETTERS
+from cantata_models.solo.text.fixes import FIXES, LETTERS
+from cantata_models.solo.text.homographs import HOMOGRAPHS, NounVerb, is_third_person
 from cantata_models.solo.text.letter_to_sound import load_letter_to_sound
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.phones import VOWELS
@@ -98,14 +99,20 @@ def _spelled(word: str) -> Phones:
 
 def pronounce(words: Sequence[str]) -> list[Phones]:
     """Returns each word's phones, where neighbours decide between two pronunciations."""
-    phones = [word_phones(word) for word in words]
-    for index, word in enumerate(words):
-        following = words[index + 1] if index + 1 < len(words) else ""
-        homograph = HOMOGRAPHS.get(word)
-        if homograph is not None:
-            preceding = words[index - 1].lower() if index else ""
-            told = preceding in homograph.before or following in homograph.after
-            phones[index] = homograph.other if told else homograph.usual
-        elif word == "the" and following and phones[index + 1][0] in VOWELS:
+    phones = [_in_context(words, index) or word_phones(word) for index, word in enumerate(words)]
+    for index, word in enumerate(words[:-1]):
+        if word == "the" and phones[index + 1][0] in VOWELS:
             phones[index] = ("DH", "IY")
     return phones
+
+
+def _in_context(words: Sequence[str], index: int) -> Phones | None:
+    """Returns the phones of a homograph or of its plural, None for another word."""
+    word = words[index]
+    homograph = HOMOGRAPHS.get(word)
+    if homograph is not None:
+        return homograph.choose(words, index)
+    stem = HOMOGRAPHS.get(word.removesuffix("es" if word.endswith("sses") else "s"))
+    if isinstance(stem, NounVerb) and word not in FIXES:
+        return plural(stem.other if is_third_person(words, index) else stem.usual)
+    return None

@@ -3,65 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from cantata_models.solo.text.errors import TextError
 from cantata_models.solo.text.normalize import normalize
 from cantata_models.solo.text.phones import SIL
 from cantata_models.solo.text.pronounce import pronounce
+from cantata_models.solo.text.result import Clause, Sentence, Word
+from cantata_models.solo.text.splitting import split
 from cantata_models.solo.text.tokens import Item, Spoken, Strength
+
+MAX_PHONES = 135
+"""About 12 s of speech: the voice's teachers say 11 to 13 phones a second, pauses included."""
 
 MIN_MAX_PHONES = 3
 """A sentence has a silence at each end and a phone between."""
 
 _ACCEPTED = (
     "accepted are letters of the Latin alphabet, digits, currency and mathematical signs, and "
-    "phones as in [[HH AH L OW]]"
+    "phones as in [[K AE T]] or [[/kæt/]]"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One spoken word. A number or an abbreviation gives several words with the same span."""
-
-    text: str
-    """The caller's own characters this word came from."""
-    start: int
-    end: int
-    """Character offsets [start, end) in the caller's text."""
-    phones: tuple[str, ...]
-    """ARPAbet without stress, from `PHONES`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """What is spoken in one go. The first three tuples have the same length."""
-
-    phones: tuple[str, ...]
-    """All words' phones, with SIL at the start, at the end and where punctuation pauses."""
-    word_starts: tuple[bool, ...]
-    """True on a word's first phone."""
-    word_index: tuple[int, ...]
-    """Index into `words` of the word a phone belongs to, -1 for SIL."""
-    question: bool
-    words: tuple[Word, ...]
-
-
-Clause = list[Word]
-
-
-def phonemize(text: str, *, max_phones: int = 200) -> tuple[Sentence, ...]:
+def phonemize(text: str, *, max_phones: int = MAX_PHONES) -> tuple[Sentence, ...]:
     """Turns English text into sentences of at most `max_phones` phones (silences counted).
 
-    Sentences split at sentence ends; those that are too long split at clause ends, then between
-    words, and a single over-long word inside. Raises TextError when nothing speakable remains or a
+    Text splits at sentence ends, and a sentence that is too long as `splitting` says: at clause
+    ends first, at last inside a single over-long word. Every word tells which characters of `text`
+    it came from (see `Word`). Letters of other scripts than Latin are not spoken, save single Greek
+    ones, which are named (see `folding`). Raises TextError when nothing speakable remains or a
     `[[...]]` override is invalid, and ValueError when `max_phones` is below 3.
     """
     if max_phones < MIN_MAX_PHONES:
         raise ValueError(f"max_phones is {max_phones}; it must be at least {MIN_MAX_PHONES}")
     sentences: list[Sentence] = []
     for clauses, question in _clauses_of_sentences(text):
-        parts = list(_split(clauses, max_phones - 2))
+        parts = list(split(clauses, max_phones - 2))
         # Only the last part of a split question has the question's melody.
         for index, part in enumerate(parts):
             sentences.append(_sentence(part, question and index == len(parts) - 1))
@@ -105,55 +81,6 @@ def _pronounced(text: str, clauses: Iterable[Sequence[Item]]) -> list[Clause]:
         for clause in spoken
         if clause
     ]
-
-
-def _size(words: Iterable[Word]) -> int:
-    return sum(len(word.phones) for word in words)
-
-
-def _split(clauses: Sequence[Clause], limit: int) -> Iterator[list[Clause]]:
-    """Packs clauses into parts of at most `limit` phones, a silence between clauses included."""
-    part: list[Clause] = []
-    size = 0
-    for clause in clauses:
-        for index, group in enumerate(_split_clause(clause, limit)):
-            # Groups of one clause stay apart: between them there is no silence to speak.
-            if part and (index > 0 or size + 1 + _size(group) > limit):
-                yield part
-                part, size = [], 0
-            size += _size(group) + (1 if part else 0)
-            part.append(group)
-    if part:
-        yield part
-
-
-def _split_clause(clause: Clause, limit: int) -> Iterator[Clause]:
-    """Splits a clause between words into groups of similar size, each within the limit."""
-    words = [piece for word in clause for piece in _split_word(word, limit)]
-    remaining = _size(words)
-    group: Clause = []
-    size, target = 0, _even_share(remaining, limit)
-    for word in words:
-        length = len(word.phones)
-        if group and (size + length > limit or size >= target):
-            yield group
-            remaining -= size
-            group, size, target = [], 0, _even_share(remaining, limit)
-        group.append(word)
-        size += length
-    if group:
-        yield group
-
-
-def _even_share(total: int, limit: int) -> float:
-    return total / max(1, -(-total // limit))
-
-
-def _split_word(word: Word, limit: int) -> list[Word]:
-    if len(word.phones) <= limit:
-        return [word]
-    starts = range(0, len(word.phones), limit)
-    return [replace(word, phones=word.phones[start : start + limit]) for start in starts]
 
 
 def _sentence(clauses: Sequence[Clause], question: bool) -> Sentence:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
+from cantata_models.solo.text.folding import GREEK
 from cantata_models.solo.text.tokens import Expansion, Pause, Strength, rule, say
 
 _SENTENCE, _CLAUSE = Pause(Strength.SENTENCE), Pause(Strength.CLAUSE)
@@ -29,15 +31,18 @@ _ALWAYS_SAID = {
     "©": "copyright",
     "√": "square root of",
     "∞": "infinity",
-    "π": "pi",
     "€": "euros",
     "£": "pounds",
     "¥": "yen",
     "₹": "rupees",
     "₩": "won",
     "¢": "cents",
-    "$": "dollars",
-    "µ": "micro",
+    "$": "dollar",
+    "µ": "mu",
+    "‰": "per mille",
+    "∑": "sum of",
+    "∫": "integral of",
+    "∂": "partial",
     "−": "minus",
     "→": "to",
 }
@@ -48,7 +53,16 @@ _OPERATORS = {
     "==": "equals",
     "->": "to",
     "=>": "to",
+    "&&": "and",
+    "||": "or",
+    "+=": "plus equals",
+    "-=": "minus equals",
 }
+_NUMBER_BEFORE = re.compile(
+    r"\d(?:[kmb%s°]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", re.ASCII | re.IGNORECASE
+)
+_DAY_BEFORE = re.compile(r"[a-z.]\s\d{1,2}(?:st|nd|rd|th)?\s?$", re.ASCII)
+_MONTH_AFTER = re.compile(r"\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)", re.ASCII)
 _ENTITIES = {"amp": "and", "lt": "less than", "gt": "greater than"}
 
 
@@ -94,14 +108,36 @@ def _hyphen(match: re.Match[str]) -> Expansion:
     """A dash between numbers is a range, or a minus when spaced; between words it is silent."""
     text, start, end = match.string, match.start(), match.end()
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if re.search(r"\d[kKmMbB%]?$", before) and re.match(r"[\d$€£.]", after):
+    left = text[max(0, start - 8) : start]
+    if re.match(r"[\d$€£.]", after) and re.search(
+        r"\d(?:[kmb%s°]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", left, re.I
+    ):
+        equation = match[0] == "-" and re.compile(r"\d{1,9}\s?=").match(text, end)
+        return say(match, "minus" if equation else "to")
+    if text[start - 1 : end + 1] == "A-Z" or re.fullmatch(
+        r"[A-Z]–[A-Z]", text[start - 1 : end + 1]
+    ):
+        return say(match, "to")
+    if _DAY_BEFORE.search(left) and _MONTH_AFTER.match(text, end):
         return say(match, "to")
     if before[-1:] == " " and before[:1].isdigit() and re.match(r" \d", after):
         return say(match, "minus" if match[0] == "-" else "to")
-    if before[-1:].isalnum() and after[:1].isalnum() and match[0] != "—":
+    if before[-1:].isalnum() and after[:1].isalnum() and match[0] in "-–":
         return []
     spaced = (before[-1:] + after[:1]).isspace() or match[0] == "—" or len(match[0]) > 1
     return [_CLAUSE] if spaced else []
+
+
+def _or(match: re.Match[str]) -> Expansion:
+    return say(match, "or")
+
+
+def _greek(match: re.Match[str]) -> Expansion:
+    """Names a single letter; a word in Greek is not read."""
+    if len(match[0]) > 1:
+        return []
+    name = unicodedata.name(match[0]).rsplit(" ", 1)[1].lower()
+    return say(match, "lambda" if name == "lamda" else name)
 
 
 def _slash(match: re.Match[str]) -> Expansion:
@@ -158,8 +194,14 @@ RULES = (
     rule(r"\s+", _skip),
     rule(r"</?[A-Za-z][^<>\n]{0,80}>", _skip),
     rule(r"&(?P<name>[a-z]{2,8}|#\d{1,6});", _entity),
-    rule(r"(?<!\w)(?:[:;=8]['o-]?[)(DPp|\]\[]|<3|\^_\^)(?!\w)", _skip),
-    rule(r">=|<=|!=|==|->|=>", _operator),
+    rule(r"(?<!\w)(?:[:;=8]['o-]?[)(DPp|\]]|:\[(?!\[)|<3|\^_\^)(?!\w)", _skip),
+    # Markdown: a ruler, a task's box, a footnote's mark, an image's mark, a formula's fence.
+    rule(r"={3,80}|\[[ xX]\](?=\s)|\[\^\w{1,20}\]|(?<=\w[.,;:!?])\[\d{1,3}\]", _skip),
+    rule(r"(?<=\w)\[\d{1,3}\]|!(?=\[[^\[])|\${2}", _skip),
+    rule(r">=|<=|!=|==|->|=>|&&|\|\|(?=\s)|[+-]=", _operator),
+    rule(r"(?<=\b[Hh]e)/(?=she\b)|(?<=\b[Hh]is)/(?=hers?\b)|(?<=\b[Hh]im)/(?=her\b)", _or),
+    rule(r"(?<=\b[Aa]nd)/(?=or\b)", _skip),
+    rule(f"[{GREEK}]{{1,100}}", _greek),
     rule(r"[.!?]{0,6}(?:\.\.|…)[.!?…]{0,20}", _ellipsis),
     rule(r"[.!?]*[!?][.!?]*", _stop),
     rule(r"(?:(?<=[A-Za-z])|(?<!\S))\.(?=[A-Za-z])", _dot),

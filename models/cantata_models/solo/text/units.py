@@ -34,6 +34,43 @@ CURRENCIES = {
         JPY: yen, yen
         ₩: won, won
         CHF: swiss franc, swiss francs
+        AUD: australian dollar, australian dollars, cent, cents
+        CAD: canadian dollar, canadian dollars, cent, cents
+        CA$: canadian dollar, canadian dollars, cent, cents
+        AU$: australian dollar, australian dollars, cent, cents
+        NZ$: new zealand dollar, new zealand dollars, cent, cents
+        NZD: new zealand dollar, new zealand dollars, cent, cents
+        HK$: hong kong dollar, hong kong dollars, cent, cents
+        HKD: hong kong dollar, hong kong dollars, cent, cents
+        S$: singapore dollar, singapore dollars, cent, cents
+        SGD: singapore dollar, singapore dollars, cent, cents
+        R$: brazilian real, brazilian reais
+        BRL: brazilian real, brazilian reais
+        CNY: yuan, yuan
+        RMB: yuan, yuan
+        INR: rupee, rupees, paisa, paise
+        KRW: won, won
+        MXN: mexican peso, mexican pesos
+        SEK: swedish krona, swedish kronor
+        NOK: norwegian krone, norwegian kroner
+        DKK: danish krone, danish kroner
+        PLN: zloty, zloty
+        zl: zloty, zloty
+        kr: krone, kroner
+        TRY: turkish lira, turkish lira
+        ₺: lira, lira
+        RUB: ruble, rubles
+        ₽: ruble, rubles
+        ₪: shekel, shekels
+        ILS: shekel, shekels
+        ₫: dong, dong
+        ₱: peso, pesos
+        ₦: naira, naira
+        ฿: baht, baht
+        THB: baht, baht
+        ZAR: rand, rand
+        ₿: bitcoin, bitcoin
+        BTC: bitcoin, bitcoin
         """
     ).items()
 }
@@ -51,6 +88,8 @@ MULTIPLES = table(
     t: trillion
     tn: trillion
     T: trillion
+    lakh: lakh
+    crore: crore
     """
 )
 """What stands right after an amount of money."""
@@ -77,7 +116,11 @@ UNITS = {
         yd: yard, yards
         ft: foot, feet
         ha: hectare, hectares
+        gal: gallon, gallons
+        qt: quart, quarts
+        fl oz: fluid ounce, fluid ounces
         kg: kilogram, kilograms
+        kgs: kilogram, kilograms
         g: gram, grams
         mg: milligram, milligrams
         µg: microgram, micrograms
@@ -88,6 +131,10 @@ UNITS = {
         l: liter, liters
         tsp: teaspoon, teaspoons
         tbsp: tablespoon, tablespoons
+        dl: deciliter, deciliters
+        dL: deciliter, deciliters
+        hl: hectoliter, hectoliters
+        cc: cubic centimeter, cubic centimeters
         cl: centiliter, centiliters
         ml: milliliter, milliliters
         mL: milliliter, milliliters
@@ -102,6 +149,9 @@ UNITS = {
         h: hour, hours
         hr: hour, hours
         hrs: hour, hours
+        wk: week, weeks
+        wks: week, weeks
+        mos: month, months
         yr: year, years
         yrs: year, years
         Hz: hertz, hertz
@@ -112,12 +162,19 @@ UNITS = {
         kB: kilobyte, kilobytes
         MB: megabyte, megabytes
         GB: gigabyte, gigabytes
+        TiB: tebibyte, tebibytes
         TB: terabyte, terabytes
         PB: petabyte, petabytes
         KiB: kibibyte, kibibytes
         MiB: mebibyte, mebibytes
         GiB: gibibyte, gibibytes
         kbps: kilobit per second, kilobits per second
+        kbit: kilobit, kilobits
+        Mbit: megabit, megabits
+        Gbit: gigabit, gigabits
+        kb: kilobit, kilobits
+        Mb: megabit, megabits
+        Gb: gigabit, gigabits
         Mbps: megabit per second, megabits per second
         Gbps: gigabit per second, gigabits per second
         W: watt, watts
@@ -132,12 +189,36 @@ UNITS = {
         mA: milliamp, milliamps
         mAh: milliamp hour, milliamp hours
         kJ: kilojoule, kilojoules
+        MJ: megajoule, megajoules
+        MWh: megawatt hour, megawatt hours
+        GWh: gigawatt hour, gigawatt hours
+        Ah: amp hour, amp hours
+        Nm: newton meter, newton meters
+        kN: kilonewton, kilonewtons
+        eV: electron volt, electron volts
+        keV: kilo electron volt, kilo electron volts
+        MeV: mega electron volt, mega electron volts
+        Ω: ohm, ohms
+        kΩ: kiloohm, kiloohms
+        MΩ: megaohm, megaohms
         Pa: pascal, pascals
+        hPa: hectopascal, hectopascals
+        MPa: megapascal, megapascals
+        mbar: millibar, millibars
+        psi: P S I, P S I
+        hp: horsepower, horsepower
         kPa: kilopascal, kilopascals
         cal: calorie, calories
         kcal: kilocalorie, kilocalories
         dB: decibel, decibels
         px: pixel, pixels
+        FPS: frame per second, frames per second
+        DPI: dot per inch, dots per inch
+        RPM: revolution per minute, revolutions per minute
+        BPM: beat per minute, beats per minute
+        mpg: mile per gallon, miles per gallon
+        ppm: part per million, parts per million
+        dBm: D B M, D B M
         dpi: dot per inch, dots per inch
         fps: frame per second, frames per second
         rpm: revolution per minute, revolutions per minute

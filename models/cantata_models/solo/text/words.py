@@ -5,17 +5,34 @@ from __future__ import annotations
 import re
 
 from cantata_models.solo.text import numbers
+from cantata_models.solo.text.fixes import FIXES
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
 from cantata_models.solo.text.wordlists import word_set
 
 # Read letter by letter although the lexicon lists a word of the same spelling.
 _SPELLED_CAPITALS = word_set(
-    "AI AR CD CET CST DJ DM DNS EDT EST EU GI GM GOP HR HQ ID IP IQ IT LA LED MST OS PC PDT PE PR "
-    "PST QA RV SD SMS SUV TA TB TV UI UK UN US USB UV UX VC VIP VR WHO XP"
+    "AC AD AI AKA AR BC BCE CD CE CET CLI CST CSV CV DIY DJ DM DNS EDT EST ETA EU FAQ FYI GI GM "
+    "GMT GOP HR HQ ID IDE IP IQ IT LA LED MIT MST OS PC PDT PE PM PR PST QA RSS RV SD SMS SSH SUV "
+    "TA TB TV UI UK UN US USB UTC UV UX VC VIP VR WHO XP"
 )
+# Of these, the ones that are a word too when the text around them is in capitals.
+_WORDS_TOO = word_set("AD ID IT LA LED TA UN US WHO")
 # Short acronyms that are said as words although the lexicon lacks them.
-_SAID_CAPITALS = word_set("COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM")
+_SAID_CAPITALS = word_set(
+    "COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM CUDA OLED TOEFL SIM PIN LIDAR"
+)
+_MIXED_CASE = {
+    "IoT": "I O T",
+    "macOS": "mac O S",
+    "iOS": "I O S",
+    "SaaS": "saas",
+    "PostgreSQL": "postgres Q L",
+    "mRNA": "M R N A",
+    "PhD": "P H D",
+    "pH": "P H",
+    "LaTeX": "latex",
+}
 _VOWEL = re.compile(r"[aeiouy]")
 _CASE_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
 _NEIGHBOUR_BEFORE = re.compile(r"([A-Z]{2,30})[\s,]{1,3}$", re.ASCII)
@@ -35,9 +52,14 @@ def spell(letters: str, start: int) -> list[Item]:
     return [Spoken(char.upper(), start + i, start + i + 1) for i, char in enumerate(letters)]
 
 
+def is_listed(word: str) -> bool:
+    """Tells whether the pronunciation of a lower-case word is listed."""
+    return word in FIXES or word in load_lexicon()
+
+
 def is_speakable(word: str) -> bool:
     """Tells whether a lower-case word is listed, or could be said as it is spelled."""
-    return word in load_lexicon() or (_VOWEL.search(word) is not None and len(word) > 1)
+    return is_listed(word) or (_VOWEL.search(word) is not None and len(word) > 1)
 
 
 def word_items(text: str, start: int) -> list[Item]:
@@ -45,7 +67,9 @@ def word_items(text: str, start: int) -> list[Item]:
     lower = text.lower()
     if len(text) == 1:
         return [Spoken("a" if text == "a" else text.upper(), start, start + 1)]
-    if lower in load_lexicon() and text not in _SPELLED_CAPITALS:
+    if text in _MIXED_CASE:
+        return say_span(start, start + len(text), _MIXED_CASE[text])
+    if is_listed(lower) and text not in _SPELLED_CAPITALS:
         return [Spoken(lower, start, start + len(text))]
     if text.isupper():
         return _capitals(text, start)
@@ -96,7 +120,8 @@ def _word(match: re.Match[str]) -> Expansion:
         return _with_apostrophe(text, start)
     if text == "A" and not _is_letter_a(match):
         return [Spoken("a", start, start + 1)]
-    if text.isupper() and len(text) > 1 and _is_shouted(match):
+    always_spelled = text in _SPELLED_CAPITALS and text not in _WORDS_TOO
+    if text.isupper() and len(text) > 1 and not always_spelled and _is_shouted(match):
         return [Spoken(text.lower(), start, match.end())]
     return word_items(text, start)
 
@@ -153,12 +178,15 @@ def _letters_and_digits(match: re.Match[str]) -> Expansion:
 
 def _joined_letters(match: re.Match[str]) -> Expansion:
     """Reads "AT&T" and "R&D" by letter."""
-    left, right = match["left"], match["right"]
+    left, right, ending = match["left"], match["right"], match["ending"] or ""
     middle = match.start() + len(left)
+    *letters, last = spell(right, middle + 1)
+    assert isinstance(last, Spoken)
     return [
         *spell(left, match.start()),
         *say_span(middle, middle + 1, "and"),
-        *spell(right, middle + 1),
+        *letters,
+        Spoken(last.word + ending.lower(), last.start, match.end()),
     ]
 
 
@@ -171,7 +199,7 @@ MIXED = rule(
 )
 RULES = (
     rule(r"(?<![A-Za-z0-9])'[nN]'(?!\w)", _and),
-    rule(r"(?P<left>[A-Z]{1,3})&(?P<right>[A-Z]{1,3})(?!\w)", _joined_letters),
+    rule(r"(?P<left>[A-Z]{1,3})&(?P<right>[A-Z]{1,3})(?P<ending>'s)?(?!\w)", _joined_letters),
     rule(r"(?P<letters>[A-Z]{2,5}|PhD)s(?![A-Za-z0-9'])", _plural_letters),
     rule(r"'?[A-Za-z]{1,500}(?:'[A-Za-z]{1,20}){0,4}", _word),
 )

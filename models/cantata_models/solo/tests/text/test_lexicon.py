@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from cantata_models.solo.text.build_lexicon import first_pronunciations, pack
-from cantata_models.solo.text.fixes import FIXES, HOMOGRAPHS, LETTERS
+from cantata_models.solo.text.fixes import FIXES, LETTERS
+from cantata_models.solo.text.homographs import HOMOGRAPHS
 from cantata_models.solo.text.lexicon import (
     LEXICON_FILE,
     decode_phones,

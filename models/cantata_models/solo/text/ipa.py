@@ -1,0 +1,146 @@
+# ruff: noqa: RUF001 (IPA letters that look like Latin ones are what this file is about)
+"""IPA to phones, for the `[[...]]` override: symbols of General American and British English.
+
+The reading is by longest match. Stress, length, syllable and tie marks are passed over, as are the
+narrow marks that choose no other phone (aspiration, dark l, non-syllabic vowels). British vowels
+that end in a schwa, as in "near", become a vowel and R, which is how this voice says them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from cantata_models.solo.text.errors import TextError
+from cantata_models.solo.text.wordlists import table
+
+_SYMBOLS = {
+    symbol: tuple(phones.split())
+    for symbol, phones in table(
+        """
+        ɑ: AA
+        ɒ: AA
+        æ: AE
+        a: AE
+        ʌ: AH
+        ə: AH
+        ɐ: AH
+        ɔ: AO
+        aʊ: AW
+        aɪ: AY
+        ɛ: EH
+        e: EH
+        ɝ: ER
+        ɚ: ER
+        ɜ: ER
+        ɜr: ER
+        ɜɹ: ER
+        ə˞: ER
+        ɜ˞: ER
+        ər: ER
+        əɹ: ER
+        eɪ: EY
+        ɪ: IH
+        ɨ: IH
+        i: IY
+        oʊ: OW
+        əʊ: OW
+        o: OW
+        ɔɪ: OY
+        ʊ: UH
+        u: UW
+        ʉ: UW
+        ɪə: IH R
+        ɪər: IH R
+        ɪəɹ: IH R
+        eə: EH R
+        eər: EH R
+        eəɹ: EH R
+        ɛə: EH R
+        ɛər: EH R
+        ɛəɹ: EH R
+        ʊə: UH R
+        ʊər: UH R
+        ʊəɹ: UH R
+        b: B
+        tʃ: CH
+        ʧ: CH
+        d: D
+        ð: DH
+        f: F
+        ɡ: G
+        g: G
+        h: HH
+        dʒ: JH
+        ʤ: JH
+        k: K
+        x: K
+        l: L
+        ɫ: L
+        m: M
+        n: N
+        ŋ: NG
+        p: P
+        r: R
+        ɹ: R
+        ɻ: R
+        s: S
+        ʃ: SH
+        t: T
+        ɾ: T
+        ʔ: T
+        θ: TH
+        v: V
+        w: W
+        ʍ: W
+        j: Y
+        z: Z
+        ʒ: ZH
+        l̩: AH L
+        ɫ̩: AH L
+        m̩: AH M
+        n̩: AH N
+        """
+    ).items()
+}
+_LONGEST = max(map(len, _SYMBOLS))
+_BETWEEN_SYLLABLES = re.compile(r"[ˈˌ'’.‿|\s/-]+")
+# Length, ties, aspiration, devoicing, unreleased, dental, voicing and non-syllabic marks.
+_NARROW = str.maketrans("", "", "ːˑ:\u0361\u035c\u02b0\u0325\u031a\u032a\u032c\u032f")
+_SHOWN, _SHOWN_LETTERS = 5, 20
+
+
+def ipa_phones(text: str) -> tuple[str, ...]:
+    """Returns the phones of a word in IPA, in slashes or not; empty when no symbol has a sound.
+
+    Raises TextError, with the valid symbols, for a symbol that has no phone.
+    """
+    phones: list[str] = []
+    unknown: list[str] = []
+    for symbol in _symbols(text):
+        if symbol in _SYMBOLS:
+            phones.extend(_SYMBOLS[symbol])
+        else:
+            unknown.append(symbol[:_SHOWN_LETTERS])
+    if unknown:
+        wrong = ", ".join(repr(symbol) for symbol in dict.fromkeys(unknown[:_SHOWN]))
+        valid = " ".join(symbol for symbol in _SYMBOLS if len(symbol) == 1)
+        raise TextError(f"[[...]] has IPA without a phone: {wrong}; valid IPA symbols are {valid}")
+    return tuple(phones)
+
+
+def _symbols(text: str) -> Iterator[str]:
+    """Yields the longest known symbols; an unknown one with the marks that belong to it."""
+    for syllable in _BETWEEN_SYLLABLES.split(unicodedata.normalize("NFD", text)):
+        letters = syllable.translate(_NARROW)
+        place = 0
+        while place < len(letters):
+            longest = min(_LONGEST, len(letters) - place)
+            sizes = range(longest, 0, -1)
+            known = (size for size in sizes if letters[place : place + size] in _SYMBOLS)
+            end = place + next(known, 1)
+            while end < len(letters) and unicodedata.combining(letters[end]):
+                end += 1
+            yield unicodedata.normalize("NFC", letters[place:end])
+            place = end
