@@ -1,4 +1,5 @@
 VENV ?= .venv
+CLIENTS_VENV ?= .venv-clients
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast lint format bench train-voice doctor lock clean
+.PHONY: help install demo serve say test test-fast test-clients lint format bench train-voice eval-voice doctor lock clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +42,15 @@ test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and a real 
 test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).
 	$(BIN)/python -m pytest -m "not integration and not e2e"
 
+test-clients: $(VENV)/.runtime $(CLIENTS_VENV)/.installed ## Run other people's clients, unmodified, against the server.
+	CANTATA_PYTHON=$(BIN)/python $(CLIENTS_VENV)/bin/python -m pytest e2e/clients \
+	  --confcutdir=e2e/clients -o filterwarnings=default
+
+$(CLIENTS_VENV)/.installed: requirements/clients.txt
+	python3 -m venv $(CLIENTS_VENV)
+	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
+	@touch $@
+
 lint: $(VENV)/.dev ## Check style and types.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -55,6 +65,9 @@ bench: install ## Measure TTFP, RTF, start-up and memory at 1 and 8 streams.
 
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes).
 	$(BIN)/python -m cantata_models.solo.training all
+
+eval-voice: $(VENV)/.dev ## Measure the voice against its teachers (PUBLISH=1 updates card and docs).
+	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
 
 doctor: install ## Check this machine and the installation.
 	$(BIN)/cantata doctor

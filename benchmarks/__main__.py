@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import httpx
-import psutil
 import typer
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.load import UtteranceTiming, closed_loop
-from benchmarks.server import RunningServer, running_server
+from benchmarks.server import RunningServer, memory_of, running_server, stage_gauges
 
 TEXTS = (
     "The morning train was late again, so we walked along the river instead.",
@@ -68,17 +66,6 @@ def summarise(timings: list[UtteranceTiming], streams: int, wall_s: float) -> Lo
     )
 
 
-def stage_gauges(url: str, metric: str) -> dict[str, float]:
-    """One of the server's per-stage gauges, by stage."""
-    families = text_string_to_metric_families(httpx.get(f"{url}/metrics").text)
-    return {
-        sample.labels["stage"]: sample.value
-        for family in families
-        for sample in family.samples
-        if sample.name == metric
-    }
-
-
 def main(
     streams: Annotated[list[int], typer.Option(help="Load levels.")] = [1, 8],  # noqa: B006
     rounds: Annotated[int, typer.Option(help="Texts per stream.")] = 8,
@@ -90,8 +77,7 @@ def main(
         voices = [v["id"] for v in httpx.get(f"{server.url}/v1/audio/voices").json()["voices"]]
         measure(server.url, voices, streams=max(streams), rounds=1)
         results = [measure(server.url, voices, n, rounds) for n in streams]
-        memory = stage_gauges(server.url, "cantata_stage_rss_bytes")
-        memory["api"] = float(psutil.Process(server.pid).memory_info().rss)
+        memory = memory_of(server)
         startup = stage_gauges(server.url, "cantata_stage_startup_seconds")
         console.print(_table(results))
         console.print(_processes(server, memory, startup))

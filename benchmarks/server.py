@@ -6,12 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
 
 READY_DEADLINE_S = 240.0
 STOP_DEADLINE_S = 30.0
@@ -37,18 +39,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_server(log: Path, *, port: int = 0) -> Iterator[RunningServer]:
+def running_server(
+    log: Path, *, port: int = 0, python: str = sys.executable, options: Sequence[str] = ()
+) -> Iterator[RunningServer]:
     """`cantata serve` for the time of the block.
 
     Args:
         log: file that takes the server's output.
         port: where it listens; 0 takes a free one.
+        python: of the virtual environment that has the server.
+        options: more of the command's.
 
     Raises:
         RuntimeError: it ended or was not ready in time; the message has its last lines.
     """
     port = port or free_port()
-    command = [sys.executable, "-m", "cantata", "serve", "--port", str(port)]
+    command = [python, "-m", "cantata", "serve", "--port", str(port), *options]
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with log.open("wb") as output:
@@ -64,6 +70,23 @@ def running_server(log: Path, *, port: int = 0) -> Iterator[RunningServer]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def stage_gauges(url: str, metric: str) -> dict[str, float]:
+    """One of the server's per-stage gauges, by stage."""
+    families = text_string_to_metric_families(httpx.get(f"{url}/metrics").text)
+    return {
+        sample.labels["stage"]: sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == metric
+    }
+
+
+def memory_of(server: RunningServer) -> dict[str, float]:
+    """Resident bytes of each process: the stages and the api."""
+    memory = stage_gauges(server.url, "cantata_stage_rss_bytes")
+    return {**memory, "api": float(psutil.Process(server.pid).memory_info().rss)}
 
 
 def _wait_until_ready(

@@ -15,6 +15,9 @@ from benchmarks.server import free_port, running_server
 from .server import Server
 from .speech_page import SpeechPage
 
+# In a virtual environment of their own: make test-clients.
+collect_ignore = ["clients"]
+
 ROOT = Path(__file__).parent.parent
 ARTIFACTS = ROOT / "artifacts"
 # A server that is running already, such as a container, is tested instead of starting one.

@@ -10,10 +10,11 @@ It reads the wire as any outside client would, and shares no code with the serve
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -22,10 +23,13 @@ import websockets.asyncio.client as sockets
 from numpy.typing import NDArray
 
 from cantata.contract.errors import CantataError
+from cantata.contract.service import SpokenWord
 
 Pcm = NDArray[np.int16]
 """[N] mono or [N, C]."""
 
+KEY_VARIABLE = "CANTATA_API_KEY"
+"""Where the command finds the key of a server that needs one."""
 _STREAM_PATH = "/v1/audio/speech/stream"
 _SPEECH_PATH = "/v1/audio/speech"
 _SYNCHRONISE = "client-synchronise"
@@ -69,6 +73,11 @@ class Session:
         self.channels = 0
         self.last: UtteranceReport | None = None
         """Of the utterance that ended last."""
+        self.words: list[SpokenWord] = []
+        """What the latest `speak` has heard of its words, if the session is configured with
+        `timestamps`: offsets into its text, seconds from its first sample."""
+        self._received_samples = 0
+        self._utterance_start_s = 0.0
 
     async def configure(self, **options: Any) -> None:
         """Send `session.config` with these fields and wait for its answer."""
@@ -88,6 +97,7 @@ class Session:
         """
         if options:
             await self.configure(**options)
+        self.words, self._received_samples = [], 0
         await self.send("input.text", text=text)
         await self.send("input.done")
         try:
@@ -108,10 +118,16 @@ class Session:
         while True:
             message = await self._socket.recv()
             if isinstance(message, bytes):
-                yield self._decode(message)
+                samples = self._decode(message)
+                self._received_samples += len(samples)
+                yield samples
                 continue
             event = json.loads(message)
             match event["type"]:
+                case "audio.start":
+                    self._utterance_start_s = self._received_samples / event["sample_rate"]
+                case "audio.timestamps":
+                    self.words.extend(_words(event, self._utterance_start_s))
                 case "audio.done":
                     self._take_report(event)
                     if event["cancelled"]:
@@ -162,10 +178,11 @@ class Session:
 
 
 @asynccontextmanager
-async def connect(url: str, **options: Any) -> AsyncIterator[Session]:
+async def connect(url: str, api_key: str | None = None, **options: Any) -> AsyncIterator[Session]:
     """A session with the server at this HTTP URL, configured with `options`."""
     address = "ws" + url.removeprefix("http").rstrip("/") + _STREAM_PATH
-    async with sockets.connect(address, compression=None) as socket:
+    headers = _authorization(api_key)
+    async with sockets.connect(address, compression=None, additional_headers=headers) as socket:
         session = Session(socket)
         await session.configure(**options)
         yield session
@@ -179,43 +196,91 @@ class SpeechStream:
     channels: int
     request_id: str
     pcm: AsyncIterator[Pcm]
+    words: list[SpokenWord] = field(default_factory=list)
+    """Grows while `pcm` is read, if `timestamps` were asked for."""
 
 
 @asynccontextmanager
-async def stream_speech(url: str, text: str, **options: Any) -> AsyncIterator[SpeechStream]:
+async def stream_speech(
+    url: str, text: str, api_key: str | None = None, **options: Any
+) -> AsyncIterator[SpeechStream]:
     """POST /v1/audio/speech; entering returns when the first samples are there.
+
+    Args:
+        url: server, such as `http://127.0.0.1:8000`.
+        text: what to say.
+        api_key: for a server that needs one.
+        options: other fields of the request; with `timestamps=True` the answer has `words`.
 
     Raises:
         ServerError: the server refused.
         httpx.TransportError: it cannot be reached, or broke off.
     """
     body = {"input": text, "response_format": "pcm", **options}
+    if options.get("timestamps"):
+        body["stream_format"] = "sse"
     async with (
         httpx.AsyncClient(base_url=url, timeout=httpx.Timeout(10, read=60)) as http,
-        http.stream("POST", _SPEECH_PATH, json=body) as response,
+        http.stream("POST", _SPEECH_PATH, json=body, headers=_authorization(api_key)) as response,
     ):
         if response.is_error:
             await response.aread()
             raise _http_error(response)
         channels = int(response.headers["x-channels"])
+        words: list[SpokenWord] = []
+        events = options.get("timestamps")
+        pieces = _audio_of_events(response, words) if events else response.aiter_raw()
         yield SpeechStream(
             sample_rate=int(response.headers["x-sample-rate"]),
             channels=channels,
             request_id=response.headers["x-request-id"],
-            pcm=_whole_samples(response, channels),
+            pcm=_whole_samples(pieces, channels),
+            words=words,
         )
 
 
-async def _whole_samples(response: httpx.Response, channels: int) -> AsyncIterator[Pcm]:
+async def _audio_of_events(
+    response: httpx.Response, words: list[SpokenWord]
+) -> AsyncIterator[bytes]:
+    """The audio of server-sent events; the words on the way go into `words`.
+
+    Raises:
+        ServerError: the speech broke off.
+    """
+    async for line in response.aiter_lines():
+        if not line.startswith("data:"):
+            continue
+        event = json.loads(line.removeprefix("data:"))
+        match event["type"]:
+            case "speech.audio.delta":
+                yield base64.b64decode(event["audio"])
+            case "speech.audio.timestamps":
+                words.extend(_words(event))
+            case "speech.audio.error":
+                raise _server_error(event)
+
+
+def _words(event: dict[str, Any], start_s: float = 0.0) -> list[SpokenWord]:
+    return [
+        SpokenWord(w["text_start"], w["text_end"], start_s + w["start"], start_s + w["end"])
+        for w in event["words"]
+    ]
+
+
+async def _whole_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIterator[Pcm]:
     """HTTP may cut its pieces anywhere, also within a sample."""
     block, rest = 2 * channels, b""
-    async for piece in response.aiter_raw():
+    async for piece in pieces:
         data = rest + piece
         whole = len(data) - len(data) % block
         rest = data[whole:]
         if whole:
             samples = np.frombuffer(data[:whole], dtype="<i2")
             yield samples if channels == 1 else samples.reshape(-1, channels)
+
+
+def _authorization(api_key: str | None) -> dict[str, str]:
+    return {} if api_key is None else {"authorization": f"Bearer {api_key}"}
 
 
 def _http_error(response: httpx.Response) -> ServerError:

@@ -79,6 +79,8 @@ class Deployment(StrictModel):
     """True: every edge streams. False: every edge waits for its request's end."""
     chunk_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     """Silence from the pipeline after which a request fails."""
+    max_input_characters: Annotated[int, Field(ge=1)] = 100_000
+    """The longest text that one utterance may have."""
     stages: Mapping[str, StageDeployment]
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from cantata.contract.service import StageReport
+from cantata.contract.service import AdmissionReport, StageReport
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -101,28 +101,60 @@ class Metrics:
         """A request never became an utterance."""
         self._rejected.labels(model, code).inc()
 
-    def render(self, reports: Sequence[StageReport], waiting: Mapping[str, int]) -> bytes:
+    def render(
+        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+    ) -> bytes:
         """Everything in Prometheus' text format, the service as it is at this scrape.
 
         The service's figures live for one scrape: a stage that is gone leaves no stale series.
 
         Args:
             reports: one per stage process.
-            waiting: requests that wait for admission, by model.
+            admissions: by model.
         """
         service = CollectorRegistry()
-        service.register(_ServiceCollector(reports, waiting))
+        service.register(_ServiceCollector(reports, admissions))
         return generate_latest(self._registry) + generate_latest(service)
 
 
 class _ServiceCollector(Collector):
     """The service's state as gauges."""
 
-    def __init__(self, reports: Sequence[StageReport], waiting: Mapping[str, int]) -> None:
+    def __init__(
+        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+    ) -> None:
         self._reports = reports
-        self._waiting = waiting
+        self._admissions = admissions
 
     def collect(self) -> Iterable[Metric]:
+        return [*self._admission(), *self._stages()]
+
+    def _admission(self) -> Iterable[Metric]:
+        gauges = {
+            name: GaugeMetricFamily(f"cantata_admission_{name}", text, labels=["model"])
+            for name, text in (
+                ("places", "Requests that are played without a gap, as measured."),
+                ("running", "Requests that hold a place."),
+            )
+        }
+        waiting = GaugeMetricFamily(
+            "cantata_requests_waiting", "Requests that wait for a place.", labels=["model", "kind"]
+        )
+        refused = CounterMetricFamily(
+            "cantata_admission_refused",
+            "Requests that got no place, by reason.",
+            labels=["model", "reason"],
+        )
+        for model, report in self._admissions.items():
+            gauges["places"].add_metric([model], report.places)
+            gauges["running"].add_metric([model], report.running)
+            waiting.add_metric([model, "live"], report.waiting)
+            waiting.add_metric([model, "batch"], report.waiting_batch)
+            for reason, count in report.refused.items():
+                refused.add_metric([model, reason], count)
+        return [*gauges.values(), waiting, refused]
+
+    def _stages(self) -> Iterable[Metric]:
         labels = ["model", "stage"]
         alive = GaugeMetricFamily("cantata_stage_alive", "1 while it runs.", labels=labels)
         startup = GaugeMetricFamily(
@@ -139,9 +171,4 @@ class _ServiceCollector(Collector):
             rss.add_metric(names, report.rss_bytes)
             for what, count in report.counts.items():
                 held.add_metric([*names, what], count)
-        waiting = GaugeMetricFamily(
-            "cantata_requests_waiting", "Requests that wait for admission.", labels=["model"]
-        )
-        for model, count in self._waiting.items():
-            waiting.add_metric([model], count)
-        return [waiting, alive, startup, rss, held]
+        return [alive, startup, rss, held]

@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from fastapi import FastAPI
 
 from cantata import __version__
-from cantata.api import errors, health, models, speech, stream
+from cantata.api import batch, errors, health, models, security, speech, stream, voices
+from cantata.api.adapters.mount import mount_adapters
 from cantata.api.context import ApiContext
 from cantata.api.lifecycle import ServiceLifecycle
+from cantata.api.openapi import errors_as
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import SpeechService
 from cantata.metrics import Metrics
+from cantata.references.fetching import Fetcher
+from cantata.references.reader import ReferenceReader
+from cantata.references.store import VoiceStore
 
 logger = logging.getLogger(__name__)
 
 PAGES_GROUP = "cantata.pages"
-_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody} for status in ("4XX", "5XX")
-}
-"""Said once for all routes; it also keeps FastAPI's own 422, which is never sent, out of the
-OpenAPI document."""
 
 
-def create_app(service: SpeechService, settings: ServerSettings | None = None) -> FastAPI:
+def create_app(
+    service: SpeechService,
+    settings: ServerSettings | None = None,
+    wyoming: socket.socket | None = None,
+) -> FastAPI:
     """The api over one service, which the app starts (unless that has begun) and stops.
 
     The app is up before the service is: `/health` answers while stages load, `/ready` says 503.
+
+    Args:
+        service: what speaks.
+        settings: limits and timeouts.
+        wyoming: a listening socket on which the app serves Wyoming too.
+
+    Raises:
+        ConfigError: the folder of uploaded voices cannot be read.
     """
     settings = settings or ServerSettings()
-    context = ApiContext(service, settings, ServiceLifecycle(service), Metrics())
+    context = _make_context(service, settings)
     app = FastAPI(
         title="Cantata",
         version=__version__,
@@ -44,13 +56,43 @@ def create_app(service: SpeechService, settings: ServerSettings | None = None) -
         lifespan=_lifespan,
     )
     app.state.context = context
+    app.state.wyoming = wyoming
     errors.install(app)
     # The last one added is the outermost: the id must be on what the body limit refuses.
-    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        BodyLimitMiddleware, max_bytes=settings.max_body_bytes, larger=_larger_bodies(settings)
+    )
+    security.install(app, settings.security)
     app.add_middleware(RequestIdMiddleware)
-    for routes in (health, models, speech, stream):
-        app.include_router(routes.router, responses=_ERROR_RESPONSES)
+    for routes in (health, models, voices, speech, batch, stream):
+        app.include_router(routes.router, responses=errors_as(ErrorBody))
+    mount_adapters(app)
     return app
+
+
+def _make_context(service: SpeechService, settings: ServerSettings) -> ApiContext:
+    options = settings.references
+    fetcher = Fetcher(options.fetch, "ref_audio") if options.fetch else None
+    store = VoiceStore(options.voices_dir, options.store) if options.voices_dir else None
+    if store is not None:
+        store.load()
+    return ApiContext(
+        service,
+        settings,
+        ServiceLifecycle(service),
+        Metrics(),
+        ReferenceReader(options.max_bytes, fetcher),
+        store,
+    )
+
+
+def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
+    """Bodies of the routes that take recordings, as files and as base64."""
+    recording = settings.references.max_bytes
+    return {
+        "/v1/audio/voices": settings.max_body_bytes + recording,
+        "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
+    }
 
 
 def mount_pages(app: FastAPI) -> None:
@@ -64,12 +106,16 @@ def mount_pages(app: FastAPI) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    lifecycle: ServiceLifecycle = app.state.context.lifecycle
-    lifecycle.begin()
-    try:
+    context: ApiContext = app.state.context
+    context.lifecycle.begin()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(context.lifecycle.end)
+        if app.state.wyoming is not None:
+            # Its package is optional.
+            from cantata.api.adapters.wyoming import wyoming_server
+
+            await stack.enter_async_context(wyoming_server(context, app.state.wyoming))
         yield
-    finally:
-        await lifecycle.end()
 
 
 def _mount(app: FastAPI, page: EntryPoint) -> None:

@@ -13,6 +13,8 @@ from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import ServedModel, SpeechService
 from cantata.metrics import Metrics
+from cantata.references.reader import ReferenceReader
+from cantata.references.store import VoiceStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,9 @@ class ApiContext:
     settings: ServerSettings
     lifecycle: ServiceLifecycle
     metrics: Metrics
+    references: ReferenceReader
+    voices: VoiceStore | None
+    """Uploaded ones; None: none are taken."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from cantata.api.lifecycle import NotReady
@@ -22,10 +22,16 @@ from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
 from cantata.api.schemas import ErrorBody, ErrorDetail
 from cantata.contract.errors import (
     CantataError,
+    Forbidden,
     InvalidRequest,
     ModelNotFound,
     Overloaded,
+    PayloadTooLarge,
     StageDied,
+    Unauthorized,
+    UploadNotFound,
+    VoiceExists,
+    VoicesFull,
 )
 
 logger = logging.getLogger(__name__)
@@ -35,7 +41,12 @@ RATE_LIMIT = "rate_limit_error"
 SERVER_ERROR = "server_error"
 
 _MAX_SHOWN_CHARACTERS = 80
-_CODE_OF_STATUS = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+_CODE_OF_STATUS = {
+    400: "invalid_value",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +58,26 @@ class HttpError:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+ErrorShape = Callable[[HttpError, str], dict[str, Any]]
+"""An error and the request's id as the body that another protocol's clients read."""
+
+
 def describe(error: BaseException) -> HttpError:
     """What a client is told about an error. Nothing unforeseen is shown in its own words."""
     match error:
         case ModelNotFound():
             return HttpError(404, detail_of(error, INVALID_REQUEST, error.param or "model"))
+        case UploadNotFound():
+            return HttpError(404, detail_of(error, INVALID_REQUEST, error.param))
+        case VoiceExists() | VoicesFull():
+            return HttpError(409, detail_of(error, INVALID_REQUEST, error.param))
+        case PayloadTooLarge():
+            return HttpError(413, detail_of(error, INVALID_REQUEST, error.param))
+        case Unauthorized():
+            ask = {"www-authenticate": 'Bearer realm="cantata"'}
+            return HttpError(401, detail_of(error, INVALID_REQUEST), ask)
+        case Forbidden():
+            return HttpError(403, detail_of(error, INVALID_REQUEST))
         case InvalidRequest():
             return HttpError(400, detail_of(error, INVALID_REQUEST, error.param))
         case Overloaded():
@@ -78,7 +104,7 @@ def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
     # FastAPI puts the body's place in front, Pydantic the members of a union in between: neither
     # is a name that the caller wrote.
     path = [p for p in problem["loc"] if isinstance(p, str) and p not in ("body", "query")]
-    param = path[0] if path else None
+    param = _field(problem["loc"], path)
     if problem["type"] == "json_invalid":
         reason = problem.get("ctx", {}).get("error", "")
         return InvalidRequest(f"the body is not valid JSON: {reason}")
@@ -92,6 +118,16 @@ def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
     return InvalidRequest(f"{param}: {problem['msg']} (got {shown})", param=param)
 
 
+def _field(location: Sequence[int | str], path: Sequence[str]) -> str | None:
+    """The name of the field at fault; of a list's entry also its place and the field in it."""
+    if not path:
+        return None
+    after = location[location.index(path[0]) + 1 :]
+    if not (after and isinstance(after[0], int)):
+        return path[0]
+    return ".".join((f"{path[0]}[{after[0]}]", *path[1:2]))
+
+
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one error that ended a task group."""
     error: BaseException = group
@@ -100,15 +136,33 @@ def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-def respond(request: Request, error: HttpError) -> Response:
+def respond(request: HTTPConnection, error: HttpError) -> Response:
     """The response, with the request's id also where no middleware can add it any more."""
-    headers = {**error.headers, REQUEST_ID_HEADER: request_id_of(request.scope)}
-    body = ErrorBody(error=error.detail).model_dump(mode="json")
+    request_id = request_id_of(request.scope)
+    headers = {**error.headers, REQUEST_ID_HEADER: request_id}
+    shape = _shape_of(request)
+    body = (
+        ErrorBody(error=error.detail).model_dump(mode="json")
+        if shape is None
+        else shape(error, request_id)
+    )
     return JSONResponse(body, status_code=error.status, headers=headers)
+
+
+def shape_errors(app: FastAPI, prefix: str, shape: ErrorShape) -> None:
+    """Answer errors of the paths that begin with `prefix` in another protocol's words."""
+    app.state.error_shapes[prefix] = shape
+
+
+def _shape_of(request: HTTPConnection) -> ErrorShape | None:
+    shapes: dict[str, ErrorShape] = request.app.state.error_shapes
+    path = request.url.path
+    return next((shape for prefix, shape in shapes.items() if path.startswith(prefix)), None)
 
 
 def install(app: FastAPI) -> None:
     """Answer every error of an app in this way."""
+    app.state.error_shapes = {}
     app.add_exception_handler(CantataError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)

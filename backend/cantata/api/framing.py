@@ -1,10 +1,11 @@
-"""How the samples of one HTTP response are wrapped: as the file itself or as events."""
+"""How the bytes of one HTTP response are wrapped: as the file itself or as events."""
 
 from __future__ import annotations
 
 import base64
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 
@@ -14,65 +15,61 @@ from cantata.api.schemas import (
     SpeechAudioDelta,
     SpeechAudioDone,
     SpeechAudioError,
+    SpeechAudioTimestamps,
     SpeechBody,
     Usage,
 )
-from cantata.api.speaking import Speech
-from cantata.audio.wav import streaming_header
+from cantata.api.timestamps import timed_words
+from cantata.audio.formats import AudioFormat
 from cantata.contract.errors import CantataError
-from cantata.contract.service import ServedModel
+from cantata.contract.service import SpokenWord
 
-_MEDIA_TYPES = {"wav": "audio/wav", "pcm": "audio/pcm"}
+SSE_MEDIA_TYPE = "text/event-stream"
 
 
-def framing_of(model: ServedModel, body: SpeechBody) -> Framing:
+def framing_of(body: SpeechBody, audio_format: AudioFormat) -> Framing:
     """What the request asks for."""
-    return _SseFraming(model, body) if body.stream_format == "sse" else _AudioFraming(model, body)
+    return _SseFraming(body) if body.stream_format == "sse" else AudioFraming(audio_format)
+
+
+def usage_of(text: str, duration_s: float) -> Usage:
+    """What an utterance of this text and length cost."""
+    output = math.ceil(duration_s * 1000 / MILLISECONDS_PER_TOKEN)
+    return Usage(input_tokens=len(text), output_tokens=output, total_tokens=len(text) + output)
 
 
 class Framing(ABC):
-    """How s16le bytes are wrapped for one response."""
+    """How a file's bytes are wrapped for one response."""
 
     media_type: str
 
-    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
-        self._wav = body.response_format == "wav"
-        self._model = model
-        self._characters = len(body.input)
-        self.media_type = _MEDIA_TYPES[body.response_format]
-
-    def _file_header(self) -> bytes:
-        if not self._wav:
-            return b""
-        return streaming_header(self._model.sample_rate, self._model.channels)
-
-    @abstractmethod
-    def head(self) -> bytes:
-        """What comes before the first samples."""
-
     @abstractmethod
     def audio(self, data: bytes) -> bytes:
-        """More samples."""
+        """More of the file, maybe nothing."""
+
+    def words(self, words: Sequence[SpokenWord]) -> bytes:
+        """When words are heard, ahead of their samples, where that was asked for."""
+        return b""
 
     @abstractmethod
-    def end(self, spoken: Speech) -> bytes:
-        """What comes after the last samples."""
+    def end(self, duration_s: float) -> bytes:
+        """What comes after the file."""
 
     @abstractmethod
     def error(self, error: CantataError) -> bytes | None:
         """The end of a stream that broke; None where the framing has no word for it."""
 
 
-class _AudioFraming(Framing):
+class AudioFraming(Framing):
     """The file itself."""
 
-    def head(self) -> bytes:
-        return self._file_header()
+    def __init__(self, audio_format: AudioFormat) -> None:
+        self.media_type = audio_format.media_type
 
     def audio(self, data: bytes) -> bytes:
         return data
 
-    def end(self, spoken: Speech) -> bytes:
+    def end(self, duration_s: float) -> bytes:
         return b""
 
     def error(self, error: CantataError) -> bytes | None:
@@ -82,25 +79,24 @@ class _AudioFraming(Framing):
 class _SseFraming(Framing):
     """Server-sent events with base64 pieces of the file."""
 
-    def __init__(self, model: ServedModel, body: SpeechBody) -> None:
-        super().__init__(model, body)
-        self.media_type = "text/event-stream"
+    media_type = SSE_MEDIA_TYPE
 
-    def head(self) -> bytes:
-        header = self._file_header()
-        return self.audio(header) if header else b""
+    def __init__(self, body: SpeechBody) -> None:
+        self._timestamps = body.timestamps
+        self._text = body.input
 
     def audio(self, data: bytes) -> bytes:
+        if not data:
+            return b""
         return _event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
 
-    def end(self, spoken: Speech) -> bytes:
-        output = math.ceil(spoken.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
-        usage = Usage(
-            input_tokens=self._characters,
-            output_tokens=output,
-            total_tokens=self._characters + output,
-        )
-        return _event(SpeechAudioDone(usage=usage))
+    def words(self, words: Sequence[SpokenWord]) -> bytes:
+        if not (words and self._timestamps):
+            return b""
+        return _event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
+
+    def end(self, duration_s: float) -> bytes:
+        return _event(SpeechAudioDone(usage=usage_of(self._text, duration_s)))
 
     def error(self, error: CantataError) -> bytes | None:
         return _event(SpeechAudioError(error=describe(error).detail))

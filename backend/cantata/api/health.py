@@ -11,6 +11,7 @@ from starlette.responses import Response
 from cantata import __version__
 from cantata.api.context import ApiContext, Context
 from cantata.api.lifecycle import NotReady, Phase
+from cantata.api.openapi import answers
 from cantata.api.schemas import Health, Readiness, StageHealth
 from cantata.contract.service import StageReport
 from cantata.metrics import CONTENT_TYPE
@@ -46,12 +47,12 @@ async def ready(context: Context) -> Readiness:
     return Readiness()
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=Response, responses=answers("text/plain"))
 async def metrics(context: Context) -> Response:
     """Prometheus' text format."""
     reports = await context.service.stage_reports()
-    waiting = {name: model.waiting for name, model in context.service.models.items()}
-    body = context.metrics.render(reports, waiting)
+    admissions = {name: model.admission for name, model in context.service.models.items()}
+    body = context.metrics.render(reports, admissions)
     return Response(body, headers={"content-type": CONTENT_TYPE})
 
 

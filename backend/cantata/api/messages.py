@@ -5,7 +5,8 @@ Text messages are JSON objects with a `type`; binary messages are s16le samples.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -17,11 +18,13 @@ from cantata.api.schemas import (
     Speed,
     Temperature,
     Text,
+    TimedWord,
     VoiceName,
     WireModel,
 )
 from cantata.contract.errors import ProtocolViolation
 
+Message = TypeVar("Message")
 ContextId = Annotated[Text, Field(max_length=128)]
 
 
@@ -43,6 +46,8 @@ class SessionConfig(_Message):
     response_format: Literal["pcm"] = "pcm"
     split_granularity: Literal["none", "sentence"] = "none"
     """none: text is spoken at `input.done`. sentence: each sentence as soon as it is complete."""
+    timestamps: bool = False
+    """Whether `audio.timestamps` are sent."""
 
 
 class InputText(_Message):
@@ -76,6 +81,14 @@ ClientMessage = Annotated[
 ]
 
 CLIENT_MESSAGES: TypeAdapter[ClientMessage] = TypeAdapter(ClientMessage)
+_CLIENT_TYPES = (
+    "session.config",
+    "input.text",
+    "input.done",
+    "input.commit",
+    "input.cancel",
+    "session.close",
+)
 
 
 class SessionConfigured(_Message):
@@ -97,6 +110,15 @@ class AudioStart(_Message):
     sample_rate: int
     channels: int
     format: Literal["pcm_s16le"] = "pcm_s16le"
+
+
+class AudioTimestamps(_Message):
+    """When words of the utterance are heard; sent before their sound."""
+
+    type: Literal["audio.timestamps"] = "audio.timestamps"
+    utterance_id: str
+    words: list[TimedWord]
+    """Offsets are into all text that was sent since the last `input.done`."""
 
 
 class AudioDone(_Message):
@@ -136,7 +158,13 @@ class ErrorMessage(_Message):
 
 
 ServerMessage = Annotated[
-    SessionConfigured | AudioStart | AudioDone | InputSpoken | SessionDone | ErrorMessage,
+    SessionConfigured
+    | AudioStart
+    | AudioTimestamps
+    | AudioDone
+    | InputSpoken
+    | SessionDone
+    | ErrorMessage,
     Field(discriminator="type"),
 ]
 
@@ -144,14 +172,24 @@ SERVER_MESSAGES: TypeAdapter[ServerMessage] = TypeAdapter(ServerMessage)
 
 
 def parse_client_message(text: str) -> ClientMessage:
-    """One message of a client.
+    """One message of a client; raises as `parse_message` does."""
+    return parse_message(CLIENT_MESSAGES, _CLIENT_TYPES, text)
+
+
+def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: str) -> Message:
+    """One message of a protocol whose messages have a `type`.
+
+    Args:
+        messages: the union of them, told apart by `type`.
+        types: the valid ones, for the refusal of any other.
+        text: JSON.
 
     Raises:
         ProtocolViolation: not JSON, not an object, or of no known type.
         InvalidRequest: a field is missing or has a wrong value.
     """
     try:
-        return CLIENT_MESSAGES.validate_json(text)
+        return messages.validate_json(text)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         match problem["type"]:
@@ -159,24 +197,10 @@ def parse_client_message(text: str) -> ClientMessage:
                 reason = problem.get("ctx", {}).get("error", "")
                 raise ProtocolViolation(f"the message is not valid JSON: {reason}") from None
             case "union_tag_invalid" | "union_tag_not_found":
-                valid = problem.get("ctx", {}).get("expected_tags", _types())
+                valid = ", ".join(map(repr, types))
                 raise ProtocolViolation(f"unknown message; valid types: {valid}", "type") from None
             case _ if not problem["loc"]:
                 raise ProtocolViolation("a message is a JSON object with a type") from None
         # The union's tag stands in front of the field's name.
         refusal = explain_validation([{**problem, "loc": problem["loc"][1:]}])
         raise refusal from None
-
-
-def _types() -> str:
-    return ", ".join(
-        repr(t)
-        for t in (
-            "session.config",
-            "input.text",
-            "input.done",
-            "input.commit",
-            "input.cancel",
-            "session.close",
-        )
-    )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from starlette.requests import Request
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.schemas import (
     AudioModelList,
     AudioModelObject,
+    CapabilitiesObject,
+    FormatObject,
     ModelList,
     ModelObject,
     VoiceList,
     VoiceObject,
 )
+from cantata.api.security import is_trusted
+from cantata.api.voices import uploaded_voices
+from cantata.audio.formats import FORMATS
 from cantata.contract.service import ServedModel
 
 router = APIRouter(prefix="/v1", tags=["models"])
@@ -42,6 +48,12 @@ async def list_audio_models(context: Context) -> AudioModelList:
                 channels=model.channels,
                 max_input_characters=model.max_input_characters,
                 default_voice=model.voice(None).id,
+                formats=_formats_of(model),
+                capabilities=CapabilitiesObject(
+                    instructions=model.capabilities.instructions,
+                    references=model.capabilities.references,
+                    languages=list(model.capabilities.languages),
+                ),
             )
             for model in _served(context)
         ]
@@ -49,10 +61,14 @@ async def list_audio_models(context: Context) -> AudioModelList:
 
 
 @router.get("/audio/voices")
-async def list_voices(context: Context, model: str | None = None) -> VoiceList:
-    """The voices of one model, or of all."""
+async def list_voices(request: Request, context: Context, model: str | None = None) -> VoiceList:
+    """The voices of one model, or of all; uploaded ones come last."""
     served = _served(context) if model is None else [context.model(model)]
-    return VoiceList(voices=[voice for one in served for voice in _voices_of(one)])
+    voices = [voice for one in served for voice in _voices_of(one)]
+    # Whoever shows no key learns nothing of who was uploaded.
+    if is_trusted(request.scope):
+        voices += uploaded_voices(context, served)
+    return VoiceList(voices=voices)
 
 
 def _served(context: ApiContext) -> list[ServedModel]:
@@ -64,13 +80,27 @@ def _model_object(context: ApiContext, model: ServedModel) -> ModelObject:
     return ModelObject(id=model.name, created=context.created)
 
 
+def _formats_of(model: ServedModel) -> list[FormatObject]:
+    return [
+        FormatObject(
+            id=name,
+            media_type=one.media_type,
+            sample_rates=None if one.sample_rates is None else list(one.sample_rates),
+        )
+        for name, one in FORMATS.items()
+        if one.takes(model.channels)
+    ]
+
+
 def _voices_of(model: ServedModel) -> list[VoiceObject]:
     return [
         VoiceObject(
             id=voice.id,
             name=voice.name,
             description=voice.description,
+            gender=voice.gender,
             aliases=list(voice.aliases),
+            kind="stock",
             model=model.name,
         )
         for voice in model.voices

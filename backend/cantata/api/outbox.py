@@ -6,7 +6,9 @@ import asyncio
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from cantata.api.messages import AudioDone, InputSpoken, ServerMessage
+from pydantic import BaseModel
+
+from cantata.api.messages import AudioDone, AudioTimestamps, InputSpoken
 
 _MAX_MESSAGES = 64
 
@@ -25,7 +27,8 @@ class AudioFrame:
     """Per channel."""
 
 
-Item = AudioFrame | ServerMessage
+Item = AudioFrame | BaseModel
+"""Sound, or a message: the speaker's own, or an answer of the connection's protocol."""
 
 
 class Outbox:
@@ -74,8 +77,9 @@ class Outbox:
         return item
 
     def drop_audio(self) -> Counter[str]:
-        """Forget PCM that is not written yet. An `audio.done` that waits behind it becomes that
-        of a cancelled utterance, and `input.spoken` is not true any more.
+        """Forget PCM that is not written yet, and when its words would have been heard. An
+        `audio.done` that waits behind it becomes that of a cancelled utterance, and
+        `input.spoken` is not true any more.
 
         Returns:
             Samples dropped, by utterance.
@@ -87,7 +91,9 @@ class Outbox:
                 dropped[item.utterance_id] += item.samples
             elif isinstance(item, AudioDone) and dropped[item.utterance_id]:
                 kept.append(_cancelled(item, dropped[item.utterance_id]))
-            elif not (isinstance(item, InputSpoken) and dropped):
+            elif isinstance(item, AudioTimestamps) or (isinstance(item, InputSpoken) and dropped):
+                continue
+            else:
                 kept.append(item)
         self._items, self._bytes = kept, 0
         self._signal()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -10,16 +12,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"
+_USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+"""It goes into logs and headers, so nothing that means something there."""
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id of this request, made on first use."""
+    """The id of this request: the client's own where it sent a usable one, else made."""
     known = scope.get(_SCOPE_KEY)
     if isinstance(known, str):
         return known
-    made = f"req_{uuid.uuid4().hex}"
-    scope[_SCOPE_KEY] = made
-    return made
+    sent = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+    chosen = sent if _USABLE.fullmatch(sent) else f"req_{uuid.uuid4().hex}"
+    scope[_SCOPE_KEY] = chosen
+    return chosen
 
 
 class RequestIdMiddleware:
@@ -46,24 +51,27 @@ class BodyLimitMiddleware:
     """Bodies over a limit end with 413: at once where their length is announced, else as soon as
     they cross it."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, larger: Mapping[str, int]) -> None:
+        """`larger`: the limits of the routes that take recordings, by path."""
         self._app = app
         self._max_bytes = max_bytes
+        self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         taken = 0
+        limit = self._larger.get(scope["path"], self._max_bytes)
 
         async def receive_bounded() -> Message:
             nonlocal taken
-            if self._announced(scope) > self._max_bytes:
-                raise self._too_large()
+            if self._announced(scope) > limit:
+                raise self._too_large(limit)
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self._max_bytes:
-                raise self._too_large()
+            if taken > limit:
+                raise self._too_large(limit)
             return message
 
         await self._app(scope, receive_bounded, send)
@@ -72,5 +80,5 @@ class BodyLimitMiddleware:
         length = Headers(scope=scope).get("content-length", "0")
         return int(length) if length.isdigit() else 0
 
-    def _too_large(self) -> HTTPException:
-        return HTTPException(413, f"the body is larger than {self._max_bytes} bytes")
+    def _too_large(self, limit: int) -> HTTPException:
+        return HTTPException(413, f"the body is larger than {limit} bytes")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from cantata.audio.formats import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 from cantata.contract.errors import InvalidRequest
 
 
@@ -24,7 +25,12 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Temperature = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)]
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
 
-ENCODABLE_FORMATS = ("wav", "pcm")
+ResponseFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+SampleRate = Annotated[int, Field(ge=MIN_SAMPLE_RATE, le=MAX_SAMPLE_RATE)]
+
+MAX_BATCH_REQUESTS = 128
+MAX_BATCH_INPUT_CHARACTERS = 4096
+"""OpenAI's limit, also where the model takes more: a file of a batch is kept until it is whole."""
 MILLISECONDS_PER_TOKEN = 50
 """OpenAI counts generated sound in tokens of this length; so does `usage` here."""
 
@@ -50,8 +56,8 @@ def voice_id(voice: VoiceName | None) -> str | None:
     return voice.id if isinstance(voice, VoiceReference) else voice
 
 
-class SpeechBody(WireModel):
-    """POST /v1/audio/speech."""
+class SpeechOptions(WireModel):
+    """What to say and how; the same for one text and for each of a batch."""
 
     input: Text
     """1 to the model's `max_input_characters` characters."""
@@ -59,28 +65,68 @@ class SpeechBody(WireModel):
     """Absent: the server's default model."""
     voice: VoiceName | None = None
     """Absent: the model's default voice."""
-    response_format: Literal["wav", "pcm", "mp3", "opus", "aac", "flac"] = "wav"
-    """OpenAI's default is mp3, which cannot be encoded yet, so an absent format means wav."""
+    response_format: ResponseFormat = "mp3"
+    sample_rate: SampleRate | None = None
+    """Hz. Absent: the model's own. Not part of OpenAI's protocol."""
     speed: Speed = 1.0
     instructions: Text | None = None
-    stream_format: Literal["audio", "sse"] = "audio"
+    """Ignored, and the response says so, by models that follow none."""
+    ref_audio: Text | None = None
+    """A recording of the speaker, as `data:audio/...;base64,...` or, where the server allows it,
+    an http(s) URL. For models that can follow one. Not part of OpenAI's protocol."""
+    ref_text: Annotated[Text, Field(max_length=1000)] | None = None
+    """What is said in `ref_audio`. Not part of OpenAI's protocol."""
     seed: Seed | None = None
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
     """0 is greedy. Not part of OpenAI's protocol."""
 
-    def check_format(self) -> None:
-        """Refuse what cannot be encoded.
+
+class SpeechBody(SpeechOptions):
+    """POST /v1/audio/speech."""
+
+    stream_format: Literal["audio", "sse"] = "audio"
+    timestamps: bool = False
+    """Tell when words are heard; needs `stream_format` sse. Not part of OpenAI's protocol."""
+
+    def check_timestamps(self) -> None:
+        """Refuse timestamps where there is no place for them.
 
         Raises:
-            InvalidRequest: names the formats that can.
+            InvalidRequest: says what to ask for instead.
         """
-        if self.response_format not in ENCODABLE_FORMATS:
+        if self.timestamps and self.stream_format != "sse":
             raise InvalidRequest(
-                f"response_format {self.response_format!r} is not available on this server; "
-                f"valid: {', '.join(ENCODABLE_FORMATS)}",
-                param="response_format",
+                'timestamps need "stream_format": "sse"; a sound file has no place for them',
+                param="timestamps",
             )
+
+
+class BatchItem(SpeechOptions):
+    """One text of a batch. Its file is sent whole, so nothing says how to stream it."""
+
+    custom_id: Name
+    """Whatever the client likes; echoed on the result."""
+    input: Annotated[Text, Field(max_length=MAX_BATCH_INPUT_CHARACTERS)]
+
+
+def _with_unique_ids(items: list[BatchItem]) -> list[BatchItem]:
+    seen = set[str]()
+    for item in items:
+        if item.custom_id in seen:
+            raise ValueError(f"custom_id {item.custom_id!r} is used twice")
+        seen.add(item.custom_id)
+    return items
+
+
+class BatchBody(WireModel):
+    """POST /v1/audio/speech/batch."""
+
+    requests: Annotated[
+        list[BatchItem],
+        Field(min_length=1, max_length=MAX_BATCH_REQUESTS),
+        AfterValidator(_with_unique_ids),
+    ]
 
 
 class ErrorDetail(WireModel):
@@ -110,11 +156,30 @@ class Usage(WireModel):
     total_tokens: int
 
 
+class TimedWord(WireModel):
+    """When some characters of the text are heard; a number is one word, however it is read."""
+
+    text: str
+    start: float
+    """Seconds from the utterance's first sample."""
+    end: float
+    text_start: int
+    """Offset of `text` in what the client sent, in code points."""
+    text_end: int
+
+
 class SpeechAudioDelta(WireModel):
     """Server-sent event: more of the file, base64."""
 
     type: Literal["speech.audio.delta"] = "speech.audio.delta"
     audio: str
+
+
+class SpeechAudioTimestamps(WireModel):
+    """Server-sent event: when words are heard, before their sound. Not part of OpenAI's."""
+
+    type: Literal["speech.audio.timestamps"] = "speech.audio.timestamps"
+    words: list[TimedWord]
 
 
 class SpeechAudioDone(WireModel):
@@ -128,6 +193,29 @@ class SpeechAudioError(WireModel):
     """Server-sent event: it broke after sound had been sent."""
 
     type: Literal["speech.audio.error"] = "speech.audio.error"
+    error: ErrorDetail
+
+
+class BatchResult(WireModel):
+    """A line of a batch's answer: one file."""
+
+    custom_id: str
+    audio: str
+    """The file, base64."""
+    content_type: str
+    sample_rate: int
+    """Hz."""
+    channels: int
+    duration_s: float
+    usage: Usage
+    ignored: list[str]
+    """Fields that the model cannot follow."""
+
+
+class BatchFailure(WireModel):
+    """A line of a batch's answer: one text that was not spoken."""
+
+    custom_id: str
     error: ErrorDetail
 
 
@@ -148,16 +236,38 @@ class ModelList(WireModel):
     data: list[ModelObject]
 
 
+class FormatObject(WireModel):
+    """A value of `response_format` that a model's sound can be sent in."""
+
+    id: str
+    media_type: str
+    sample_rates: list[int] | None
+    """Hz; null: any from 8000 to 48000."""
+
+
+class CapabilitiesObject(WireModel):
+    """What a model can do beyond speaking a text in one of its voices."""
+
+    instructions: bool
+    """Follows `instructions`; other models ignore them."""
+    references: bool
+    """Follows the recording of any speaker."""
+    languages: list[str]
+    """BCP 47; empty: unknown."""
+
+
 class AudioModelObject(WireModel):
     """An entry of GET /v1/audio/models."""
 
     id: str
     name: str
     sample_rate: int
-    """Hz."""
+    """Hz of what it makes, and of what is sent when nothing else is asked for."""
     channels: int
     max_input_characters: int
     default_voice: str
+    formats: list[FormatObject]
+    capabilities: CapabilitiesObject
 
 
 class AudioModelList(WireModel):
@@ -172,15 +282,42 @@ class VoiceObject(WireModel):
     id: str
     name: str
     description: str
+    gender: str | None
     aliases: list[str]
     """Other ids that mean this voice."""
-    model: str
+    kind: Literal["stock", "uploaded"]
+    """stock: comes with the model."""
+    model: str | None
+    """None: an uploaded voice that no served model can follow."""
+    created_at: int | None = None
+    """Unix time of the upload."""
 
 
 class VoiceList(WireModel):
     """GET /v1/audio/voices; a model's default voice comes first."""
 
     voices: list[VoiceObject]
+
+
+class UploadedVoice(WireModel):
+    """The answer to POST /v1/audio/voices."""
+
+    object: Literal["audio.voice"] = "audio.voice"
+    id: str
+    name: str
+    description: str
+    created_at: int
+    """Unix time."""
+    duration_s: float
+    """Of the recording that is used."""
+
+
+class DeletedVoice(WireModel):
+    """The answer to DELETE /v1/audio/voices/{id}."""
+
+    object: Literal["audio.voice.deleted"] = "audio.voice.deleted"
+    id: str
+    deleted: Literal[True] = True
 
 
 class StageHealth(WireModel):

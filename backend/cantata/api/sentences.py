@@ -3,49 +3,76 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
+
+from cantata.contract.markup import pause_spans, without_pauses
+from cantata.contract.request import TextSpan
 
 _END = re.compile(
     r"""
-    [.!?\u2026]+ ["')\]\u2019\u201d]* (?=\s)
+    (?<![.!?\u2026]) [.!?\u2026]++ ["')\]\u2019\u201d]*+ (?=\s)
         # a terminator, closing marks, and the space that proves it
     | [\u3002\uff01\uff1f]+ [\u300d\u300f\u2019\u201d\uff09]*
         # scripts that write no space behind their full-width terminators
-    | \n\s*\n                     # a paragraph
+    | \n[^\S\n]*+\n               # a paragraph
     """,
     re.VERBOSE,
 )
+# Nothing here may take longer than its text is long: clients choose the text.
 _LAST_WORD = re.compile(r"([A-Za-z.]+)\.$")
+_TAIL = 32
+"""Characters that decide about the last word."""
 _ABBREVIATIONS = frozenset(
     ("mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "vs", "etc", "e.g", "i.e", "vol", "inc")
 )
 
 
-def split_sentences(text: str) -> tuple[list[str], str]:
+def split_sentences(text: str) -> tuple[list[TextSpan], int]:
     """Cut off the sentences that are certainly complete.
 
-    A piece without a letter or digit is not a sentence and stays with what follows. Nothing is
-    lost: the sentences and the rest together are `text`, but for spaces around sentences.
+    A piece without a letter or digit is not a sentence and stays with what follows; so does a
+    pause. Nothing is lost: the sentences and the rest together are `text`, but for spaces around
+    sentences.
 
     Returns:
-        The complete sentences, and the rest, which more text may still change.
+        Where the complete sentences stand, and where the rest begins, which more text may still
+        change.
     """
-    sentences: list[str] = []
-    start = 0
+    sentences: list[TextSpan] = []
+    pauses = pause_spans(text)
+    start = seen = 0
+    has_words = False
     for end in _END.finditer(text):
-        piece = text[start : end.end()].strip()
-        if _is_sentence(piece):
-            sentences.append(piece)
-            start = end.end()
-    rest = text[start:]
-    return sentences, rest.lstrip() if sentences else rest
+        if _is_inside(end.start(), pauses):
+            continue
+        has_words = has_words or _has_words(text[seen : end.end()])
+        seen = end.end()
+        if has_words and not _ends_in_abbreviation(text[max(start, seen - _TAIL) : seen]):
+            sentences.append(trimmed(text, TextSpan(start, seen)))
+            start, has_words = seen, False
+    return sentences, trimmed(text, TextSpan(start, len(text))).start if sentences else start
 
 
-def _is_sentence(piece: str) -> bool:
-    if not any(character.isalnum() for character in piece):
-        return False
-    last = _LAST_WORD.search(piece)
+def trimmed(text: str, span: TextSpan) -> TextSpan:
+    """The span without the spaces at its ends."""
+    piece = text[span.start : span.end]
+    start = span.start + len(piece) - len(piece.lstrip())
+    return TextSpan(start, start + len(piece.strip()))
+
+
+def _is_inside(position: int, spans: list[TextSpan]) -> bool:
+    after = bisect(spans, position, key=lambda span: span.start)
+    return after > 0 and position < spans[after - 1].end
+
+
+def _has_words(piece: str) -> bool:
+    return any(character.isalnum() for character in without_pauses(piece))
+
+
+def _ends_in_abbreviation(tail: str) -> bool:
+    last = _LAST_WORD.search(tail.rstrip())
     if last is None:
-        return True
+        return False
     word = last.group(1)
     initial = len(word) == 1 and word.isupper() and word != "I"
-    return not initial and word.lower() not in _ABBREVIATIONS
+    return initial or word.lower() in _ABBREVIATIONS

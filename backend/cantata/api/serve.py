@@ -58,6 +58,8 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         uvicorn.Config(
             app,
             log_config=None,
+            # Below this it writes addresses with their query and all headers, keys included.
+            log_level="warning",
             access_log=False,
             lifespan="on",
             ws_max_size=context.settings.max_message_bytes,

@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cantata.api.api_keys import ApiKeys
+from cantata.references.fetching import FetchLimits
+from cantata.references.store import StoreLimits
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """Who may ask, and for how much; docs/security.md."""
+
+    api_keys: ApiKeys = field(default_factory=ApiKeys)
+    """None: everybody may ask."""
+    public_lists: bool = True
+    """Models and the models' own voices are listed without a key."""
+    allowed_origins: tuple[str, ...] = ()
+    """Sites whose pages may use this server, beside its own; `*` for all."""
+    max_concurrent_per_key: int | None = None
+    """HTTP requests and WebSockets that one key may have open; None: no limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSettings:
+    """Recordings of speakers to follow."""
+
+    max_bytes: int = 10 << 20
+    """Of one recording, as a file."""
+    voices_dir: Path | None = None
+    """Where uploaded voices are kept; None: none are taken."""
+    store: StoreLimits = field(default_factory=StoreLimits)
+    fetch: FetchLimits | None = None
+    """None: recordings are not fetched from URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +42,7 @@ class ServerSettings:
     """Limits and timeouts of one app."""
 
     max_body_bytes: int = 1 << 20
-    """Larger HTTP bodies are refused before they are read."""
+    """Larger HTTP bodies are refused before they are read. A recording in one comes on top."""
     socket_config_timeout_s: float = 10.0
     """Within which a WebSocket client must send a valid `session.config`."""
     socket_idle_timeout_s: float = 30.0
@@ -23,3 +55,5 @@ class ServerSettings:
     """PCM of one connection that waits for a slow socket; then the utterance is held back."""
     stall_timeout_s: float = 120.0
     """An HTTP client that takes nothing for so long counts as gone; its utterance is aborted."""
+    security: SecuritySettings = SecuritySettings()
+    references: ReferenceSettings = ReferenceSettings()

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cantata.api.errors import describe
-from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoken
+from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.outbox import AudioFrame, Outbox
 from cantata.api.speaking import Speech, speaking
+from cantata.api.timestamps import timed_words
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import CantataError
 from cantata.contract.request import SpeechRequest
-from cantata.contract.service import Samples, ServedModel
+from cantata.contract.service import Samples, ServedModel, SpokenWord
 from cantata.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ class Speak:
     model: ServedModel
     request: SpeechRequest
     context_id: str | None
+    text_offset: int = 0
+    """Where the request's text stands in the client's."""
+    timestamps: bool = False
+    """Whether the client wants to know when words are heard."""
     utterance_id: str = field(default_factory=lambda: f"utt_{uuid.uuid4().hex[:16]}")
 
 
@@ -126,8 +131,10 @@ class Speaker:
             async with speaking(job.model, job.request, self._metrics) as speech:
                 current.speech = speech
                 await self._outbox.put(current.start())
-                async for samples in speech:
-                    for frame in _frames(job, samples):
+                async for chunk in speech:
+                    if chunk.words and job.timestamps:
+                        await self._outbox.put(current.timestamps(chunk.words))
+                    for frame in _frames(job, chunk.samples):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
                         self._heard(frame.samples / job.model.sample_rate)
@@ -173,6 +180,14 @@ class _Current:
             utterance_id=self.job.utterance_id,
             sample_rate=model.sample_rate,
             channels=model.channels,
+        )
+
+    def timestamps(self, words: Sequence[SpokenWord]) -> AudioTimestamps:
+        job = self.job
+        return AudioTimestamps(
+            context_id=job.context_id,
+            utterance_id=job.utterance_id,
+            words=timed_words(words, job.request.text, job.text_offset),
         )
 
     def done(self, *, cancelled: bool) -> AudioDone:

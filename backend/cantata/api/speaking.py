@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from cantata.contract.errors import InvalidRequest, Overloaded
 from cantata.contract.request import SpeechRequest
-from cantata.contract.service import Samples, ServedModel, Utterance
+from cantata.contract.service import ServedModel, SpeechChunk, Utterance
 from cantata.metrics import Metrics, Outcome
 
 Clock = Callable[[], float]
@@ -29,8 +29,9 @@ class Speech:
         """Spent waiting for PCM; time in which the listener held it back is not in it."""
         self.complete = False
         self._sample_rate = model.sample_rate
-        self._pcm = aiter(utterance)
+        self._chunks = aiter(utterance)
         self._asked_at = asked_at
+        self._begun = False
         self._clock = clock
 
     @property
@@ -46,23 +47,24 @@ class Speech:
     def __aiter__(self) -> Speech:
         return self
 
-    async def __anext__(self) -> Samples:
-        """The next samples, never empty."""
-        asked_at = self._asked_at if self.ttfp_s is None else self._clock()
+    async def __anext__(self) -> SpeechChunk:
+        """The next chunk, never without samples as well as words."""
+        asked_at = self._clock() if self._begun else self._asked_at
+        self._begun = True
         try:
-            samples = await anext(self._pcm)
-            while not len(samples):
-                samples = await anext(self._pcm)
+            chunk = await anext(self._chunks)
+            while not (len(chunk.samples) or chunk.words):
+                chunk = await anext(self._chunks)
         except StopAsyncIteration:
             self.complete = True
             raise
         finally:
             now = self._clock()
             self.waited_s += now - asked_at
-        if self.ttfp_s is None:
+        if self.ttfp_s is None and len(chunk.samples):
             self.ttfp_s = now - self._asked_at
-        self.samples += len(samples)
-        return samples
+        self.samples += len(chunk.samples)
+        return chunk
 
 
 @asynccontextmanager
@@ -71,12 +73,14 @@ async def speaking(
     request: SpeechRequest,
     metrics: Metrics,
     clock: Clock = time.monotonic,
+    *,
+    batch: bool = False,
 ) -> AsyncIterator[Speech]:
     """Open an utterance; leaving awaits its abort and counts how it ended."""
     asked_at = clock()
     admitted = False
     try:
-        async with model.speak(request) as utterance:
+        async with model.speak(request, batch=batch) as utterance:
             admitted = True
             metrics.opened(model.name)
             async with _counted(

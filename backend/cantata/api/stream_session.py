@@ -77,7 +77,7 @@ class StreamSession:
                 self._hang_up()
                 return
             self._touch()
-            self._take(message.get("text"))
+            await self._take(message.get("text"))
 
     async def _speak(self, group: asyncio.TaskGroup) -> None:
         await self._speaker.run(group)
@@ -101,7 +101,7 @@ class StreamSession:
         else:
             await self._socket.send_text(item.model_dump_json())
 
-    def _take(self, text: str | None) -> None:
+    async def _take(self, text: str | None) -> None:
         """Act on one message; what is wrong with it is answered and forgotten."""
         context_id = None
         try:
@@ -111,7 +111,7 @@ class StreamSession:
             context_id = message.context_id
             if self._closing and not isinstance(message, InputCancel):
                 raise ProtocolViolation(f"{message.type} after session.close", "type")
-            answer = self._act(message)
+            answer = await self._act(message)
             if answer is not None:
                 self._outbox.post(answer)
         except OutboxFull:
@@ -120,10 +120,10 @@ class StreamSession:
             answer = ErrorMessage(error=describe(error).detail, context_id=context_id)
             self._outbox.post(answer)
 
-    def _act(self, message: ClientMessage) -> ServerMessage | None:
+    async def _act(self, message: ClientMessage) -> ServerMessage | None:
         match message:
             case SessionConfig():
-                configured = self._input.configure(message)
+                configured = await self._input.configure(message)
                 self._touch()
                 return configured
             case InputText():

@@ -12,6 +12,17 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
+class WordTiming:
+    """When one word of a request is heard."""
+
+    index: int
+    """Position in `PipelineRequest.words`."""
+    start_s: float
+    """Seconds from the request's first sample."""
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class FrameChunk:
     """New codec frames of one request, from a talker to a codec."""
 
@@ -22,6 +33,9 @@ class FrameChunk:
     """[T, Q]; T may be 0 only when `final`."""
     final: bool
     """No chunk of this request follows."""
+    words: tuple[WordTiming, ...] = ()
+    """What has become known of its words, in order; each word is told once, here or in another
+    chunk, and not after its sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +48,8 @@ class PcmChunk:
     samples: NDArray[np.float32]
     """[N] mono or [N, C] interleaved, in -1..1; N may be 0 only when `final`."""
     final: bool
+    words: tuple[WordTiming, ...] = ()
+    """As the frames brought them."""
 
 
 Chunk = FrameChunk | PcmChunk
@@ -48,10 +64,11 @@ def concatenate(chunks: list[Chunk]) -> Chunk:
     if not chunks:
         raise ValueError("no chunks to join")
     first, last = chunks[0], chunks[-1]
+    words = tuple(word for c in chunks for word in c.words)
     if any(c.request_id != first.request_id or type(c) is not type(first) for c in chunks):
         raise ValueError("chunks of different requests or types cannot be joined")
     if isinstance(first, FrameChunk):
         codes = np.concatenate([c.codes for c in chunks if isinstance(c, FrameChunk)])
-        return FrameChunk(first.request_id, 0, codes, last.final)
+        return FrameChunk(first.request_id, 0, codes, last.final, words)
     samples = np.concatenate([c.samples for c in chunks if isinstance(c, PcmChunk)])
-    return PcmChunk(first.request_id, 0, samples, last.final)
+    return PcmChunk(first.request_id, 0, samples, last.final, words)

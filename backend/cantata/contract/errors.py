@@ -4,7 +4,15 @@
     ├── InvalidRequest          the caller's input; `param` names the field
     │   ├── ModelNotFound
     │   ├── VoiceNotFound
+    │   │   └── UploadNotFound
+    │   ├── VoiceExists
+    │   ├── VoicesFull          no more voices can be kept
+    │   ├── InvalidAudio        a recording that cannot be used, or not be fetched
+    │   ├── PayloadTooLarge
     │   └── ProtocolViolation   a message out of order on a connection
+    ├── Unauthorized            no API key, or an unknown one
+    ├── Forbidden               not on this server, or not from that web site
+    ├── StorageFailed           the disk does not take a voice
     ├── ConfigError             a deployment file, plug-in or checkpoint that cannot be served
     ├── Overloaded              no capacity now; try again after `retry_after_s`
     ├── RequestFailed           one request's fault inside a stage; every other request goes on
@@ -56,10 +64,56 @@ class VoiceNotFound(InvalidRequest):
     code = "voice_not_found"
 
 
+class UploadNotFound(VoiceNotFound):
+    """No uploaded voice has that id or name."""
+
+
+class VoiceExists(InvalidRequest):
+    """There is a voice of that name already."""
+
+    code = "voice_exists"
+
+
+class VoicesFull(InvalidRequest):
+    """As many voices are kept as may be."""
+
+    code = "voices_full"
+
+
+class InvalidAudio(InvalidRequest):
+    """A recording cannot be used as a reference; says why."""
+
+    code = "invalid_audio"
+
+
+class PayloadTooLarge(InvalidRequest):
+    """A file or body is over its limit."""
+
+    code = "body_too_large"
+
+
 class ProtocolViolation(InvalidRequest):
     """A message that the connection's state does not allow."""
 
     code = "protocol_violation"
+
+
+class Unauthorized(CantataError):
+    """The request carries no API key that this server knows."""
+
+    code = "invalid_api_key"
+
+
+class Forbidden(CantataError):
+    """The server does not do this, whoever asks, or not for a page of that origin."""
+
+    code = "forbidden"
+
+
+class StorageFailed(CantataError):
+    """A voice could not be written to disk or removed from it."""
+
+    code = "storage_failed"
 
 
 class ConfigError(CantataError):

@@ -1,7 +1,7 @@
 """What the orchestrator and a stage process say to each other.
 
-Downwards: Register, Abort, Credit, Ping, Drain. Upwards: Ready, Output, Failed, Aborted, Pong,
-Drained. Between stages only chunks flow; nothing flows backwards but aborts and credits.
+Downwards: Register, Abort, Credit, Ping, Drain. Upwards: Ready, Sustains, Output, Failed, Aborted,
+Pong, Drained. Between stages only chunks flow; nothing flows backwards but aborts and credits.
 """
 
 from __future__ import annotations
@@ -77,6 +77,13 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Sustains:
+    """By its latest steps the stage serves so many listeners without a gap. Sent on a change."""
+
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """The last stage's new PCM, one message per step."""
 
@@ -112,4 +119,4 @@ class Drained:
     """Nothing is left; the process ends now."""
 
 
-FromStage = Ready | Output | Failed | Aborted | Pong | Drained
+FromStage = Ready | Sustains | Output | Failed | Aborted | Pong | Drained

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.pipeline import PipelineSpec
 from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
 
@@ -56,3 +57,4 @@ class ModelPlugin:
     loading."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
+    capabilities: Capabilities = field(default_factory=Capabilities)

@@ -6,8 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 Payload = Mapping[str, Any]
 """A stage's input as its plug-in wrote it: plain data, bytes and NumPy arrays, never a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceAudio:
+    """A recording whose speaker is to be followed, decoded and bounded by the api."""
+
+    samples: NDArray[np.float32]
+    """[N] mono, in -1..1."""
+    sample_rate: int
+    """Hz."""
+    transcript: str | None = None
+    """What is said in it, for models that need it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,18 @@ class SpeechRequest:
     temperature: float | None = None
     """0 is greedy. None: the deployment's default."""
     instructions: str | None = None
+    reference: ReferenceAudio | None = None
+    """Follow this speaker instead of `voice`, by models that can."""
+    continued: bool = False
+    """The end of a text whose beginning was spoken already: it may be pauses alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """Characters [start, end) of a text, counted as Python does: by code point."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +61,9 @@ class PipelineRequest:
     """Stage name -> its input. A stage that needs none has no entry."""
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
+    words: tuple[TextSpan, ...] = ()
+    """Where each spoken word stands in the request's text; several words of one number share its
+    span. Empty for models that know no word's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +75,5 @@ class Voice:
     description: str = ""
     aliases: tuple[str, ...] = field(default=())
     """Other ids that callers may use for it, such as OpenAI's thirteen names."""
+    gender: str | None = None
+    """As listeners hear it, such as "female"; None: not said."""

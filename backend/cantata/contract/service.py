@@ -15,10 +15,33 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.request import SpeechRequest, Voice
 
 Samples = NDArray[np.float32]
 """[N] mono or [N, C] interleaved, nominally in -1..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """When some characters of the caller's text are heard."""
+
+    text_start: int
+    text_end: int
+    """Characters [text_start, text_end) of the request's text, counted by code point."""
+    start_s: float
+    end_s: float
+    """Seconds from the utterance's first sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechChunk:
+    """New sound of an utterance, and what has become known of its words."""
+
+    samples: Samples
+    words: tuple[SpokenWord, ...] = ()
+    """In order. A word is told once, with its own first samples or earlier; models that know no
+    times tell none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +60,21 @@ class StageReport:
     """What the stage holds, by name. All zero when idle."""
 
 
+@dataclass(frozen=True, slots=True)
+class AdmissionReport:
+    """Who may enter a model, at the moment of asking."""
+
+    places: int
+    """Requests that may run: as many as are played without a gap, by the latest measurements."""
+    running: int
+    waiting: int
+    """Live requests in the queue."""
+    waiting_batch: int
+    """File renders that wait for places which no live request wants."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Live requests that were turned away since the start, by reason."""
+
+
 class Utterance(Protocol):
     """One request that is being spoken."""
 
@@ -45,9 +83,9 @@ class Utterance(Protocol):
         """The id by which the stages know it."""
         ...
 
-    def __aiter__(self) -> AsyncIterator[Samples]:
-        """New samples as they are made: delta, never cumulative. Samples that the caller does
-        not take hold back their production. Iterated once.
+    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
+        """New samples as they are made: delta, never cumulative. Chunks that the caller does
+        not take hold back the production of more. Iterated once.
 
         Raises:
             RequestFailed: a stage could not finish it (`ChunkTimeout`: it fell silent).
@@ -83,8 +121,11 @@ class ServedModel(Protocol):
         ...
 
     @property
-    def waiting(self) -> int:
-        """Requests that wait for admission."""
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Who runs and who waits."""
         ...
 
     def voice(self, name: str | None) -> Voice:
@@ -98,7 +139,8 @@ class ServedModel(Protocol):
     def speak(
         self, request: SpeechRequest, *, batch: bool = False
     ) -> AbstractAsyncContextManager[Utterance]:
-        """Speak one text; `request.voice` is one of `voices`' ids.
+        """Speak one text; `request.voice` is one of `voices`' ids. `[pause 1.5s]` in the text is
+        so much silence (`contract.markup`).
 
         Leaving the context, at the end as well as on an error or a cancellation, returns only
         when every stage has freed the request.

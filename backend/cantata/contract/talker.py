@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import torch
 
+from cantata.contract.chunks import WordTiming
 from cantata.contract.request import Payload
 
 
@@ -36,6 +37,9 @@ class TalkerPrompt:
     """Frames after which the request ends even without an end code."""
     min_frames: int = 0
     """Frames before which the end code cannot be chosen."""
+    words: tuple[WordTiming, ...] = ()
+    """When each word will be heard, from a talker that settles durations before it speaks. The
+    times are those of the sound: what the decoder lags by is in them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,9 @@ import contextlib
 import logging
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cantata.config import Deployment
 from cantata.connectors.socket import listen
@@ -31,10 +28,11 @@ from cantata.contract.messages import (
     Output,
     Register,
     StageCapacity,
+    Sustains,
 )
 from cantata.contract.pipeline import PipelineSpec
 from cantata.contract.request import PipelineRequest
-from cantata.engine.stage_handle import StageHandle, StageState
+from cantata.engine.stage_handle import Report, StageHandle, StageState
 from cantata.engine.stage_process import StageLaunch
 
 logger = logging.getLogger(__name__)
@@ -98,10 +96,12 @@ class Orchestrator:
         self._stages: dict[str, StageHandle] = {}
         self._launches: dict[str, StageLaunch] = {}
         self._capacities: dict[str, StageCapacity] = {}
+        self._sustained: dict[str, int] = {}
         self._open: dict[str, PcmStream] = {}
         self._restarts: dict[str, int] = {}
         self._restarting: set[asyncio.Task[None]] = set()
         self._runtime_dir: Path | None = None
+        self._tell_places: Callable[[int], None] | None = None
 
     @property
     def ready(self) -> bool:
@@ -118,6 +118,16 @@ class Orchestrator:
     def slots(self) -> int:
         """Requests that every stage can hold at once."""
         return min(capacity.slots for capacity in self._capacities.values())
+
+    @property
+    def places(self) -> int:
+        """Requests that every stage serves without a gap by its own measurements; its slots before
+        it has any."""
+        return min(self._sustained.get(n, c.slots) for n, c in self._capacities.items())
+
+    def on_places(self, tell: Callable[[int], None]) -> None:
+        """Have `places` told whenever it may have changed."""
+        self._tell_places = tell
 
     @property
     def output_capacity(self) -> StageCapacity:
@@ -166,16 +176,17 @@ class Orchestrator:
             # A second cancellation must not leave the request behind in a stage.
             await asyncio.shield(self._close(stream))
 
-    async def samples(self, stream: PcmStream) -> AsyncGenerator[NDArray[np.float32], None]:
-        """The stream's samples; each one taken gives the last stage credit for as many."""
+    async def chunks(self, stream: PcmStream) -> AsyncGenerator[PcmChunk, None]:
+        """The stream's chunks that hold something; each sample taken gives the last stage credit
+        for another."""
         output = self._pipeline.output.name
         # Often enough that the stage never waits for a listener who keeps up.
         due = self.output_capacity.credit_samples // CREDITS_PER_WINDOW
         owed = 0
         while not stream.finished:
             chunk = await stream.next()
-            if len(chunk.samples):
-                yield chunk.samples
+            if len(chunk.samples) or chunk.words:
+                yield chunk
             owed += len(chunk.samples)
             if owed >= due and not stream.finished:
                 await self._stages[output].send(Credit(stream.request_id, owed))
@@ -236,7 +247,7 @@ class Orchestrator:
             late = sorted(stream.pending_aborts)
             logger.error("request %s: no answer to its abort from %s", stream.request_id, late)
 
-    def _on_message(self, stage: str, message: Output | Failed | Aborted) -> None:
+    def _on_message(self, stage: str, message: Report) -> None:
         match message:
             case Output(chunks):
                 for chunk in chunks:
@@ -248,6 +259,10 @@ class Orchestrator:
             case Aborted(request_ids):
                 for request_id in request_ids:
                     self._acknowledge_abort(request_id, stage)
+            case Sustains(places):
+                self._sustained[stage] = places
+                if self._tell_places is not None:
+                    self._tell_places(self.places)
 
     def _acknowledge_abort(self, request_id: str, stage: str) -> None:
         stream = self._open.get(request_id)

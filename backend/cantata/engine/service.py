@@ -8,51 +8,53 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import psutil
-from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.contract.errors import InvalidRequest, ModelNotFound, StageDied, VoiceNotFound
+from cantata.contract.markup import Pause
 from cantata.contract.plugin import ModelPlugin, RequestBuilder
-from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
-from cantata.contract.service import StageReport
+from cantata.contract.request import SpeechRequest, Voice
+from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, StageReport
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageHandle, StageState
+from cantata.engine.utterance import Piece, plan_utterance, spoken_words
 from cantata.plugins import locate
-from cantata.scheduling.admission import Admission
+from cantata.scheduling.admission import Admission, QueueLimits
 
 DRAIN_DEADLINE_S = 5.0
 MAX_WAIT_S = 5.0
-MAX_INPUT_CHARACTERS = 4096
-"""OpenAI's documented limit."""
 DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 """Names that clients send by habit; they mean whatever this server serves first."""
 
 
 class PipelineUtterance:
-    """One text being spoken: iterates over new samples, piece after piece."""
+    """One text being spoken: iterates over new sound, piece after piece."""
 
-    def __init__(self, request_id: str, samples: AsyncIterator[NDArray[np.float32]]) -> None:
+    def __init__(self, request_id: str, chunks: AsyncIterator[SpeechChunk]) -> None:
         self.request_id = request_id
-        self._samples = samples
+        self._chunks = chunks
 
-    def __aiter__(self) -> AsyncIterator[NDArray[np.float32]]:
-        return self._samples
+    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
+        return self._chunks
 
 
 class PipelineModel:
     """One served model: its plug-in's request builder and its pipeline's orchestrator."""
 
-    max_input_characters = MAX_INPUT_CHARACTERS
-
     def __init__(
-        self, plugin: ModelPlugin, builder: RequestBuilder, orchestrator: Orchestrator
+        self,
+        plugin: ModelPlugin,
+        builder: RequestBuilder,
+        orchestrator: Orchestrator,
+        max_input_characters: int,
     ) -> None:
         self.name = plugin.name
+        self.capabilities = plugin.capabilities
+        self.max_input_characters = max_input_characters
         self._warm_up_text = plugin.warm_up_text
         self.orchestrator = orchestrator
         self._builder = builder
@@ -74,9 +76,9 @@ class PipelineModel:
         return self.orchestrator.output_capacity.channels
 
     @property
-    def waiting(self) -> int:
-        """Requests in the admission queue."""
-        return self._admission.waiting if self._admission else 0
+    def admission(self) -> AdmissionReport:
+        """Who runs and who waits; no places before `start` is through."""
+        return self._admission.report if self._admission else AdmissionReport(0, 0, 0, 0)
 
     def voice(self, name: str | None) -> Voice:
         """Look a voice up by id, name or alias; None is the default.
@@ -94,13 +96,30 @@ class PipelineModel:
         raise VoiceNotFound(f"model {self.name!r} has no voice {name!r}; voices: {valid}", "voice")
 
     async def start(self) -> None:
-        """Start the pipeline; requests are admitted up to its slots, as many again wait."""
+        """Start the pipeline, warm it up and measure what it can serve.
+
+        As many requests are admitted as every stage keeps up with, at most its slots, and as many
+        wait as there are slots.
+        """
         await self.orchestrator.start()
         slots = self.orchestrator.slots
-        self._admission = Admission(slots, max_waiting=slots, max_wait_s=MAX_WAIT_S)
+        await self._warm_up(1)
+        await self._warm_up(slots)
+        limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
+        self._admission = Admission(self.orchestrator.places, limits)
+        self.orchestrator.on_places(self._admission.resize)
+
+    async def _warm_up(self, utterances: int) -> None:
+        """Speak to nobody, so many at once."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(utterances):
+                group.create_task(self._speak_to_nobody(), name=f"{self.name}:warm-up:{number}")
+
+    async def _speak_to_nobody(self) -> None:
         request = SpeechRequest(self._warm_up_text, self.voices[0].id)
-        async with self.speak(request) as utterance:
-            async for _ in utterance:
+        parts = await asyncio.to_thread(self._prepare, uuid.uuid4().hex, request, False)
+        async with aclosing(self._speak(parts)) as chunks:
+            async for _ in chunks:
                 pass
 
     @asynccontextmanager
@@ -118,35 +137,42 @@ class PipelineModel:
             raise StageDied(f"model {self.name!r} is not ready")
         request_id = uuid.uuid4().hex
         # Text work is pure Python and may be long: it must not hold up other streams.
-        pieces = await asyncio.to_thread(self._prepare, request_id, request, batch)
+        parts = await asyncio.to_thread(self._prepare, request_id, request, batch)
         async with (
-            self._admission.admit(),
-            aclosing(self._samples(pieces)) as samples,
+            self._admission.admit(batch=batch),
+            aclosing(self._speak(parts)) as chunks,
         ):
-            yield PipelineUtterance(request_id, samples)
+            yield PipelineUtterance(request_id, chunks)
 
-    def _prepare(
-        self, request_id: str, request: SpeechRequest, batch: bool
-    ) -> list[PipelineRequest]:
+    def _prepare(self, request_id: str, request: SpeechRequest, batch: bool) -> list[Piece | Pause]:
         if len(request.text) > self.max_input_characters:
             raise InvalidRequest(
                 f"input has {len(request.text)} characters; "
                 f"at most {self.max_input_characters} are accepted",
                 "input",
             )
-        pieces = self._builder.build(request_id, request)
-        return [replace(piece, batch=batch) for piece in pieces]
+        return plan_utterance(self._builder, request_id, request, batch=batch)
 
-    async def _samples(
-        self, pieces: Sequence[PipelineRequest]
-    ) -> AsyncGenerator[NDArray[np.float32], None]:
-        for piece in pieces:
+    async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+        spoken = 0
+        for part in parts:
+            if isinstance(part, Pause):
+                silence = self._silence(part)
+                spoken += len(silence)
+                yield SpeechChunk(silence)
+                continue
+            began_s = spoken / self.sample_rate
             async with (
-                self.orchestrator.open(piece) as stream,
-                aclosing(self.orchestrator.samples(stream)) as samples,
+                self.orchestrator.open(part.request) as stream,
+                aclosing(self.orchestrator.chunks(stream)) as chunks,
             ):
-                async for new in samples:
-                    yield new
+                async for chunk in chunks:
+                    spoken += len(chunk.samples)
+                    yield SpeechChunk(chunk.samples, spoken_words(part, chunk.words, began_s))
+
+    def _silence(self, pause: Pause) -> Samples:
+        length = round(pause.duration_s * self.sample_rate)
+        return np.zeros(length if self.channels == 1 else (length, self.channels), np.float32)
 
 
 class PipelineService:
@@ -236,4 +262,5 @@ def create_service(model: str | None, deploy: Path | None) -> PipelineService:
     log_level = logging.getLogger().getEffectiveLevel()
     orchestrator = Orchestrator(plugin.pipeline, located.checkpoint, deployment, log_level)
     builder = plugin.load_builder(located.checkpoint)
-    return PipelineService([PipelineModel(plugin, builder, orchestrator)])
+    served = PipelineModel(plugin, builder, orchestrator, deployment.max_input_characters)
+    return PipelineService([served])

@@ -24,6 +24,7 @@ from cantata.contract.messages import (
     Ready,
     Register,
     StageCapacity,
+    Sustains,
 )
 from cantata.engine.stage_process import StageLaunch, run
 
@@ -33,6 +34,9 @@ PING_INTERVAL_S = 5.0
 PING_DEADLINE_S = 30.0
 """A stage answers between two steps; one that takes this long for a step is stuck."""
 ENDING_DEADLINE_S = 5.0
+
+Report = Output | Failed | Aborted | Sustains
+"""What a stage says of its own accord while it serves."""
 
 
 class StageState(Enum):
@@ -49,14 +53,14 @@ class StageHandle:
 
     Args:
         launch: what to run.
-        on_message: told every Output, Failed and Aborted, in order.
+        on_message: told every Output, Failed, Aborted and Sustains, in order.
         on_death: called once when the process ends without having been asked to.
     """
 
     def __init__(
         self,
         launch: StageLaunch,
-        on_message: Callable[[str, Output | Failed | Aborted], None],
+        on_message: Callable[[str, Report], None],
         on_death: Callable[[str, StageDied], None],
     ) -> None:
         self.name = launch.spec.name
@@ -176,7 +180,7 @@ class StageHandle:
 
     def _dispatch(self, message: object) -> None:
         match message:
-            case Output() | Failed() | Aborted():
+            case Output() | Failed() | Aborted() | Sustains():
                 self._on_message(self.name, message)
             case Pong(number, counts):
                 answer = self._pongs.get(number)

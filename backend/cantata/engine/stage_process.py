@@ -13,7 +13,8 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,14 @@ from cantata.contract.messages import (
     Pong,
     Ready,
     Register,
+    StageCapacity,
+    Sustains,
     ToStage,
 )
 from cantata.contract.pipeline import StageSpec
 from cantata.contract.request import Payload
 from cantata.contract.stage import Stage
+from cantata.scheduling.pace import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +124,11 @@ def _settle_in(launch: StageLaunch) -> None:
 
 
 class StageLoop:
-    """Drives one stage until it is drained or its server is gone."""
+    """Drives one stage until it is drained or its server is gone.
+
+    Args:
+        clock: monotonic seconds; tells how long steps take.
+    """
 
     def __init__(
         self,
@@ -129,8 +137,12 @@ class StageLoop:
         listeners: Iterable[socket.socket],
         outputs: Iterable[ChunkSender],
         async_chunk: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stage = stage
+        self._clock = clock
+        self._pace = Pace(stage.capacity.frame_period_s, stage.capacity.slots)
+        self._sustains = stage.capacity.slots
         self._control = control
         self._outputs = list(outputs)
         self._hold = None if async_chunk else ChunkHold()
@@ -157,10 +169,18 @@ class StageLoop:
             self._close()
 
     def _step(self) -> None:
+        began_s = self._clock()
         result = self._stage.step()
+        self._measure(result.chunks, self._clock() - began_s)
         for request_id, error in result.failures:
             self._fail(request_id, error)
         self._publish(result.chunks)
+
+    def _measure(self, chunks: Sequence[Chunk], seconds: float) -> None:
+        self._pace.measure(_frames(chunks, self._stage.capacity), seconds)
+        if self._pace.places != self._sustains:
+            self._sustains = self._pace.places
+            self._control.send(Sustains(self._sustains))
 
     def _close(self) -> None:
         for key in list(self._selector.get_map().values()):
@@ -241,3 +261,12 @@ class StageLoop:
 
     def _is_idle(self) -> bool:
         return not any(self._stage.counts().values())
+
+
+def _frames(chunks: Sequence[Chunk], capacity: StageCapacity) -> int:
+    """How many frames these hold, as codes or as sound."""
+    samples_per_frame = round(capacity.frame_period_s * (capacity.sample_rate or 0))
+    return sum(
+        len(chunk.samples) // samples_per_frame if isinstance(chunk, PcmChunk) else len(chunk.codes)
+        for chunk in chunks
+    )

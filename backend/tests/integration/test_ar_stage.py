@@ -170,6 +170,17 @@ def test_rows_go_on_beside_the_frames(stage: Stage) -> None:
     assert (track[5:] != other_end[5:]).any()
 
 
+def test_words_leave_with_the_first_frame(stage: Stage) -> None:
+    payload = {"text": [1, 2, 3], "max_frames": 6, "min_frames": 6, "words": 2}
+    listener = Listener()
+    stage.add("told", payload, batch=False)
+    while stage.has_work():
+        listener.step(stage)
+    first, *others = listener.chunks["told"]
+    assert [(word.index, word.start_s) for word in first.words] == [(0, 0.0), (1, 0.24)]
+    assert not any(chunk.words for chunk in others)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
 def test_short_prompts(stage: Stage, length: int) -> None:
     assert len(one(stage, text=[9] * length, max_frames=3, min_frames=3)) == 3

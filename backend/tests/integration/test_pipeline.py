@@ -19,21 +19,14 @@ from numpy.typing import NDArray
 
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.request import PipelineRequest
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageState
 from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.plugin import PIPELINE
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-PIPELINE = PipelineSpec(
-    stages=(
-        StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker"),
-        StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_decoder"),
-    ),
-    edges=(EdgeSpec("talker", "decoder"),),
-)
 SLOTS = 9
 
 
@@ -85,7 +78,7 @@ async def speak(
 ) -> NDArray[np.float32]:
     await asyncio.sleep(delay_s)
     async with orchestrator.open(request) as stream:
-        return np.concatenate([new async for new in orchestrator.samples(stream)])
+        return np.concatenate([new.samples async for new in orchestrator.chunks(stream)])
 
 
 async def held(orchestrator: Orchestrator) -> dict[str, int]:
@@ -125,7 +118,7 @@ async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orch
 async def test_an_abort_half_way_changes_nobody_elses_samples(pipeline: Orchestrator) -> None:
     async def leave_early() -> None:
         async with pipeline.open(request(50, frames=100)) as stream:
-            async for _ in pipeline.samples(stream):
+            async for _ in pipeline.chunks(stream):
                 return
 
     alone = [await speak(pipeline, request(n)) for n in range(7)]
@@ -142,7 +135,7 @@ async def test_cancellation_has_freed_everything_when_it_is_awaited(
 ) -> None:
     async def consume(number: int, arrived: asyncio.Event) -> None:
         async with pipeline.open(request(number, "c", frames=100)) as stream:
-            async for _ in pipeline.samples(stream):
+            async for _ in pipeline.chunks(stream):
                 arrived.set()
 
     for at_once in (False, True):  # before the first sample as well as in the middle
@@ -170,8 +163,8 @@ async def test_a_refused_payload_fails_its_own_request_only(pipeline: Orchestrat
 async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestrator) -> None:
     expected = await speak(pipeline, request(2))
     async with pipeline.open(request(60, frames=100)) as stream:
-        samples = pipeline.samples(stream)
-        taken = [await anext(samples)]
+        chunks = pipeline.chunks(stream)
+        taken = [(await anext(chunks)).samples]
         assert np.array_equal(await speak(pipeline, request(2, "beside")), expected)
         # Two seconds of credit are 100 samples, 25 frames: the rest of the 100 frames waits.
         decoder, waiting = pipeline.stages["decoder"], {"requests": 1, "queued_frames": 75}
@@ -182,7 +175,7 @@ async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestra
             await speak(pipeline, request(3, "beside")), await speak(pipeline, request(3))
         )
         assert await decoder.counts() == waiting
-        taken.extend([new async for new in samples])
+        taken.extend([new.samples async for new in chunks])
     assert sum(map(len, taken)) == 400
     assert np.array_equal(np.concatenate(taken), await speak(pipeline, request(60, "b", 100)))
 
@@ -193,7 +186,7 @@ async def test_batch_mode_gives_the_same_samples_in_one_chunk(
     async with started(checkpoint, async_chunk=False) as batch:
         for number in (1, 4):
             async with batch.open(request(number)) as stream:
-                chunks = [new async for new in batch.samples(stream)]
+                chunks = [new.samples async for new in batch.chunks(stream)]
             assert len(chunks) == 1
             assert np.array_equal(chunks[0], await speak(pipeline, request(number, "async")))
         async with batch.open(request(5, frames=100)):
@@ -232,7 +225,7 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
         async def be_there(number: int) -> CantataError:
             try:
                 async with orchestrator.open(request(number, frames=100)) as stream:
-                    async for _ in orchestrator.samples(stream):
+                    async for _ in orchestrator.chunks(stream):
                         if psutil.pid_exists(victim_pid):
                             os.kill(victim_pid, signal.SIGKILL)
             except CantataError as error:

@@ -16,6 +16,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
+from cantata.contract.chunks import WordTiming
 from cantata.contract.errors import InvalidRequest
 from cantata.contract.request import Payload
 from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
@@ -36,7 +37,8 @@ class TinyTalker(nn.Module):
     """Implements `contract.talker.Talker`.
 
     A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
-    beside the frames, one id each, instead of being prefilled) and `sampling`.
+    beside the frames, one id each, instead of being prefilled), `words` (so many, equally long)
+    and `sampling`.
     """
 
     num_codebooks = NUM_CODEBOOKS
@@ -102,11 +104,14 @@ class TinyTalker(nn.Module):
         text = torch.tensor(payload["text"])
         if text.numel() == 0:
             raise InvalidRequest("nothing to say", param="text")
+        words = payload.get("words", 0)
+        word_s = payload["max_frames"] * self.frame_period_s / max(1, words)
         prompt = TalkerPrompt(
             rows=self.text_embedding(text),
             prompt_len=1 if payload.get("track") else len(text),
             max_frames=payload["max_frames"],
             min_frames=payload.get("min_frames", 0),
+            words=tuple(WordTiming(i, i * word_s, (i + 1) * word_s) for i in range(words)),
         )
         return prompt, SamplingOptions(**payload.get("sampling", {}))
 

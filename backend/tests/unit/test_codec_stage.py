@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
 from cantata.contract.errors import RequestFailed
 from cantata.engine.codec import CodecStage
 
@@ -98,6 +98,25 @@ def test_a_late_empty_final_chunk_ends_the_request() -> None:
     chunks.extend(run(stage))
     np.testing.assert_array_equal(pcm(chunks, "a"), expected(codes))
     assert set(stage.counts().values()) == {0}
+
+
+def test_words_leave_with_the_next_samples_and_none_is_lost() -> None:
+    stage = make_stage(credit_s=1.0)  # 8 samples: two frames
+    first, second, last = (WordTiming(i, i / 2, i / 2 + 0.4) for i in range(3))
+    codes = frames(5, seed=1)
+    stage.add("a", None, batch=False)
+    stage.receive([FrameChunk("a", 0, codes[:4], False, (first,))])
+    chunks = run(stage)
+    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(first,), ()]
+    stage.receive([FrameChunk("a", 1, codes[4:], False, (second,))])  # no credit: it waits
+    assert run(stage) == []
+    stage.credit("a", 100)
+    chunks = run(stage)
+    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(second,), ()]
+    stage.receive([FrameChunk("a", 2, codes[:0], True, (last,))])
+    (end,) = run(stage)
+    assert isinstance(end, PcmChunk)
+    assert (end.words, len(end.samples), end.final) == ((last,), 0, True)
 
 
 def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:

@@ -14,17 +14,19 @@ from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen
 from cantata.connectors.wire import AsyncChannel, BlockingChannel
-from cantata.contract.chunks import FrameChunk, PcmChunk, concatenate
+from cantata.contract.chunks import FrameChunk, PcmChunk, WordTiming, concatenate
 from cantata.contract.errors import Overloaded, VoiceNotFound
 
 
 def frame_chunk(request_id: str, index: int, final: bool = False) -> FrameChunk:
     codes = np.arange(6, dtype=np.int32).reshape(2, 3) + 100 * index
-    return FrameChunk(request_id, index, codes, final)
+    words = (WordTiming(index, 0.1 * index, 0.1 * index + 0.05),)
+    return FrameChunk(request_id, index, codes, final, words)
 
 
 def assert_same(left: FrameChunk, right: FrameChunk) -> None:
     assert (left.request_id, left.index, left.final) == (right.request_id, right.index, right.final)
+    assert left.words == right.words
     np.testing.assert_array_equal(left.codes, right.codes)
 
 
@@ -107,7 +109,8 @@ def test_hold_passes_a_request_on_as_one_chunk_when_it_is_complete() -> None:
     (whole,) = hold.pass_on([frame_chunk("a", 1, final=True)])
     assert isinstance(whole, FrameChunk)
     expected = np.concatenate([frame_chunk("a", 0).codes, frame_chunk("a", 1).codes])
-    assert_same(whole, FrameChunk("a", 0, expected, True))
+    words = frame_chunk("a", 0).words + frame_chunk("a", 1).words
+    assert_same(whole, FrameChunk("a", 0, expected, True, words))
     assert len(hold) == 1
     hold.drop("b")
     hold.drop("never seen")

@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.engine.ar": {"contract", "config", "plugins"},
     "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
     "cantata.engine": {"contract", "config", "plugins", "scheduling", "connectors"},
-    "cantata.api": {"contract", "audio", "metrics"},
+    "cantata.references": {"contract"},
+    "cantata.api": {"contract", "audio", "metrics", "references"},
     "cantata.cli": {"contract", "audio", "config", "plugins", "client", "engine", "api", "doctor"},
     "cantata.doctor": {"plugins", "contract"},
 }

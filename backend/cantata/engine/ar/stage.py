@@ -11,7 +11,7 @@ import torch
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
 from cantata.config import ArDeployment
-from cantata.contract.chunks import Chunk, FrameChunk
+from cantata.contract.chunks import Chunk, FrameChunk, WordTiming
 from cantata.contract.errors import (
     CantataError,
     InvalidRequest,
@@ -45,6 +45,8 @@ class ArStage:
         self._talker = self._engine.talker
         self._states = self._talker.talker_step.states
         self._next_index: dict[str, int] = {}
+        self._unsent_words: dict[str, tuple[WordTiming, ...]] = {}
+        """Of requests that have no chunk yet: the first one takes them along."""
 
     @property
     def capacity(self) -> StageCapacity:
@@ -77,6 +79,7 @@ class ArStage:
             priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
         )
         self._next_index[request_id] = 0
+        self._unsent_words[request_id] = prompt.words
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Nothing flows into this stage but its requests' payloads."""
@@ -125,11 +128,13 @@ class ArStage:
             codes = codes[:0]  # the end code's frame is not spoken
         index = self._next_index[request_id]
         self._next_index[request_id] = index + 1
-        return FrameChunk(request_id, index, codes, final=output.finish_reason is not None)
+        words = self._unsent_words.pop(request_id, ())
+        return FrameChunk(request_id, index, codes, output.finish_reason is not None, words)
 
     def _free(self, request_id: str) -> None:
         self._states.free(request_id)
         del self._next_index[request_id]
+        self._unsent_words.pop(request_id, None)
 
     @torch.inference_mode()
     def _make_state(self, request_id: str, payload: Payload) -> TalkerPrompt:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
 from cantata.contract.codec import StreamingDecoder
 from cantata.contract.errors import CantataError, RequestFailed
 from cantata.contract.messages import StageCapacity
@@ -39,6 +39,8 @@ class _Stream:
     batch: bool
     codes: list[NDArray[np.int32]] = field(default_factory=list)
     """Frames not decoded yet, one [Q] row each."""
+    words: list[WordTiming] = field(default_factory=list)
+    """Not passed on yet: the next PCM takes them along."""
     received_chunks: int = 0
     sent_chunks: int = 0
     sent_samples: int = 0
@@ -107,6 +109,7 @@ class CodecStage:
                 continue
             stream.received_chunks += 1
             stream.codes.extend(chunk.codes)
+            stream.words.extend(chunk.words)
             stream.complete = chunk.final
 
     def credit(self, request_id: str, samples: int) -> None:
@@ -188,7 +191,8 @@ class CodecStage:
         stream.sent_samples += len(samples)
         stream.credit_samples -= len(samples)
         final = stream.complete and not stream.codes
-        chunk = PcmChunk(request_id, stream.sent_chunks, samples, final)
+        chunk = PcmChunk(request_id, stream.sent_chunks, samples, final, tuple(stream.words))
+        stream.words.clear()
         stream.sent_chunks += 1
         if final:
             self._free(request_id)
@@ -201,7 +205,10 @@ class CodecStage:
             self._free(request_id)
         shape = (0,) if self._decoder.channels == 1 else (0, self._decoder.channels)
         nothing = np.zeros(shape, np.float32)
-        return [PcmChunk(request_id, s.sent_chunks, nothing, True) for request_id, s in ended]
+        return [
+            PcmChunk(request_id, s.sent_chunks, nothing, True, tuple(s.words))
+            for request_id, s in ended
+        ]
 
     def _free(self, request_id: str) -> None:
         stream = self._streams.pop(request_id, None)

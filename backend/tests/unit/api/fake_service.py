@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from itertools import count
 
 import numpy as np
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.errors import (
     CantataError,
     InvalidRequest,
@@ -19,10 +21,17 @@ from cantata.contract.errors import (
     VoiceNotFound,
 )
 from cantata.contract.request import SpeechRequest, Voice
-from cantata.contract.service import Samples, ServedModel, StageReport
+from cantata.contract.service import (
+    AdmissionReport,
+    Samples,
+    ServedModel,
+    SpeechChunk,
+    SpokenWord,
+    StageReport,
+)
 
 VOICES = (
-    Voice("clara", "Clara", "the default", aliases=("alloy", "nova")),
+    Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),
     Voice("ben", "Ben", aliases=("onyx",)),
 )
 OPENAI_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
@@ -57,6 +66,10 @@ class Counts:
     """Left before the end, and the abort waited for."""
     abort_interrupted: int = 0
     chunks: int = 0
+    batch: int = 0
+    """Started as file renders."""
+    most_open: int = 0
+    refused: int = 0
     requests: list[SpeechRequest] = field(default_factory=list)
 
 
@@ -70,27 +83,38 @@ def expected_pcm(text: str, behaviour: Behaviour, channels: int = 1) -> Samples:
 
 
 class FakeUtterance:
-    def __init__(self, request_id: str, pcm: AsyncIterator[Samples]) -> None:
+    def __init__(self, request_id: str, pcm: AsyncIterator[SpeechChunk]) -> None:
         self.request_id = request_id
         self._pcm = pcm
 
-    def __aiter__(self) -> AsyncIterator[Samples]:
+    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
         return self._pcm
 
 
 class FakeModel:
     """Speaks noise that depends on the text alone."""
 
-    def __init__(self, name: str, sample_rate: int = 24000, channels: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        sample_rate: int = 24000,
+        channels: int = 1,
+        instructions: bool = False,
+    ) -> None:
         self.name = name
+        self.capabilities = Capabilities(instructions=instructions, languages=("en",))
         self.voices = VOICES
         self.sample_rate = sample_rate
         self.channels = channels
         self.max_input_characters = 200
         self.behaviour = Behaviour()
         self.counts = Counts()
-        self.waiting = 0
         self._ids = count()
+
+    @property
+    def admission(self) -> AdmissionReport:
+        refused = {"queue_full": self.counts.refused}
+        return AdmissionReport(self.behaviour.capacity, self.counts.open, 0, 0, refused)
 
     def voice(self, name: str | None) -> Voice:
         if name is None:
@@ -106,10 +130,13 @@ class FakeModel:
         self, request: SpeechRequest, *, batch: bool = False
     ) -> AsyncIterator[FakeUtterance]:
         if self.counts.open >= self.behaviour.capacity:
+            self.counts.refused += 1
             raise Overloaded("all slots are taken", retry_after_s=2.5)
         if not any(c.isalnum() for c in request.text):
             raise InvalidRequest("nothing in it can be spoken", "input")
         self.counts.requests.append(request)
+        self.counts.batch += batch
+        self.counts.most_open = max(self.counts.most_open, self.counts.open + 1)
         self.counts.open += 1
         self.counts.started += 1
         ended = [False]
@@ -130,7 +157,7 @@ class FakeModel:
             raise
         self.counts.aborted += 1
 
-    async def _pcm(self, text: str, ended: list[bool]) -> AsyncIterator[Samples]:
+    async def _pcm(self, text: str, ended: list[bool]) -> AsyncIterator[SpeechChunk]:
         how = self.behaviour
         await asyncio.sleep(how.first_after_s)
         sound = expected_pcm(text, how, self.channels)
@@ -140,15 +167,25 @@ class FakeModel:
             if index:
                 await asyncio.sleep(how.interval_s)
             self.counts.chunks += 1
-            yield sound[index * how.chunk_samples : (index + 1) * how.chunk_samples]
+            samples = sound[index * how.chunk_samples : (index + 1) * how.chunk_samples]
+            yield SpeechChunk(samples, self._words(text, index))
         ended[0] = True
+
+    def _words(self, text: str, index: int) -> tuple[SpokenWord, ...]:
+        """The word that begins with this character: one chunk is one character."""
+        chunk_s = self.behaviour.chunk_samples / self.sample_rate
+        return tuple(
+            SpokenWord(*word.span(), word.start() * chunk_s, word.end() * chunk_s)
+            for word in re.finditer(r"\w+", text)
+            if word.start() == index
+        )
 
 
 class FakeService:
     """Two models; the second is stereo."""
 
     def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
-        self.solo = FakeModel("solo")
+        self.solo = FakeModel("solo", instructions=True)
         self.duo = FakeModel("duo", sample_rate=48000, channels=2)
         self.models: Mapping[str, ServedModel] = {"solo": self.solo, "duo": self.duo}
         self.default_model = "solo"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from socket import SO_SNDBUF, SOL_SOCKET
 
 from fake_service import FakeModel, FakeService, eventually
 from fastapi import FastAPI
@@ -32,13 +33,27 @@ class Server:
         return self.url.replace("http", "ws") + "/v1/audio/speech/stream"
 
 
+async def until_still(count: Callable[[], int], still_s: float = 0.5) -> None:
+    """Wait until a count has not moved for so long."""
+    before = -1
+    while before != count():
+        before = count()
+        await asyncio.sleep(still_s)
+
+
 @asynccontextmanager
 async def running(
-    service: FakeService, settings: ServerSettings | None = None
+    service: FakeService, settings: ServerSettings | None = None, *, small_buffers: bool = False
 ) -> AsyncIterator[Server]:
-    """A real uvicorn server in this event loop."""
+    """A real uvicorn server in this event loop.
+
+    With `small_buffers` the kernel keeps little of what a slow client leaves unread; its own
+    choice would take minutes of compressed sound.
+    """
     app = create_app(service, settings or ServerSettings())
     listener = listen("127.0.0.1", 0)
+    if small_buffers:
+        listener.setsockopt(SOL_SOCKET, SO_SNDBUF, 4096)
     server = make_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,9 +24,12 @@ from live_server import running
 from typer.testing import CliRunner, Result
 
 from cantata import doctor
+from cantata.api.api_keys import ApiKeys
+from cantata.api.settings import SecuritySettings, ServerSettings
 from cantata.audio import sinks
 from cantata.audio.pcm import to_s16
 from cantata.cli import app
+from cantata.client import connect
 from cantata.contract.errors import ConfigError
 
 HERE = Path(__file__).parent
@@ -148,8 +154,6 @@ async def test_say_asks_a_server(tmp_path: Path) -> None:
     out = tmp_path / "out.wav"
     async with running(service) as server:
         await server.app.state.context.lifecycle.settled.wait()
-        import asyncio
-
         arguments = ("say", "hello", "--server", server.url, "-o", str(out))
         result = await asyncio.to_thread(run, *arguments)
         assert result.exit_code == 0, result.output
@@ -157,6 +161,22 @@ async def test_say_asks_a_server(tmp_path: Path) -> None:
         refused = await asyncio.to_thread(run, *arguments, "--voice", "bob")
         assert refused.exit_code == 1
         assert "valid: clara, ben" in refused.stderr
+
+
+async def test_say_shows_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "a-key-0123456789"
+    settings = ServerSettings(security=SecuritySettings(api_keys=ApiKeys([key])))
+    async with running(FakeService(), settings) as server:
+        await server.app.state.context.lifecycle.settled.wait()
+        arguments = ("say", "hello", "--server", server.url, "-o", str(tmp_path / "out.wav"))
+        refused = await asyncio.to_thread(run, *arguments)
+        assert refused.exit_code == 1
+        assert "needs an API key" in refused.stderr
+        monkeypatch.setenv("CANTATA_API_KEY", key)
+        said = await asyncio.to_thread(run, *arguments)
+        assert said.exit_code == 0, said.output
+        async with connect(server.url, api_key=key) as session:
+            assert session.voice == "clara"
 
 
 SERVE = """
@@ -205,6 +225,42 @@ def test_serve_says_where_it_is_and_ends_with_a_signal() -> None:
             assert second.returncode == 1
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) in {0, 130}
+
+
+def test_serve_asks_for_the_keys_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("a-key-0123456789\n")
+    voices = ("--voices-dir", str(tmp_path / "voices"))
+    with serving("--port", "0", "--api-key-file", str(file), *voices) as process:
+        assert process.stdout is not None
+        while not (found := re.search(r"http://127[0-9.]+:\d+(?= )", process.stdout.readline())):
+            assert process.poll() is None
+        url = f"{found.group()}/v1/audio/speech"
+        assert httpx.post(url, json={"input": "a"}).status_code == 401
+        shown = {"authorization": "Bearer a-key-0123456789"}
+        assert httpx.post(url, json={"input": "a"}, headers=shown).status_code == 200
+    with serving("--port", "0", "--api-key-file", str(file), "--no-auth") as process:
+        output, _ = process.communicate(timeout=30)
+        assert process.returncode == 1
+        assert "exclude each other" in output
+
+
+@pytest.mark.parametrize(("host", "keys"), [("127.0.0.2", False), ("127.0.0.1", True)])
+def test_serve_speaks_wyoming_where_no_key_is_needed(tmp_path: Path, host: str, keys: bool) -> None:
+    """Elsewhere on its own host alone: Wyoming's clients can show no key."""
+    arguments = ["--host", "127.0.0.2", "--port", "0", "--wyoming-port", "0"]
+    if keys:
+        file = tmp_path / "keys"
+        file.write_text("a-key-0123456789\n")
+        arguments += ["--api-key-file", str(file)]
+    with serving(*arguments) as process:
+        assert process.stdout is not None
+        while not (found := re.search(r"Wyoming on (\S+):(\d+)", process.stdout.readline())):
+            assert process.poll() is None
+        assert found[1] == host
+        with socket.create_connection((host, int(found[2])), timeout=10) as client:
+            client.sendall(b'{"type": "describe"}\n')
+            assert json.loads(client.makefile().readline())["type"] == "info"
 
 
 def test_serve_ends_when_the_service_cannot_start() -> None:

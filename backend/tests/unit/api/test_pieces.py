@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.api.messages import AudioDone, AudioStart, InputSpoken
+from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
 from cantata.api.outbox import AudioFrame, Outbox, OutboxFull
 from cantata.api.sentences import split_sentences
 from cantata.audio.pcm import encode_s16le, to_s16
@@ -58,10 +59,19 @@ def test_header_says_that_the_length_is_unknown() -> None:
         ("one line\nthe next", [], "one line\nthe next"),
         ("... well. Yes", ["... well."], "Yes"),
         ("\u4f60\u597d\u3002\u518d", ["\u4f60\u597d\u3002"], "\u518d"),
+        ("Hi. [pause 1. 5s] Yo. ", ["Hi.", "[pause 1. 5s] Yo."], ""),
+        ("So [pause 1.\n\n", [], "So [pause 1.\n\n"),
+        ("Well. [pause 1s]. Then. N", ["Well.", "[pause 1s]. Then."], "N"),
+        ("Well. [pause 1s] ", ["Well."], "[pause 1s] "),
     ],
 )
 def test_sentences(text: str, sentences: list[str], rest: str) -> None:
-    assert split_sentences(text) == (sentences, rest)
+    assert split(text) == (sentences, rest)
+
+
+def split(text: str) -> tuple[list[str], str]:
+    spans, rest = split_sentences(text)
+    return [text[span.start : span.end] for span in spans], text[rest:]
 
 
 @given(st.lists(st.text("ab1 .!?\n\"'", max_size=8), max_size=12))
@@ -69,9 +79,26 @@ def test_sentences_lose_nothing_however_text_arrives(pieces: list[str]) -> None:
     spoken: list[str] = []
     rest = ""
     for piece in pieces:
-        sentences, rest = split_sentences(rest + piece)
+        sentences, rest = split(rest + piece)
         spoken += sentences
     assert "".join(" ".join([*spoken, rest]).split()) == "".join("".join(pieces).split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!" * 200_000,
+        "a" * 200_000 + " b! ",
+        "\n" * 200_000,
+        ". " * 100_000,
+        "[" * 200_000,
+        "[ pause" * 30_000,
+    ],
+)
+def test_long_text_of_any_kind_is_split_at_once(text: str) -> None:
+    started = time.process_time()
+    split_sentences(text)
+    assert time.process_time() - started < 2
 
 
 def frame(samples: int, utterance_id: str = "u") -> AudioFrame:
@@ -107,7 +134,8 @@ async def test_outbox_refuses_an_endless_row_of_answers() -> None:
 async def test_outbox_drops_audio_and_corrects_what_is_behind_it() -> None:
     outbox = Outbox(max_bytes=1000)
     start = AudioStart(utterance_id="b", sample_rate=10, channels=1)
-    for item in (frame(5, "a"), done(20, "a"), InputSpoken(), start, frame(10, "b")):
+    words = AudioTimestamps(utterance_id="b", words=[])
+    for item in (frame(5, "a"), done(20, "a"), InputSpoken(), start, words, frame(10, "b")):
         await outbox.put(item)
     assert outbox.drop_audio() == {"a": 5, "b": 10}
     outbox.close()

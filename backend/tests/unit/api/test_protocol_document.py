@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from fake_service import FakeService
 from pydantic import BaseModel
 
-from cantata.api import messages, schemas
+from cantata.api import batch, messages, schemas
+from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
+from cantata.audio.formats import FORMATS
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "protocol.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -23,7 +25,7 @@ EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re
 def types() -> dict[str, type[BaseModel]]:
     return {
         name: value
-        for module in (schemas, messages)
+        for module in (schemas, messages, deepgram_messages, elevenlabs_messages)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)
     }
@@ -33,21 +35,34 @@ def members(union: object) -> set[str]:
     return {member.__name__ for member in get_args(get_args(union)[0])}
 
 
+def check_part(given: Any, whole: Any) -> None:
+    """What an example shows is what the server reads: no key is one that it would ignore, and
+    defaults may be left out."""
+    if isinstance(given, dict):
+        assert given.keys() <= whole.keys()
+        for key, value in given.items():
+            check_part(value, whole[key])
+    elif isinstance(given, list):
+        assert len(given) == len(whole)
+        for one, other in zip(given, whole, strict=True):
+            check_part(one, other)
+    else:
+        assert given == whole
+
+
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_example_is_valid(name: str, example: str) -> None:
     model = types()[name]
     parsed = model.model_validate_json(example)
-    given = json.loads(example)
-    # Nothing in an example may be a key that the server would ignore.
-    assert given.keys() <= model.model_fields.keys()
-    dumped = json.loads(parsed.model_dump_json())
-    assert {key: dumped[key] for key in given} == given
+    check_part(json.loads(example), json.loads(parsed.model_dump_json(by_alias=True)))
 
 
 def test_every_message_and_body_has_an_example() -> None:
     shown = {name for name, _ in EXAMPLES}
     assert members(messages.ClientMessage) | members(messages.ServerMessage) <= shown
     bodies = {"SpeechBody", "SpeechAudioDelta", "SpeechAudioDone", "SpeechAudioError", "ErrorBody"}
+    bodies |= {"SpeechAudioTimestamps"}
+    bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "Readiness"}
     assert bodies <= shown
 
@@ -72,3 +87,16 @@ def test_every_route_and_setting_is_told() -> None:
     assert f"At most {defaults.max_pending_utterances} utterances" in DOCUMENT
     assert f"over {defaults.max_message_bytes >> 10} KiB" in DOCUMENT
     assert f"over {defaults.max_body_bytes >> 20} MiB" in DOCUMENT
+    assert f"Up to {schemas.MAX_BATCH_REQUESTS} texts" in DOCUMENT
+    assert f"at most {schemas.MAX_BATCH_INPUT_CHARACTERS} characters" in DOCUMENT
+    assert f"a file of more than {batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
+
+
+def test_every_format_is_told_with_its_sample_rates() -> None:
+    for one in FORMATS.values():
+        pattern = rf"^\| `{one.name}`.* \| `{one.media_type}` \|.*$"
+        (row,) = re.findall(pattern, DOCUMENT, re.MULTILINE)
+        if one.name != "aac":
+            rates = "any" if one.sample_rates is None else ", ".join(map(str, one.sample_rates))
+            assert f"| {rates} |" in row
+    assert FORMATS["aac"].sample_rates == FORMATS["mp3"].sample_rates

@@ -88,12 +88,23 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
     audio = (await asgi.get("/v1/audio/models")).json()["models"]
     assert audio[1]["sample_rate"] == 48000
     assert audio[0]["default_voice"] == "clara"
+    assert audio[0]["capabilities"] == {
+        "instructions": True,
+        "references": False,
+        "languages": ["en"],
+    }
+    formats = {one["id"]: one for one in audio[1]["formats"]}
+    assert list(formats) == ["mp3", "opus", "aac", "flac", "wav", "pcm"]
+    assert formats["opus"]["sample_rates"] == [8000, 12000, 16000, 24000, 48000]
+    assert formats["flac"]["sample_rates"] is None
     voices = (await asgi.get("/v1/audio/voices", params={"model": "solo"})).json()["voices"]
     assert [(v["id"], v["name"], v["model"]) for v in voices] == [
         ("clara", "Clara", "solo"),
         ("ben", "Ben", "solo"),
     ]
     assert voices[0]["aliases"] == ["alloy", "nova"]
+    assert (voices[0]["gender"], voices[0]["kind"]) == ("female", "stock")
+    assert voices[1]["gender"] is None
     assert len((await asgi.get("/v1/audio/voices")).json()["voices"]) == 4
     assert (await asgi.get("/v1/audio/voices?model=nope")).status_code == 404
 
@@ -134,7 +145,10 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     for outcome in ("completed", "failed", "aborted"):
         assert after[(f"cantata_speech_stream_{outcome}_total", "solo")] == 1
     assert after[("cantata_requests_running", "solo")] == 0
-    assert after[("cantata_requests_waiting", "solo")] == 0
+    assert after[("cantata_requests_waiting", "live", "solo")] == 0
+    assert after[("cantata_admission_places", "solo")] == 0
+    assert after[("cantata_admission_running", "solo")] == 0
+    assert after[("cantata_admission_refused_total", "solo", "queue_full")] == 1
     assert after[("cantata_stage_held", "solo", "codec", "requests")] == 0
     assert after[("cantata_requests_rejected_total", "rate_limit_exceeded", "solo")] == 1
     assert after[("cantata_audio_ttfp_seconds_count", "solo")] == 3

@@ -8,19 +8,29 @@ import io
 import json
 import time
 import wave
+from socket import SO_RCVBUF, SOL_SOCKET
 from typing import Any
 
+import av
 import httpx
 import numpy as np
 import openai
 import pytest
 import soundfile
 from fake_service import FakeService, eventually, expected_pcm
-from live_server import Server, running
+from live_server import Server, running, until_still
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
+
+
+def decoded(content: bytes) -> tuple[str, int, int]:
+    """Codec, Hz and channels of a file, all of which can be decoded."""
+    with av.open(io.BytesIO(content)) as file:
+        stream = file.streams.audio[0]
+        assert sum(frame.samples for frame in file.decode(stream)) > 0
+        return stream.codec_context.name, stream.rate, stream.channels
 
 
 def pcm_of(server: Server, text: str) -> bytes:
@@ -56,10 +66,81 @@ async def test_options_reach_the_model(server: Server, http: httpx.AsyncClient) 
     assert (request.seed, request.temperature, request.instructions) == (7, 0.5, "calmly")
 
 
-async def test_an_absent_format_is_a_wav_that_libraries_read(
+async def test_an_absent_format_is_mp3(server: Server, http: httpx.AsyncClient) -> None:
+    response = await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert response.headers["content-type"] == "audio/mpeg"
+    assert decoded(response.content) == ("mp3float", 24_000, 1)
+
+
+@pytest.mark.parametrize(
+    ("response_format", "media_type", "codec"),
+    [
+        ("mp3", "audio/mpeg", "mp3float"),
+        ("opus", "audio/ogg", "opus"),
+        ("aac", "audio/aac", "aac"),
+        ("flac", "audio/flac", "flac"),
+        ("wav", "audio/wav", "pcm_s16le"),
+    ],
+)
+@pytest.mark.parametrize("sample_rate", [None, 8_000, 48_000])
+async def test_formats_and_rates_are_what_the_headers_say(
+    http: httpx.AsyncClient,
+    response_format: str,
+    media_type: str,
+    codec: str,
+    sample_rate: int | None,
+) -> None:
+    body = {"input": "hello", "response_format": response_format, "sample_rate": sample_rate}
+    response = await http.post("/v1/audio/speech", json=body)
+    assert response.headers["content-type"] == media_type
+    sent = int(response.headers["x-sample-rate"])
+    assert sent == sample_rate or (sample_rate is None and sent == 24_000)
+    # Opus is always decoded at 48 kHz.
+    assert decoded(response.content) == (codec, 48_000 if codec == "opus" else sent, 1)
+
+
+async def test_pcm_at_another_rate_is_all_of_it(http: httpx.AsyncClient) -> None:
+    body = {"input": "hello", "response_format": "pcm", "sample_rate": 8_000}
+    response = await http.post("/v1/audio/speech", json=body)
+    assert response.headers["x-sample-rate"] == "8000"
+    assert len(response.content) == 2 * 5 * 480 // 3
+
+
+async def test_a_long_piece_is_encoded_without_holding_up_the_loop(
     server: Server, http: httpx.AsyncClient
 ) -> None:
-    content = (await http.post("/v1/audio/speech", json={"input": "hello"})).content
+    server.solo.behaviour.chunks, server.solo.behaviour.chunk_samples = 1, 24_000 * 60
+    turns = [time.monotonic()]
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(0.005)
+            turns.append(time.monotonic())
+
+    watching = asyncio.create_task(watch())
+    response = await http.post("/v1/audio/speech", json={"input": "x"})
+    watching.cancel()
+    assert len(response.content) > 400_000
+    # Most of this time is the encoder's.
+    assert np.max(np.diff(turns)) < 0.5 * (turns[-1] - turns[0])
+
+
+async def test_instructions_are_ignored_aloud_where_no_model_follows_them(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    body = {"input": "hi", "instructions": "calmly", "response_format": "pcm"}
+    ignored = await http.post("/v1/audio/speech", json={**body, "model": "duo"})
+    assert (ignored.status_code, ignored.headers["x-ignored"]) == (200, "instructions")
+    assert server.service.duo.counts.requests[-1].instructions is None
+    followed = await http.post("/v1/audio/speech", json=body)
+    assert "x-ignored" not in followed.headers
+    without = await http.post("/v1/audio/speech", json={"input": "hi", "model": "duo"})
+    assert "x-ignored" not in without.headers
+
+
+async def test_a_wav_is_one_that_libraries_read(server: Server, http: httpx.AsyncClient) -> None:
+    body = {"input": "hello", "response_format": "wav"}
+    content = (await http.post("/v1/audio/speech", json=body)).content
     expected = np.frombuffer(pcm_of(server, "hello"), dtype="<i2")
     samples, rate = soundfile.read(io.BytesIO(content), dtype="int16")
     assert rate == 24000
@@ -70,7 +151,8 @@ async def test_an_absent_format_is_a_wav_that_libraries_read(
 
 
 async def test_stereo_is_interleaved(server: Server, http: httpx.AsyncClient) -> None:
-    response = await http.post("/v1/audio/speech", json={"input": "hello", "model": "duo"})
+    body = {"input": "hello", "model": "duo", "response_format": "wav"}
+    response = await http.post("/v1/audio/speech", json=body)
     assert response.headers["x-channels"] == "2"
     samples, rate = soundfile.read(io.BytesIO(response.content), dtype="int16")
     expected = expected_pcm("hello", server.service.duo.behaviour, 2)
@@ -111,31 +193,38 @@ async def test_disconnect_aborts_and_waits_for_it(server: Server, chunks: int) -
     assert server.solo.counts.chunks < 100
 
 
-async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
-    server.solo.behaviour.chunks = 10_000
-    body = {"input": "x", "response_format": "pcm"}
+@pytest.mark.parametrize("stream_format", ["audio", "sse"])
+@pytest.mark.parametrize("response_format", ["mp3", "opus", "aac", "flac", "wav", "pcm"])
+async def test_a_slow_reader_holds_back_the_utterance(
+    response_format: str, stream_format: str
+) -> None:
+    service = FakeService()
+    service.solo.behaviour.chunks = 10_000
+    body = {"input": "x", "response_format": response_format, "stream_format": stream_format}
+    small = httpx.AsyncHTTPTransport(socket_options=[(SOL_SOCKET, SO_RCVBUF, 4096)])
     async with (
-        httpx.AsyncClient(base_url=server.url, timeout=10) as client,
+        running(service, small_buffers=True) as server,
+        httpx.AsyncClient(transport=small, base_url=server.url, timeout=10) as client,
         client.stream("POST", "/v1/audio/speech", json=body) as response,
     ):
         pieces = response.aiter_raw(1024)
         await anext(pieces)
-        await asyncio.sleep(0.3)
-        before = server.solo.counts.chunks
-        await asyncio.sleep(0.3)
-        assert server.solo.counts.open == 1
-        assert server.solo.counts.chunks == before < 9_000
+        await until_still(lambda: service.solo.counts.chunks)
+        assert service.solo.counts.open == 1
+        assert service.solo.counts.chunks < 5_000
+    await eventually(lambda: service.solo.counts.open == 0)
 
 
 async def test_a_reader_that_stalls_loses_its_place() -> None:
     service = FakeService()
     service.solo.behaviour.chunks = 10_000
     settings = ServerSettings(stall_timeout_s=0.3)
+    body = {"input": "x", "response_format": "pcm"}
     async with running(service, settings) as server:
         await eventually(lambda: service.ready)
         async with (
             httpx.AsyncClient(base_url=server.url, timeout=10) as client,
-            client.stream("POST", "/v1/audio/speech", json={"input": "x"}) as response,
+            client.stream("POST", "/v1/audio/speech", json=body) as response,
         ):
             pieces = response.aiter_raw(1024)
             await anext(pieces)
@@ -181,6 +270,17 @@ async def test_server_sent_events(
     }
 
 
+@pytest.mark.parametrize("response_format", ["mp3", "opus", "aac", "flac"])
+async def test_events_carry_compressed_files(http: httpx.AsyncClient, response_format: str) -> None:
+    body = {"input": "hello" * 10, "response_format": response_format}
+    whole = (await http.post("/v1/audio/speech", json=body)).content
+    *deltas, done = await events(http, {**body, "stream_format": "sse"})
+    assert all(delta["audio"] for delta in deltas)
+    assert len(deltas) > 2
+    assert b"".join(base64.b64decode(delta["audio"]) for delta in deltas) == whole
+    assert done["usage"] == {"input_tokens": 50, "output_tokens": 20, "total_tokens": 70}
+
+
 async def test_events_tell_of_a_break(server: Server, http: httpx.AsyncClient) -> None:
     server.solo.behaviour.fail_after, server.solo.behaviour.error = 2, RequestFailed("broke")
     received = await events(http, {"input": "hello", "stream_format": "sse"})
@@ -202,6 +302,9 @@ async def test_openai_client(server: Server, openai_client: openai.AsyncOpenAI) 
     assert pcm.content == pcm_of(server, "hello")
     wav = await speech.create(input="hello", model="solo", voice="clara", response_format="wav")
     assert wav.content[:4] == b"RIFF"
+    default = await speech.create(input="hello", model="tts-1", voice={"id": "nova"}, speed=1.5)
+    assert decoded(default.content) == ("mp3float", 24_000, 1)
+    assert server.solo.counts.requests[-1].speed == 1.5
     assert [model.id async for model in openai_client.models.list()] == ["solo", "duo"]
     assert (await openai_client.models.retrieve("tts-1")).id == "solo"
 

@@ -34,11 +34,29 @@ BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({"input": "a", "temperature": True}, "temperature", "number"),
     ({"input": "a", "instructions": ["x"]}, "instructions", "string"),
     ({"input": "a", "stream_format": "ndjson"}, "stream_format", "'audio' or 'sse'"),
-    ({"input": "a", "response_format": "ogg"}, "response_format", "'wav'"),
-    ({"input": "a", "response_format": "mp3"}, "response_format", "valid: wav, pcm"),
-    ({"input": "a", "response_format": "opus"}, "response_format", "valid: wav, pcm"),
-    ({"input": "a", "response_format": "aac"}, "response_format", "valid: wav, pcm"),
-    ({"input": "a", "response_format": "flac"}, "response_format", "valid: wav, pcm"),
+    ({"input": "a", "stream_format": None}, "stream_format", "'audio' or 'sse'"),
+    ({"input": "a", "response_format": "ogg"}, "response_format", "'mp3', 'opus', 'aac', 'flac'"),
+    ({"input": "a", "response_format": "MP3"}, "response_format", "'wav' or 'pcm'"),
+    ({"input": "a", "response_format": None}, "response_format", "'mp3'"),
+    ({"input": "a", "response_format": 3}, "response_format", "'mp3'"),
+    ({"input": "a", "sample_rate": 7_999}, "sample_rate", "greater than or equal to 8000"),
+    ({"input": "a", "sample_rate": 48_001}, "sample_rate", "less than or equal to 48000"),
+    ({"input": "a", "sample_rate": 16_000.5}, "sample_rate", "integer"),
+    ({"input": "a", "sample_rate": "16000"}, "sample_rate", "integer"),
+    ({"input": "a", "sample_rate": True}, "sample_rate", "integer"),
+    ({"input": "a", "sample_rate": 17_000}, "sample_rate", "'mp3' cannot have sample_rate 17000"),
+    (
+        {"input": "a", "response_format": "opus", "sample_rate": 44_100},
+        "sample_rate",
+        "valid: 8000, 12000, 16000, 24000, 48000",
+    ),
+    (
+        {"input": "a", "response_format": "aac", "sample_rate": 8_001},
+        "sample_rate",
+        "valid: 8000, 11025,",
+    ),
+    ({"input": "a", "timestamps": "yes"}, "timestamps", "boolean"),
+    ({"input": "a", "timestamps": True}, "timestamps", '"stream_format": "sse"'),
 ]
 
 
@@ -93,6 +111,19 @@ async def test_unknown_model_is_404_and_lists_names(asgi: httpx.AsyncClient) -> 
     assert "solo, duo" in error["message"]
 
 
+@pytest.mark.parametrize("body", [{"input": "a"}, {"input": ""}])
+async def test_a_clients_own_request_id_is_kept(
+    asgi: httpx.AsyncClient, body: dict[str, Any]
+) -> None:
+    async def answered(sent: str) -> str:
+        response = await asgi.post("/v1/audio/speech", json=body, headers={"x-request-id": sent})
+        return response.headers["x-request-id"]
+
+    assert await answered("turn-7:abc/DEF+9=") == "turn-7:abc/DEF+9="
+    for unusable in ("", "x" * 129, "two words", "tab\there", '"quoted"'):
+        assert (await answered(unusable)).startswith("req_")
+
+
 async def test_unknown_keys_of_other_servers_are_ignored(asgi: httpx.AsyncClient) -> None:
     response = await asgi.post("/v1/audio/speech", json={"input": "a", "lang_code": "en"})
     assert response.status_code == 200
@@ -109,7 +140,7 @@ async def test_unknown_route_and_method(asgi: httpx.AsyncClient) -> None:
 
 
 async def test_huge_bodies_are_refused(http: httpx.AsyncClient) -> None:
-    announced = await http.post("/v1/audio/speech", json={"input": "x" * (2 << 20)})
+    announced = await http.post("/v1/audio/speech/batch", json={"input": "x" * (2 << 20)})
     assert announced.status_code == 413
     assert error_of(announced)["code"] == "body_too_large"
 
@@ -118,7 +149,7 @@ async def test_huge_bodies_are_refused(http: httpx.AsyncClient) -> None:
             yield b" " * (64 << 10)
 
     chunked = await http.post(
-        "/v1/audio/speech", content=pieces(), headers={"content-type": "application/json"}
+        "/v1/audio/speech/batch", content=pieces(), headers={"content-type": "application/json"}
     )
     assert chunked.status_code == 413
 

@@ -1,0 +1,204 @@
+"""What every streaming adapter is: a reader that always runs, and channels that speak."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from cantata.api.context import ApiContext
+from cantata.api.errors import first_error
+from cantata.api.outbox import Item, Outbox, OutboxFull
+from cantata.api.speaker import Job, Speaker
+from cantata.contract.errors import CantataError, Overloaded, ProtocolViolation
+
+logger = logging.getLogger(__name__)
+
+_LAST_WORDS_S = 1.0
+"""How long a client that is being closed may take to accept the reason."""
+
+
+class IdleTimeout(ProtocolViolation):
+    """The client sent nothing for too long and nothing was spoken."""
+
+    code = "idle_timeout"
+
+
+class Connection(ABC):
+    """Owns everything of one client; `run` returns when nothing of it is left.
+
+    Reading never waits for speaking or writing: a cancel and a disconnect act at once.
+    """
+
+    def __init__(self, context: ApiContext, protocol: str, idle_timeout_s: float) -> None:
+        self.context = context
+        self.name = f"{protocol}:{uuid.uuid4().hex[:8]}"
+        self._idle_timeout_s = idle_timeout_s
+        self._timer = asyncio.timeout(idle_timeout_s)
+        self._channels: set[Channel] = set()
+        self._group: asyncio.TaskGroup | None = None
+        self._closing = asyncio.Event()
+        self.gone = False
+        """Nobody listens any more."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Open the channels that are there from the start."""
+
+    @abstractmethod
+    async def read(self) -> None:
+        """Take messages until the client is gone; never waits for anything else."""
+
+    @abstractmethod
+    async def say_farewell(self) -> None:
+        """Close towards the client, after everything was sent."""
+
+    @abstractmethod
+    async def say_last_words(self, error: CantataError | None) -> None:
+        """Tell why the connection ends, and close. None: an unforeseen fault."""
+
+    async def run(self) -> None:
+        """Serve to the end."""
+        try:
+            self.context.lifecycle.check()
+            async with self._timer, asyncio.TaskGroup() as group:
+                reader = group.create_task(self._read(), name=f"{self.name}:read")
+                async with asyncio.TaskGroup() as self._group:
+                    self.begin()
+                    await self._closing.wait()
+                if not self.gone:
+                    await self.say_farewell()
+                reader.cancel()
+        except TimeoutError:
+            waited = f"nothing was sent or spoken for {self._idle_timeout_s:g} s"
+            await self._end(IdleTimeout(waited))
+        except CantataError as error:
+            await self._end(error)
+        except BaseExceptionGroup as errors:
+            # The edge of the connection: whatever broke ends this client's, no other.
+            await self._end_broken(first_error(errors))
+
+    def open(self, channel: Channel) -> None:
+        """Let a channel speak."""
+        assert self._group is not None
+        self._channels.add(channel)
+        self._group.create_task(self._run_channel(channel), name=f"{self.name}:write")
+
+    def close(self) -> None:
+        """End when what is queued has been spoken."""
+        for channel in self._channels:
+            channel.speaker.finish()
+        self._closing.set()
+
+    def stop(self) -> None:
+        """End at once; the client is still told."""
+        for channel in self._channels:
+            channel.stop()
+        self._closing.set()
+
+    def hang_up(self) -> None:
+        """The client is gone: end at once and tell nobody."""
+        self.gone = True
+        self.stop()
+
+    def touch(self) -> None:
+        """Put the idle deadline off. Sound is made faster than it is heard: a client is idle only
+        when it has played it."""
+        if self._timer.expired():
+            return
+        busy = any(channel.busy for channel in self._channels)
+        heard_until = max((c.speaker.heard_until for c in self._channels), default=0.0)
+        now = asyncio.get_running_loop().time()
+        deadline = max(now, heard_until) + self._idle_timeout_s
+        self._timer.reschedule(None if busy else deadline)
+
+    async def _read(self) -> None:
+        await self.read()
+        logger.debug("%s disconnected", self.name)
+        self.hang_up()
+
+    async def _run_channel(self, channel: Channel) -> None:
+        assert self._group is not None
+        try:
+            await channel.run(self._group)
+        finally:
+            self._channels.discard(channel)
+            channel.free()
+        self.touch()
+
+    async def _end_broken(self, error: BaseException) -> None:
+        if isinstance(error, OutboxFull):
+            logger.warning("%s: %s", self.name, error)
+            await self._end(ProtocolViolation(str(error)))
+        elif isinstance(error, CantataError):
+            await self._end(error)
+        else:
+            logger.error("%s broke", self.name, exc_info=error)
+            await self._end(None)
+
+    async def _end(self, error: CantataError | None) -> None:
+        """Last words to a client that may take none."""
+        if self.gone:
+            return
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self.say_last_words(error)
+        except TimeoutError:
+            logger.debug("%s took no last words", self.name)
+
+
+class Channel(ABC):
+    """One order of utterances on a connection: a speaker, its outbox, and the writer of it."""
+
+    def __init__(self, connection: Connection) -> None:
+        context = connection.context
+        self._connection = connection
+        self.busy = False
+        self.outbox = Outbox(context.settings.outbox_bytes)
+        self.speaker = Speaker(
+            self.outbox, context.metrics, context.settings.max_pending_utterances, self._set_busy
+        )
+
+    @abstractmethod
+    async def write(self, item: Item) -> None:
+        """Say one item in the protocol's words."""
+
+    async def end(self) -> None:  # noqa: B027
+        """Say that nothing follows; not called for a client that is gone."""
+
+    def free(self) -> None:  # noqa: B027
+        """Let go of what `write` holds."""
+
+    def queue(self, jobs: Sequence[Job]) -> None:
+        """Add jobs, all or none.
+
+        Raises:
+            Overloaded: too many wait.
+        """
+        if jobs and not self.speaker.has_room(len(jobs)):
+            raise Overloaded("too much text of this connection waits to be spoken; send it later")
+        if jobs:
+            self.speaker.add(jobs)
+
+    def stop(self) -> None:
+        """Forget everything, spoken and unspoken."""
+        self.outbox.discard()
+        self.speaker.stop()
+
+    async def run(self, group: asyncio.TaskGroup) -> None:
+        """Speak and write until the speaker is finished or stopped."""
+        group.create_task(self._speak(group), name=f"{self._connection.name}:speak")
+        while (item := await self.outbox.get()) is not None:
+            await self.write(item)
+        if not self._connection.gone:
+            await self.end()
+
+    async def _speak(self, group: asyncio.TaskGroup) -> None:
+        await self.speaker.run(group)
+        self.outbox.close()
+
+    def _set_busy(self, busy: bool) -> None:
+        self.busy = busy
+        self._connection.touch()

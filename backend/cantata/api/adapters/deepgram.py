@@ -1,0 +1,245 @@
+"""Deepgram's /v1/speak: text in and sound out over a WebSocket, or one text over HTTP."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import Annotated
+
+from fastapi import APIRouter, Query, WebSocket
+from starlette.responses import Response
+
+from cantata import __version__
+from cantata.api.adapters.connection import Channel
+from cantata.api.adapters.deepgram_messages import (
+    CLIENT_MESSAGES,
+    Clear,
+    Cleared,
+    Close,
+    DeepgramError,
+    DeepgramErrorBody,
+    DeepgramSpeakBody,
+    DeepgramWarning,
+    Flush,
+    Flushed,
+    Metadata,
+    Speak,
+    SpeakQuery,
+    SpeakSocketQuery,
+)
+from cantata.api.adapters.formats import ALL_FORMATS, sound_output
+from cantata.api.adapters.socket import (
+    SocketConnection,
+    close_code,
+    parse_query,
+)
+from cantata.api.adapters.sound import SoundStream
+from cantata.api.adapters.spoken_text import SpokenText
+from cantata.api.adapters.voices import Narrator, narrator_of
+from cantata.api.context import ApiContext, Context
+from cantata.api.errors import HttpError, describe, respond
+from cantata.api.framing import AudioFraming
+from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoken, parse_message
+from cantata.api.openapi import sound
+from cantata.api.order import Order, check_text
+from cantata.api.outbox import AudioFrame, Item
+from cantata.api.speaker import Mark
+from cantata.api.speaker import Speak as SpeakJob
+from cantata.api.speech import SpeechResponse
+from cantata.audio.formats import OutputFormat
+from cantata.contract.errors import CantataError, InvalidRequest
+from cantata.contract.service import ServedModel
+
+PREFIX = "/v1/speak"
+IDLE_TIMEOUT_S = 3600.0
+"""Clients keep a connection for their next turn, up to an hour, and send nothing meanwhile."""
+
+router = APIRouter(tags=["deepgram"])
+
+_FOREIGN_VOICES = re.compile(r"aura[-\w]*", re.ASCII)
+_CODE_OF_STATUS = {
+    401: "INVALID_AUTH",
+    403: "INSUFFICIENT_PERMISSIONS",
+    404: "NOT_FOUND",
+    413: "PAYLOAD_TOO_LARGE",
+    429: "TOO_MANY_REQUESTS",
+    500: "INTERNAL_SERVER_ERROR",
+    503: "SERVICE_UNAVAILABLE",
+}
+_FORMATS = {
+    ("linear16", "wav"): "wav",
+    ("linear16", "none"): "pcm",
+    ("mulaw", "wav"): "mulaw_wav",
+    ("mulaw", "none"): "mulaw",
+    ("alaw", "wav"): "alaw_wav",
+    ("alaw", "none"): "alaw",
+    ("mp3", "none"): "mp3",
+    ("opus", "ogg"): "opus",
+    ("flac", "none"): "flac",
+    ("aac", "none"): "aac",
+}
+_CONTAINERS = {"linear16": "wav", "mulaw": "wav", "alaw": "wav", "opus": "ogg"}
+_SAMPLE_RATES = {"linear16": 24_000, "flac": 24_000, "opus": 48_000, "mulaw": 8_000, "alaw": 8_000}
+_COMPRESSED_SAMPLE_RATE = 22_050
+
+
+@router.post(PREFIX, response_class=Response, responses=sound(ALL_FORMATS))
+async def speak(
+    body: DeepgramSpeakBody, query: Annotated[SpeakQuery, Query()], context: Context
+) -> Response:
+    """Speak one text. See docs/protocol.md."""
+    narrator = await _narrator(context, query.model)
+    check_text(narrator.model, body.text)
+    request = narrator.request(body.text, query.speed)
+    order = Order(narrator.model, request, _output(narrator.model, query))
+    framing = AudioFraming(order.output.audio_format)
+    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+
+
+@router.websocket(PREFIX)
+async def speak_stream(socket: WebSocket, context: Context) -> None:
+    """One connection; refused as an HTTP error before it is one. See docs/protocol.md."""
+    try:
+        query = parse_query(SpeakSocketQuery, socket.query_params)
+        narrator = await _narrator(context, query.model)
+        connection = _Connection(socket, context, narrator, query)
+    except CantataError as error:
+        await socket.send_denial_response(respond(socket, describe(error)))
+        return
+    await socket.accept(headers=[(b"dg-request-id", connection.name.encode())])
+    await connection.run()
+
+
+def error_body(error: HttpError, request_id: str) -> dict[str, str]:
+    """An error over HTTP in Deepgram's words."""
+    body = DeepgramErrorBody(
+        err_code=_CODE_OF_STATUS.get(error.status, "Bad Request"),
+        err_msg=error.detail.message,
+        request_id=request_id,
+    )
+    return body.model_dump()
+
+
+async def _narrator(context: ApiContext, name: str) -> Narrator:
+    """Who speaks: one of our voices or models, or the default voice for one of Deepgram's."""
+    context.lifecycle.check()
+    served = context.service.models.get(name)
+    if served is not None:
+        return await narrator_of(context, served, None)
+    return await narrator_of(context, context.model(None), name, _FOREIGN_VOICES)
+
+
+def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
+    encoding = query.encoding
+    container = query.container or _CONTAINERS.get(encoding, "none")
+    name = _FORMATS.get((encoding, container))
+    if name is None:
+        valid = ", ".join(one for codec, one in _FORMATS if codec == encoding)
+        raise InvalidRequest(
+            f"{encoding} is not sent in the container {container!r}; valid: {valid}", "container"
+        )
+    rate = query.sample_rate or _SAMPLE_RATES.get(encoding, _COMPRESSED_SAMPLE_RATE)
+    return sound_output(name, model, rate, query.bit_rate)
+
+
+def _code(code: str | None) -> str:
+    """Our code of an error as Deepgram's are written."""
+    named = {"rate_limit_exceeded": "TOO_MANY_REQUESTS"}
+    return named.get(code or "", (code or "internal_error").upper())
+
+
+def _error(code: str, message: str, request_id: str) -> DeepgramError:
+    return DeepgramError(
+        code=code, description=message, err_code=code, err_msg=message, request_id=request_id
+    )
+
+
+class _Connection(SocketConnection):
+    """Text in, one order of utterances out."""
+
+    def __init__(
+        self, socket: WebSocket, context: ApiContext, narrator: Narrator, query: SpeakSocketQuery
+    ) -> None:
+        super().__init__(socket, context, "deepgram", IDLE_TIMEOUT_S)
+        self._narrator = narrator
+        model = narrator.model
+        name = _FORMATS[query.encoding, query.container]
+        rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
+        self._speed = query.speed
+        self._channel = _Channel(self, model, sound_output(name, model, rate))
+        self._text = SpokenText(self._channel, model.max_input_characters, self._job)
+        self._answers = count()
+
+    def begin(self) -> None:
+        metadata = Metadata(
+            request_id=self.name,
+            model_name=self._narrator.model.name,
+            model_version=__version__,
+            model_uuid=self._narrator.voice.id,
+        )
+        self._channel.outbox.post(metadata)
+        self.open(self._channel)
+
+    def take(self, text: str) -> None:
+        match parse_message(CLIENT_MESSAGES, ("Speak", "Flush", "Clear", "Close"), text):
+            case Speak(text=more):
+                self._text.add(more)
+            case Flush():
+                self._text.flush(Mark(str(next(self._answers))))
+            case Clear():
+                self._text.clear()
+                self._channel.speaker.cancel()
+                self._channel.outbox.post(Cleared(sequence_id=next(self._answers)))
+            case Close():
+                self.stop()
+
+    def refuse(self, error: CantataError) -> None:
+        code = _code(error.code)
+        warning = DeepgramWarning(
+            code=code, description=error.message, warn_code=code, warn_msg=error.message
+        )
+        self._channel.outbox.post(warning)
+
+    async def say_last_words(self, error: CantataError | None) -> None:
+        detail = describe(error or RuntimeError()).detail
+        await self.send(_error(_code(detail.code), detail.message, self.name))
+        await self.shut(close_code(error))
+
+    def _job(self, text: str) -> SpeakJob:
+        return SpeakJob(self._narrator.model, self._narrator.request(text, self._speed), None)
+
+
+class _Channel(Channel):
+    """Sound as binary messages, and what became of the text."""
+
+    def __init__(
+        self, connection: SocketConnection, model: ServedModel, output: OutputFormat
+    ) -> None:
+        super().__init__(connection)
+        self._socket = connection
+        self._sound = SoundStream(model, output)
+
+    async def write(self, item: Item) -> None:
+        match item:
+            case AudioFrame():
+                await self._send_sound(self._sound.feed(item))
+            case InputSpoken():
+                await self._send_sound(self._sound.end())
+                await self._socket.send(Flushed(sequence_id=int(item.context_id or 0)))
+            case ErrorMessage():
+                code = _code(item.error.code)
+                await self._socket.send(_error(code, item.error.message, self._socket.name))
+            case AudioStart() | AudioDone():
+                pass
+            case Cleared():
+                self._sound.drop()
+                await self._socket.send(item)
+            case _:
+                await self._socket.send(item)
+
+    def free(self) -> None:
+        self._sound.drop()
+
+    async def _send_sound(self, data: bytes) -> None:
+        if data:
+            await self._socket.send(data)

@@ -1,0 +1,134 @@
+"""Messages and options of Deepgram's /v1/speak, as its SDK and clients write and read them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from cantata.api.schemas import Name, Speed, Text, WireModel
+from cantata.audio.formats import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
+
+Encoding = Literal["linear16", "mulaw", "alaw", "mp3", "opus", "flac", "aac"]
+SampleRate = Annotated[int, Field(ge=MIN_SAMPLE_RATE, le=MAX_SAMPLE_RATE)]
+
+
+class _SpeakQuery(BaseModel):
+    """Options stand in the address, so numbers are written as text."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: Name = "aura-asteria-en"
+    """One of our voices or models; any of Deepgram's names means the default voice."""
+    sample_rate: SampleRate | None = None
+    speed: Speed = 1.0
+
+
+class SpeakSocketQuery(_SpeakQuery):
+    """WebSocket /v1/speak."""
+
+    encoding: Literal["linear16", "mulaw", "alaw"] = "linear16"
+    container: Literal["none"] = "none"
+
+
+class SpeakQuery(_SpeakQuery):
+    """POST /v1/speak."""
+
+    encoding: Encoding = "mp3"
+    container: Literal["wav", "ogg", "none"] | None = None
+    """Absent: wav for raw samples, ogg for opus, none for the rest."""
+    bit_rate: Annotated[int, Field(ge=4_000, le=650_000)] | None = None
+
+
+class DeepgramSpeakBody(WireModel):
+    """POST /v1/speak."""
+
+    text: Text
+
+
+class Speak(WireModel):
+    """More text; spoken sentence by sentence as it arrives."""
+
+    type: Literal["Speak"]
+    text: Text
+
+
+class Flush(WireModel):
+    """Speak what is buffered too; answered by `Flushed` behind its sound."""
+
+    type: Literal["Flush"]
+
+
+class Clear(WireModel):
+    """Stop speaking now and forget what waits; answered by `Cleared`."""
+
+    type: Literal["Clear"]
+
+
+class Close(WireModel):
+    """End at once."""
+
+    type: Literal["Close"]
+
+
+DeepgramClientMessage = Annotated[Speak | Flush | Clear | Close, Field(discriminator="type")]
+
+CLIENT_MESSAGES: TypeAdapter[DeepgramClientMessage] = TypeAdapter(DeepgramClientMessage)
+
+
+class Metadata(WireModel):
+    """Sent once, right after the connection."""
+
+    type: Literal["Metadata"] = "Metadata"
+    request_id: str
+    model_name: str
+    model_version: str
+    model_uuid: str
+
+
+class Flushed(WireModel):
+    """Everything up to a `Flush` has been spoken, or has failed and was told."""
+
+    type: Literal["Flushed"] = "Flushed"
+    sequence_id: int
+
+
+class Cleared(WireModel):
+    """No sound of what was cleared follows."""
+
+    type: Literal["Cleared"] = "Cleared"
+    sequence_id: int
+
+
+class DeepgramWarning(WireModel):
+    """A message was refused; the connection is as it was before."""
+
+    type: Literal["Warning"] = "Warning"
+    code: str
+    description: str
+    warn_code: str
+    """The same again: clients read one pair of names or the other."""
+    warn_msg: str
+
+
+class DeepgramError(WireModel):
+    """Some text could not be spoken, or the connection ends."""
+
+    type: Literal["Error"] = "Error"
+    code: str
+    description: str
+    err_code: str
+    """The same again, as in bodies of HTTP errors."""
+    err_msg: str
+    request_id: str
+
+
+DeepgramServerMessage = Metadata | Flushed | Cleared | DeepgramWarning | DeepgramError
+
+
+class DeepgramErrorBody(WireModel):
+    """The body of every HTTP error under /v1/speak."""
+
+    err_code: str
+    err_msg: str
+    request_id: str

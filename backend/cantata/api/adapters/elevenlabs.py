@@ -1,0 +1,204 @@
+"""ElevenLabs' text to speech over HTTP, and its list of voices."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
+from cantata.api.adapters.elevenlabs_messages import (
+    AudioWithTimestamps,
+    ElevenLabsErrorBody,
+    ElevenLabsErrorDetail,
+    ElevenLabsVoice,
+    ElevenLabsVoices,
+    SynthesisBody,
+    SynthesisQuery,
+    character_alignment,
+)
+from cantata.api.adapters.formats import ALL_FORMATS
+from cantata.api.adapters.voices import Narrator, model_of, narrator_of
+from cantata.api.context import ApiContext, Context
+from cantata.api.errors import HttpError
+from cantata.api.framing import AudioFraming, Framing
+from cantata.api.openapi import answers, sound
+from cantata.api.order import Order, check_text
+from cantata.api.speech import SpeechResponse
+from cantata.contract.errors import CantataError
+from cantata.contract.request import Voice
+from cantata.contract.service import SpokenWord
+
+PREFIX = "/v1/text-to-speech"
+PREFIXES = (PREFIX, "/v1/voices", "/v2/voices")
+
+router = APIRouter(tags=["elevenlabs"])
+
+_FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
+_FOREIGN_VOICES = re.compile(r"[A-Za-z0-9]{20}")
+
+_SOUND = sound(ALL_FORMATS)
+Options = Annotated[SynthesisQuery, Query()]
+
+
+@router.post(PREFIX + "/{voice_id}", response_class=Response, responses=_SOUND)
+@router.post(PREFIX + "/{voice_id}/stream", response_class=Response, responses=_SOUND)
+async def synthesise(
+    voice_id: str, body: SynthesisBody, options: Options, context: Context
+) -> Response:
+    """Speak one text; both routes send the sound while it is made. See docs/protocol.md."""
+    order = await _order(context, voice_id, body, options)
+    return _respond(context, order, AudioFraming(order.output.audio_format))
+
+
+@router.post(
+    PREFIX + "/{voice_id}/stream/with-timestamps",
+    response_class=Response,
+    responses=answers("application/x-ndjson"),
+)
+async def stream_with_timestamps(
+    voice_id: str, body: SynthesisBody, options: Options, context: Context
+) -> Response:
+    """Speak one text; a line of JSON for each piece of sound, and for each word's times."""
+    order = await _order(context, voice_id, body, options)
+    return _respond(context, order, _LineFraming(body.text))
+
+
+@router.post(
+    PREFIX + "/{voice_id}/with-timestamps",
+    response_class=Response,
+    responses={200: {"model": AudioWithTimestamps}},
+)
+async def with_timestamps(
+    voice_id: str, body: SynthesisBody, options: Options, context: Context
+) -> Response:
+    """Speak one text; all of its sound and times in one JSON object."""
+    order = await _order(context, voice_id, body, options)
+    return _respond(context, order, _WholeFraming(body.text))
+
+
+@router.get("/v1/voices")
+@router.get("/v2/voices")
+async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
+    """Every voice of every served model."""
+    voices = _voices(context)
+    return ElevenLabsVoices(voices=voices, total_count=len(voices))
+
+
+@router.get("/v1/voices/{voice_id}")
+async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
+    """One voice; a name of ElevenLabs' cloud gives the default voice."""
+    narrator = await find_narrator(context, None, voice_id)
+    own = narrator.model.voice(narrator.voice.voice)
+    return _describe(own)
+
+
+async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str) -> Narrator:
+    """Who speaks; models and voices of ElevenLabs' cloud mean the defaults.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound, VoiceNotFound: neither ours nor of their form.
+    """
+    model = model_of(context, model_id, _FOREIGN_MODELS)
+    return await narrator_of(context, model, voice_id, _FOREIGN_VOICES)
+
+
+def error_body(error: HttpError, request_id: str) -> dict[str, object]:
+    """An error over HTTP in ElevenLabs' words."""
+    detail = ElevenLabsErrorDetail(
+        status=error.detail.code or error.detail.type, message=error.detail.message
+    )
+    return ElevenLabsErrorBody(detail=detail).model_dump()
+
+
+async def _order(
+    context: ApiContext, voice_id: str, body: SynthesisBody, options: SynthesisQuery
+) -> Order:
+    narrator = await find_narrator(context, body.model_id, voice_id)
+    check_text(narrator.model, body.text)
+    speed = body.voice_settings.speed if body.voice_settings else None
+    request = narrator.request(body.text, speed or 1.0, body.seed)
+    return Order(narrator.model, request, options.output(narrator.model))
+
+
+def _respond(context: ApiContext, order: Order, framing: Framing) -> Response:
+    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
+
+
+def _voices(context: ApiContext) -> list[ElevenLabsVoice]:
+    context.lifecycle.check()
+    served = context.service.models.values()
+    return [_describe(voice) for model in served for voice in model.voices]
+
+
+def _describe(voice: Voice) -> ElevenLabsVoice:
+    return ElevenLabsVoice(voice_id=voice.id, name=voice.name, description=voice.description)
+
+
+class _LineFraming(Framing):
+    """A JSON object on each line."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, text: str) -> None:
+        self._clock = CharacterClock(text)
+
+    def audio(self, data: bytes) -> bytes:
+        return _line(data, []) if data else b""
+
+    def words(self, words: Sequence[SpokenWord]) -> bytes:
+        told = spoken_characters(self._clock, words)
+        return _line(b"", told) if told else b""
+
+    def end(self, duration_s: float) -> bytes:
+        rest = self._clock.rest(duration_s)
+        return _line(b"", rest) if rest else b""
+
+    def error(self, error: CantataError) -> bytes | None:
+        return None
+
+
+class _WholeFraming(Framing):
+    """One JSON object, when everything is known."""
+
+    media_type = "application/json"
+
+    def __init__(self, text: str) -> None:
+        self._clock = CharacterClock(text)
+        self._sound = bytearray()
+        self._told: list[TimedCharacter] = []
+
+    def audio(self, data: bytes) -> bytes:
+        self._sound += data
+        return b""
+
+    def words(self, words: Sequence[SpokenWord]) -> bytes:
+        self._told += spoken_characters(self._clock, words)
+        return b""
+
+    def end(self, duration_s: float) -> bytes:
+        # The space that `rest` adds stands for an utterance that follows.
+        return _line(bytes(self._sound), [*self._told, *self._clock.rest(duration_s)][:-1])
+
+    def error(self, error: CantataError) -> bytes | None:
+        return None
+
+
+def spoken_characters(clock: CharacterClock, words: Sequence[SpokenWord]) -> list[TimedCharacter]:
+    """Characters up to the last of these words."""
+    return clock.words((one.text_start, one.text_end, one.start_s, one.end_s) for one in words)
+
+
+def _line(data: bytes, characters: Sequence[TimedCharacter]) -> bytes:
+    alignment = character_alignment(characters) if characters else None
+    line = AudioWithTimestamps(
+        audio_base64=base64.b64encode(data).decode("ascii"),
+        alignment=alignment,
+        normalized_alignment=alignment,
+    )
+    return line.model_dump_json().encode() + b"\n"

@@ -1,0 +1,211 @@
+"""Bodies, messages and options of ElevenLabs' text to speech, as its clients write and read them.
+
+Most options of theirs have no meaning here and are ignored: stability, normalisation, latency.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cantata.api.adapters.alignment import TimedCharacter
+from cantata.api.adapters.formats import sound_output
+from cantata.api.messages import ContextId
+from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
+from cantata.audio.formats import OutputFormat
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.service import ServedModel
+
+MAX_INACTIVITY_S = 180
+
+_OUTPUT_FORMAT = re.compile(r"(mp3|pcm|wav|opus|ulaw|alaw)_(\d+)(?:_(\d+))?", re.ASCII)
+_FORMATS = {"ulaw": "mulaw"}
+
+
+class SynthesisQuery(BaseModel):
+    """Options in the address of every route; numbers are written as text there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    output_format: Name = "mp3_44100_128"
+    """Codec, sample rate in Hz, and bit rate in thousands."""
+
+    def output(self, model: ServedModel) -> OutputFormat:
+        """What is sent of a model's sound.
+
+        Raises:
+            InvalidRequest: not a format, or a rate that it does not take.
+        """
+        parts = _OUTPUT_FORMAT.fullmatch(self.output_format)
+        if parts is None:
+            raise InvalidRequest(
+                f"output_format {self.output_format!r} is not known; valid are mp3_44100_128, "
+                "opus_48000_64, pcm_16000, pcm_24000, wav_44100, ulaw_8000, alaw_8000 and the "
+                "like",
+                "output_format",
+            )
+        codec, sample_rate, kilobits = parts.groups()
+        bit_rate = int(kilobits) * 1000 if kilobits else None
+        return sound_output(_FORMATS.get(codec, codec), model, int(sample_rate), bit_rate)
+
+
+class SynthesisSocketQuery(SynthesisQuery):
+    """The WebSockets."""
+
+    model_id: Name | None = None
+    seed: Seed | None = None
+    inactivity_timeout: Annotated[int, Field(ge=1, le=MAX_INACTIVITY_S)] = 20
+    """Seconds without a message, while nothing is spoken, after which the socket is closed."""
+    sync_alignment: bool = False
+
+
+class VoiceSettings(WireModel):
+    """The one that has a meaning here."""
+
+    speed: Speed | None = None
+
+
+class SynthesisBody(WireModel):
+    """POST /v1/text-to-speech/{voice_id} and its variants."""
+
+    text: Text
+    model_id: Name | None = None
+    voice_settings: VoiceSettings | None = None
+    seed: Seed | None = None
+
+
+class StreamText(WireModel):
+    """WebSocket stream-input: text; empty, the end of it."""
+
+    text: Text
+    flush: bool | None = None
+    voice_settings: VoiceSettings | None = None
+
+
+class ContextText(WireModel):
+    """WebSocket multi-stream-input: what to do with one context."""
+
+    text: Text | None = None
+    """Empty: the context lives on."""
+    context_id: Annotated[
+        ContextId | None, Field(validation_alias=AliasChoices("context_id", "contextId"))
+    ] = None
+    """Absent: the context without a name."""
+    flush: bool | None = None
+    close_context: bool | None = None
+    close_socket: bool | None = None
+    voice_settings: VoiceSettings | None = None
+
+
+class _SocketOutput(WireModel):
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
+
+
+class SocketAlignment(_SocketOutput):
+    """When characters are heard."""
+
+    chars: list[str]
+    char_start_times_ms: list[int]
+    char_durations_ms: list[int]
+
+
+class AudioOutput(_SocketOutput):
+    """Sound of one context, times of its characters, or its end."""
+
+    audio: str | None
+    """Base64."""
+    is_final: bool | None = None
+    alignment: SocketAlignment | None = None
+    normalized_alignment: SocketAlignment | None = None
+    context_id: str | None = None
+
+
+class SocketError(_SocketOutput):
+    """A message was refused, a context's text could not be spoken, or the connection ends."""
+
+    error: str
+    message: str
+    code: int
+    """As a WebSocket's close codes."""
+    context_id: str | None = None
+
+
+class CharacterAlignment(WireModel):
+    """When characters are heard, in seconds from the first sample."""
+
+    characters: list[str]
+    character_start_times_seconds: list[float]
+    character_end_times_seconds: list[float]
+
+
+class AudioWithTimestamps(WireModel):
+    """All of the sound, or a line of it."""
+
+    audio_base64: str
+    alignment: CharacterAlignment | None = None
+    normalized_alignment: CharacterAlignment | None = None
+
+
+class ElevenLabsVoice(WireModel):
+    """One voice."""
+
+    voice_id: str
+    name: str
+    category: Literal["premade"] = "premade"
+    description: str
+    labels: dict[str, str] = Field(default_factory=dict)
+    preview_url: str | None = None
+
+
+class ElevenLabsVoices(WireModel):
+    """GET /v1/voices and /v2/voices."""
+
+    voices: list[ElevenLabsVoice]
+    has_more: bool = False
+    total_count: int
+    next_page_token: str | None = None
+
+
+class ElevenLabsErrorDetail(WireModel):
+    """What went wrong."""
+
+    status: str
+    message: str
+
+
+class ElevenLabsErrorBody(WireModel):
+    """The body of every HTTP error under these routes."""
+
+    detail: ElevenLabsErrorDetail
+
+
+def socket_alignment(characters: Sequence[TimedCharacter], since_s: float) -> SocketAlignment:
+    """The WebSockets' form, in milliseconds from `since_s`.
+
+    Each time is rounded before it is subtracted: clients that add up durations must not drift.
+    """
+    base = _milliseconds(since_s)
+    starts = [_milliseconds(one.start_s) for one in characters]
+    ends = [_milliseconds(one.end_s) for one in characters]
+    return SocketAlignment(
+        chars=[one.character for one in characters],
+        char_start_times_ms=[start - base for start in starts],
+        char_durations_ms=[end - start for start, end in zip(starts, ends, strict=True)],
+    )
+
+
+def character_alignment(characters: Sequence[TimedCharacter]) -> CharacterAlignment:
+    """The HTTP routes' form."""
+    return CharacterAlignment(
+        characters=[one.character for one in characters],
+        character_start_times_seconds=[round(one.start_s, 3) for one in characters],
+        character_end_times_seconds=[round(one.end_s, 3) for one in characters],
+    )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

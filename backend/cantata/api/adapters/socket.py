@@ -1,0 +1,99 @@
+"""A connection over a WebSocket: JSON from the client, JSON or sound to it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from cantata.api.adapters.connection import Connection
+from cantata.api.context import ApiContext
+from cantata.api.errors import describe, explain_validation
+from cantata.api.outbox import OutboxFull
+from cantata.contract.errors import CantataError, ProtocolViolation
+
+Query = TypeVar("Query", bound=BaseModel)
+
+_NORMAL, _POLICY, _INTERNAL, _TRY_LATER = 1000, 1008, 1011, 1013
+
+
+class SocketConnection(Connection):
+    """One accepted WebSocket."""
+
+    def __init__(
+        self, socket: WebSocket, context: ApiContext, protocol: str, idle_timeout_s: float
+    ) -> None:
+        super().__init__(context, protocol, idle_timeout_s)
+        self._socket = socket
+
+    @abstractmethod
+    def take(self, text: str) -> None:
+        """Act on one message.
+
+        Raises:
+            CantataError: it is refused; `refuse` says so.
+        """
+
+    @abstractmethod
+    def refuse(self, error: CantataError) -> None:
+        """Answer a message that is refused."""
+
+    async def read(self) -> None:
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            self.touch()
+            if self._closing.is_set():
+                continue
+            try:
+                text = message.get("text")
+                if text is None:
+                    raise ProtocolViolation("a client sends text messages only")
+                self.take(text)
+            except OutboxFull:
+                raise
+            except CantataError as error:
+                self.refuse(error)
+
+    async def send(self, message: BaseModel | bytes) -> None:
+        """One message; a client that has left is noticed here too."""
+        try:
+            if isinstance(message, bytes):
+                await self._socket.send_bytes(message)
+            else:
+                await self._socket.send_text(message.model_dump_json(by_alias=True))
+        except (WebSocketDisconnect, RuntimeError):
+            # RuntimeError is Starlette's word for sending after the disconnect was read.
+            self.hang_up()
+
+    async def shut(self, code: int) -> None:
+        """Close the socket, if that has not happened."""
+        try:
+            await self._socket.close(code)
+        except (WebSocketDisconnect, RuntimeError):
+            self.hang_up()
+
+    async def say_farewell(self) -> None:
+        await self.shut(_NORMAL)
+
+
+def parse_query(kind: type[Query], params: QueryParams) -> Query:
+    """The options in an address; unknown ones are ignored.
+
+    Raises:
+        InvalidRequest: one has a wrong value.
+    """
+    try:
+        return kind.model_validate(dict(params))
+    except ValidationError as error:
+        raise explain_validation(error.errors(include_url=False)) from None
+
+
+def close_code(error: CantataError | None) -> int:
+    """The code that a connection is closed with. None: an unforeseen fault."""
+    status = describe(error or RuntimeError()).status
+    return {500: _INTERNAL, 429: _TRY_LATER, 503: _TRY_LATER}.get(status, _POLICY)

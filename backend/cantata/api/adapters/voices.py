@@ -1,0 +1,70 @@
+"""Names of voices and models that clients of other services send."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.voice_choice import ChosenVoice, choose_voice
+from cantata.contract.errors import ModelNotFound, VoiceNotFound
+from cantata.contract.request import SpeechRequest
+from cantata.contract.service import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Narrator:
+    """Who speaks a client's texts."""
+
+    model: ServedModel
+    voice: ChosenVoice
+
+    def request(self, text: str, speed: float = 1.0, seed: int | None = None) -> SpeechRequest:
+        """One text for the model."""
+        return SpeechRequest(
+            text=text,
+            voice=self.voice.voice,
+            speed=speed,
+            seed=seed,
+            reference=self.voice.reference,
+        )
+
+
+def model_of(context: ApiContext, name: str | None, foreign: re.Pattern[str]) -> ServedModel:
+    """The served model of this name; None and the other service's names mean the default.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound: neither ours nor one of theirs.
+    """
+    try:
+        return context.model(name)
+    except ModelNotFound:
+        if name is None or not foreign.fullmatch(name):
+            raise
+        return context.model(None)
+
+
+async def narrator_of(
+    context: ApiContext,
+    model: ServedModel,
+    name: str | None,
+    foreign: re.Pattern[str] | None = None,
+) -> Narrator:
+    """The voice of this name, of `model` or else of any other; None and the other service's names
+    mean the model's default voice.
+
+    Raises:
+        VoiceNotFound: neither ours nor one of theirs.
+    """
+    others = (other for other in context.service.models.values() if other is not model)
+    refusal: VoiceNotFound | None = None
+    for candidate in (model, *others):
+        try:
+            return Narrator(candidate, await choose_voice(context, candidate, name))
+        except VoiceNotFound as error:
+            refusal = refusal or error
+    if name is not None and foreign is not None and foreign.fullmatch(name):
+        return Narrator(model, await choose_voice(context, model, None))
+    assert refusal is not None
+    raise refusal

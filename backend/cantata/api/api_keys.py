@@ -1,0 +1,111 @@
+"""API keys: which there are, and which one a request shows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from cantata.contract.errors import ConfigError
+
+MIN_KEY_CHARACTERS = 16
+SUBPROTOCOL = "cantata"
+KEY_SUBPROTOCOL = "cantata-api-key."
+
+_USABLE_KEY = re.compile(r"[A-Za-z0-9._~-]+")
+"""What may stand in every header, subprotocols included."""
+_SCHEMES = ("bearer", "token")
+"""Of `Authorization`; Deepgram's clients say Token. Their browsers offer `token` and then the key
+as subprotocols."""
+_KEY_HEADERS = ("x-api-key", "xi-api-key")
+
+
+class ApiKeys:
+    """A server's keys. Only digests are kept, so that nothing here can show a key."""
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        """
+        Raises:
+            ConfigError: a key is too short or could not stand in a header.
+        """
+        self._digests = tuple(_digest(_check(key)) for key in dict.fromkeys(keys))
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __repr__(self) -> str:
+        return f"ApiKeys({len(self)})"
+
+    def match(self, key: str) -> str | None:
+        """A label of the key, which tells it from others and not what it is; None for a stranger.
+
+        It takes as long whichever key matches, or none.
+        """
+        shown = _digest(key)
+        found = None
+        for digest in self._digests:
+            if hmac.compare_digest(digest, shown):
+                found = digest.hex()[:8]
+        return found
+
+
+def read_keys(listed: str, file: Path | None) -> ApiKeys:
+    """Keys from a list with commas and from a file with a key per line (# begins a comment).
+
+    Raises:
+        ConfigError: the file cannot be read or holds none, or a key is not usable.
+    """
+    keys = [key.strip() for key in listed.split(",") if key.strip()]
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file}: keys cannot be read from it") from error
+        found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        if not found:
+            raise ConfigError(f"{file}: holds no key; write one on each line")
+        keys += found
+    return ApiKeys(keys)
+
+
+def shown_keys(scope: Scope) -> Iterator[str]:
+    """Everything in a request's headers that may be a key."""
+    headers = Headers(scope=scope)
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    if scheme.lower() in _SCHEMES:
+        yield credentials.strip()
+    yield from (headers[name] for name in _KEY_HEADERS if name in headers)
+    # A browser's WebSocket can set no header but this one.
+    offered = scope.get("subprotocols", [])
+    for before, protocol in zip(["", *offered], offered, strict=False):
+        if protocol.startswith(KEY_SUBPROTOCOL):
+            yield protocol.removeprefix(KEY_SUBPROTOCOL)
+        elif before.lower() in _SCHEMES:
+            yield protocol
+
+
+def spoken_subprotocol(scope: Scope) -> str | None:
+    """Which of the subprotocols that a WebSocket client offers is agreed to: never a key.
+
+    A browser that offers some and is answered none breaks the connection off.
+    """
+    offered: list[str] = scope.get("subprotocols", [])
+    return next((p for p in offered if p.lower() in (SUBPROTOCOL, *_SCHEMES)), None)
+
+
+def _check(key: str) -> str:
+    # The message must not hold the key: it may end in a log.
+    if len(key) < MIN_KEY_CHARACTERS:
+        raise ConfigError(f"an API key needs at least {MIN_KEY_CHARACTERS} characters")
+    if not _USABLE_KEY.fullmatch(key):
+        raise ConfigError("an API key holds letters, digits, '-', '.', '_' and '~' only")
+    return key
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,69 @@
+"""A speech request of a client, checked against the model that is to speak it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.schemas import SpeechOptions
+from cantata.api.voice_choice import choose_voice
+from cantata.audio.formats import OutputFormat, output_format
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import SpeechRequest
+from cantata.contract.service import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is spoken by whom, and what is sent of it."""
+
+    model: ServedModel
+    request: SpeechRequest
+    output: OutputFormat
+    ignored: tuple[str, ...] = ()
+    """Fields that this model cannot follow."""
+
+
+async def order_of(context: ApiContext, model: ServedModel, options: SpeechOptions) -> Order:
+    """The validated order for one model.
+
+    OpenAI's clients send `instructions` by habit, so a model that follows none ignores them: an
+    error would break every such client, and the response says what was left out.
+
+    Raises:
+        InvalidRequest: no text, too much of it, no such voice, a recording that cannot be
+            followed, or a sample rate or number of channels that the format does not take.
+    """
+    output = output_format(
+        options.response_format, model.sample_rate, model.channels, options.sample_rate
+    )
+    check_text(model, options.input)
+    speaker = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
+    follows = model.capabilities.instructions
+    request = SpeechRequest(
+        text=options.input,
+        voice=speaker.voice,
+        speed=options.speed,
+        seed=options.seed,
+        temperature=options.temperature,
+        instructions=options.instructions if follows else None,
+        reference=speaker.reference,
+    )
+    ignored = ("instructions",) if options.instructions and not follows else ()
+    return Order(model, request, output, ignored)
+
+
+def check_text(model: ServedModel, text: str) -> None:
+    """Refuse text that is empty or too long for one utterance.
+
+    Raises:
+        InvalidRequest: says which, and the limit.
+    """
+    if not text.strip():
+        raise InvalidRequest("input is empty; send at least one character to speak", param="input")
+    if len(text) > model.max_input_characters:
+        raise InvalidRequest(
+            f"input has {len(text)} characters; {model.name} speaks at most "
+            f"{model.max_input_characters} at a time",
+            param="input",
+        )

@@ -1,0 +1,82 @@
+"""HTTP bodies that are sent while they are made."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from cantata.api.disconnect import until_disconnect
+from cantata.api.request_id import request_id_of
+
+
+class ClientStalled(ConnectionError):
+    """The client keeps its connection open and takes nothing."""
+
+
+class Body:
+    """One response on its way. The head goes ahead of the first write and not before: whatever
+    goes wrong until then is still a proper HTTP error.
+
+    `write` and `end` raise `ClientStalled` for a client that would hold its place in the stages
+    for ever.
+    """
+
+    def __init__(self, send: Send, head: Message, stall_timeout_s: float) -> None:
+        self._send = send
+        self._head = head
+        self._stall_timeout_s = stall_timeout_s
+        self.started = False
+
+    async def write(self, data: bytes) -> None:
+        """Send more; nothing but the head when there is no data."""
+        await self._start()
+        if data:
+            await self._send_in_time(data, more=True)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the rest. A body that has no end is incomplete, and HTTP clients report it."""
+        await self._start()
+        await self._send_in_time(data, more=False)
+
+    async def _start(self) -> None:
+        if not self.started:
+            self.started = True
+            await self._send(self._head)
+
+    async def _send_in_time(self, data: bytes, *, more: bool) -> None:
+        try:
+            async with asyncio.timeout(self._stall_timeout_s):
+                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        except TimeoutError as error:
+            raise ClientStalled from error
+
+
+class StreamedResponse(Response):
+    """Answers with a body that `stream` writes; a disconnect cancels that and waits for it."""
+
+    def __init__(self, media_type: str, headers: Mapping[str, str], stall_timeout_s: float) -> None:
+        # Reverse proxies must not collect the stream.
+        unbuffered = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(media_type=media_type, headers={**headers, **unbuffered})
+        # The length of a stream is not known; without this header the server sends chunks.
+        del self.headers["content-length"]
+        self._stall_timeout_s = stall_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = request_id_of(scope)
+        head = {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
+        body = Body(send, head, self._stall_timeout_s)
+        await until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")
+
+    @abstractmethod
+    async def stream(self, request_id: str, body: Body) -> None:
+        """Write the body and end it. What is raised before the first write becomes an HTTP error.
+
+        Args:
+            request_id: for the log.
+            body: takes the bytes.
+        """

@@ -1,0 +1,113 @@
+"""When words were heard, as a file: JSON word by word, or captions as SubRip or WebVTT."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cantata.contract.errors import CantataError
+from cantata.contract.markup import without_pauses
+from cantata.contract.service import SpokenWord
+
+FORMATS = (".json", ".srt", ".vtt")
+MAX_CAPTION_CHARACTERS = 84
+"""Two lines of 42, as subtitles commonly have."""
+_MAX_GAP_S = 1.0
+_SENTENCE_ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f\n")
+
+
+class CaptionError(CantataError):
+    """The file cannot be written."""
+
+    code = "caption_error"
+
+
+def check_captions(path: Path) -> None:
+    """Refuse early what could not be written after the work is done.
+
+    Raises:
+        CaptionError: no such folder, or no such format.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise CaptionError(f"{path}: the name must end with {', '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise CaptionError(f"{path}: there is no folder {path.parent}")
+
+
+def write_captions(path: Path, text: str, words: Sequence[SpokenWord]) -> None:
+    """Write the words of a text in the format that the name ends with.
+
+    Raises:
+        CaptionError: the file cannot be written.
+    """
+    match path.suffix.lower():
+        case ".json":
+            content = _json(text, words)
+        case ".srt":
+            content = _srt(text, words)
+        case _:
+            content = _vtt(text, words)
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise CaptionError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _json(text: str, words: Sequence[SpokenWord]) -> str:
+    entries = [
+        {
+            "text": text[word.text_start : word.text_end],
+            "start": round(word.start_s, 3),
+            "end": round(word.end_s, 3),
+            "text_start": word.text_start,
+            "text_end": word.text_end,
+        }
+        for word in words
+    ]
+    return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
+
+
+def _srt(text: str, words: Sequence[SpokenWord]) -> str:
+    return "".join(
+        f"{number}\n{_clock(start_s, ',')} --> {_clock(end_s, ',')}\n{caption}\n\n"
+        for number, (start_s, end_s, caption) in enumerate(_captions(text, words), 1)
+    )
+
+
+def _vtt(text: str, words: Sequence[SpokenWord]) -> str:
+    cues = (
+        f"\n{_clock(start_s, '.')} --> {_clock(end_s, '.')}\n{html.escape(caption, quote=False)}\n"
+        for start_s, end_s, caption in _captions(text, words)
+    )
+    return "".join(["WEBVTT\n", *cues])
+
+
+def _captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
+    """Start, end and text of each caption: sentences, cut where they are long or paused in."""
+    first = 0
+    for index, word in enumerate(words):
+        last = index == len(words) - 1
+        if not last and not _ends_caption(text, words[first], word, words[index + 1]):
+            continue
+        start = words[first].text_start if first else 0
+        end = len(text) if last else words[index + 1].text_start
+        caption = " ".join(without_pauses(text[start:end]).split())
+        yield words[first].start_s, word.end_s, caption
+        first = index + 1
+
+
+def _ends_caption(text: str, first: SpokenWord, word: SpokenWord, following: SpokenWord) -> bool:
+    between = text[word.text_end : following.text_start]
+    return (
+        not _SENTENCE_ENDS.isdisjoint(between)
+        or following.text_end - first.text_start > MAX_CAPTION_CHARACTERS
+        or following.start_s - word.end_s > _MAX_GAP_S
+    )
+
+
+def _clock(seconds: float, point: str) -> str:
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours:02}:{minutes:02}:{whole % 60:02}{point}{milliseconds:03}"

@@ -1,0 +1,152 @@
+"""Compressed formats by FFmpeg's libraries (PyAV), set up so that bytes leave at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.audio.pcm import to_s16
+
+_LAYOUTS = {1: "mono", 2: "stereo"}
+_FRAMES_PER_S = 50
+"""Of the codecs whose frame length is ours to choose."""
+_MAX_BITS_PER_SAMPLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How FFmpeg is asked for one format."""
+
+    container: str
+    encoder: str
+    max_bit_rate: int | None = None
+    """Bits per second and channel; less at low sample rates. None: lossless."""
+    container_options: Mapping[str, str] = field(default_factory=dict)
+    encoder_options: Mapping[str, str] = field(default_factory=dict)
+    short_frames: bool = False
+    """Ask for frames of 20 ms; FFmpeg's own choice is 50 to 100 ms."""
+
+
+CODECS: Mapping[str, Codec] = MappingProxyType(
+    {
+        "mp3": Codec(
+            "mp3",
+            "libmp3lame",
+            64_000,
+            # Tags in front would be written once the length is known, which is too late.
+            container_options={"write_xing": "0", "id3v2_version": "0"},
+            # Without the reservoir a frame needs no later one and leaves as soon as it is full.
+            encoder_options={"reservoir": "0", "compression_level": "5"},
+        ),
+        "opus": Codec(
+            "ogg",
+            "libopus",
+            48_000,
+            # Microseconds: a page for every packet.
+            container_options={"page_duration": "20000"},
+            encoder_options={"frame_duration": "20", "compression_level": "5"},
+        ),
+        "aac": Codec(
+            "adts",
+            "aac",
+            64_000,
+            # At this bit rate it is closer to the original than FFmpeg's own choice, for less.
+            encoder_options={"aac_coder": "fast"},
+        ),
+        "flac": Codec(
+            "flac",
+            "flac",
+            # FFmpeg leaves 8 KiB free for tags that never come.
+            container_options={"metadata_header_padding": "0"},
+            short_frames=True,
+        ),
+        # ITU-T G.711, for telephones: bare, and behind a WAV header without a length.
+        "mulaw": Codec("mulaw", "pcm_mulaw"),
+        "alaw": Codec("alaw", "pcm_alaw"),
+        "mulaw_wav": Codec("wav", "pcm_mulaw"),
+        "alaw_wav": Codec("wav", "pcm_alaw"),
+    }
+)
+
+
+class CodecEncoder:
+    """One compressed file.
+
+    Args:
+        codec: what to make.
+        sample_rate: Hz, one that the codec takes.
+        channels: 1 or 2.
+        bit_rate: per second, of lossy codecs; None is the codec's own.
+    """
+
+    def __init__(
+        self, codec: Codec, sample_rate: int, channels: int, bit_rate: int | None = None
+    ) -> None:
+        self._written = _Written()
+        self._container = av.open(
+            self._written,
+            "w",
+            format=codec.container,
+            # No random numbers in it: the same samples make the same file.
+            container_options={
+                "flush_packets": "1",
+                "fflags": "+bitexact",
+                **codec.container_options,
+            },
+        )
+        options = dict(codec.encoder_options)
+        if codec.short_frames:
+            options["frame_size"] = str(sample_rate // _FRAMES_PER_S)
+        self._sample_rate = sample_rate
+        self._layout = _LAYOUTS[channels]
+        stream = self._container.add_stream(
+            codec.encoder, rate=sample_rate, layout=self._layout, options=options
+        )
+        assert isinstance(stream, av.AudioStream)
+        self._stream = stream
+        if codec.max_bit_rate is not None:
+            per_channel = min(codec.max_bit_rate, _MAX_BITS_PER_SAMPLE * sample_rate)
+            self._stream.bit_rate = bit_rate or channels * per_channel
+        self._container.start_encoding()
+
+    def feed(self, samples: NDArray[np.float32]) -> bytes:
+        """Encode [N] or [N, C] samples; gives the packets that are full."""
+        if len(samples):
+            frame = av.AudioFrame.from_ndarray(
+                to_s16(samples).reshape(1, -1), format="s16", layout=self._layout
+            )
+            frame.sample_rate = self._sample_rate
+            self._container.mux(self._stream.encode(frame))
+        return self._written.take()
+
+    def finish(self) -> bytes:
+        """Encode what fills no packet and end the file."""
+        self._container.mux(self._stream.encode(None))
+        self._container.close()
+        return self._written.take()
+
+    def close(self) -> None:
+        """Free codec and buffers. What FFmpeg still writes for a broken file goes nowhere."""
+        self._container.close()
+        self._written.take()
+
+
+class _Written:
+    """A file that cannot be sought in: what FFmpeg has written and nobody took yet."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._data += data
+        return len(data)
+
+    def take(self) -> bytes:
+        taken = bytes(self._data)
+        self._data.clear()
+        return taken

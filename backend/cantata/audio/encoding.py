@@ -1,0 +1,100 @@
+"""Samples in, the bytes of a file out while it grows: one encoder per response."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from cantata.audio.codecs import CODECS, CodecEncoder
+from cantata.audio.formats import OutputFormat
+from cantata.audio.pcm import encode_s16le
+from cantata.audio.wav import streaming_header
+
+Samples = NDArray[np.float32]
+"""[N] mono or [N, C]."""
+
+
+class Encoder(Protocol):
+    """Makes one file from samples that come one piece after the other.
+
+    Calls do not overlap, but may come from different threads.
+    """
+
+    def feed(self, samples: Samples) -> bytes:
+        """More samples; gives what is complete of the file by now, maybe nothing."""
+        ...
+
+    def finish(self) -> bytes:
+        """The rest of the file. Nothing is fed after it."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held, also in the middle of a file; may be called twice."""
+        ...
+
+
+def open_encoder(output: OutputFormat) -> Encoder:
+    """The encoder of one response; takes a few milliseconds."""
+    name, sample_rate, channels = output.audio_format.name, output.sample_rate, output.channels
+    encoder: Encoder
+    if name in CODECS:
+        encoder = CodecEncoder(CODECS[name], sample_rate, channels, output.bit_rate)
+    else:
+        encoder = _PcmEncoder(streaming_header(sample_rate, channels) if name == "wav" else b"")
+    if sample_rate == output.model_rate:
+        return encoder
+    return _ResamplingEncoder(encoder, output)
+
+
+class _PcmEncoder:
+    """Signed 16 bit, little endian, behind a header that may be empty."""
+
+    def __init__(self, header: bytes) -> None:
+        self._header = header
+
+    def feed(self, samples: Samples) -> bytes:
+        return self._take_header() + encode_s16le(samples)
+
+    def finish(self) -> bytes:
+        return self._take_header()
+
+    def close(self) -> None:
+        pass
+
+    def _take_header(self) -> bytes:
+        header, self._header = self._header, b""
+        return header
+
+
+class _ResamplingEncoder:
+    """Feeds an encoder at another rate.
+
+    The filter keeps its state from piece to piece, so that its output is the same as if the whole
+    sound had been resampled at once.
+    """
+
+    def __init__(self, encoder: Encoder, output: OutputFormat) -> None:
+        self._encoder = encoder
+        self._channels = output.channels
+        self._resampler = soxr.ResampleStream(
+            output.model_rate, output.sample_rate, output.channels, dtype="float32", quality="HQ"
+        )
+
+    def feed(self, samples: Samples) -> bytes:
+        # One value that is no number would spoil every sample after it.
+        return self._encoder.feed(self._resampled(np.nan_to_num(samples), last=False))
+
+    def finish(self) -> bytes:
+        shape = (0,) if self._channels == 1 else (0, self._channels)
+        rest = self._resampled(np.zeros(shape, np.float32), last=True)
+        return self._encoder.feed(rest) + self._encoder.finish()
+
+    def close(self) -> None:
+        self._encoder.close()
+
+    def _resampled(self, samples: Samples, *, last: bool) -> Samples:
+        resampled: Samples = self._resampler.resample_chunk(samples, last=last)
+        return resampled

@@ -1,0 +1,1 @@
+"""Recordings of speakers to follow: read within bounds, fetched safely, kept on disk."""

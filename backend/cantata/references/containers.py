@@ -1,0 +1,57 @@
+"""Which kind of sound file some bytes are, told from the first of them and nothing else.
+
+FFmpeg is never asked to guess: among its readers are playlists, which open other files and
+addresses, and pictures, which unfold to any size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata.contract.errors import InvalidAudio
+
+FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
+
+_AUDIO_LAYER_BITS = 0x06
+"""Of the second byte of an MPEG frame: the layer, which is 0 for AAC in ADTS alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A reader of FFmpeg's, and the media type of its files."""
+
+    demuxer: str
+    media_type: str
+
+
+_WAV = Container("wav", "audio/wav")
+_FLAC = Container("flac", "audio/flac")
+_OGG = Container("ogg", "audio/ogg")
+_MP3 = Container("mp3", "audio/mpeg")
+_AAC = Container("aac", "audio/aac")
+_MP4 = Container("mov", "audio/mp4")
+_WEBM = Container("matroska", "audio/webm")
+
+
+def recognise(data: bytes, param: str) -> Container:
+    """The container of a sound file.
+
+    Raises:
+        InvalidAudio: it is none that can be read; names those that can.
+    """
+    head = data[:12]
+    if head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE":
+        return _WAV
+    if head[4:8] == b"ftyp":
+        return _MP4
+    for magic, container in (
+        (b"fLaC", _FLAC),
+        (b"OggS", _OGG),
+        (b"ID3", _MP3),
+        (b"\x1a\x45\xdf\xa3", _WEBM),
+    ):
+        if head.startswith(magic):
+            return container
+    if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
+        return _MP3 if head[1] & _AUDIO_LAYER_BITS else _AAC
+    raise InvalidAudio(f"{param} is no sound file that can be read; valid: {FORMATS}", param)

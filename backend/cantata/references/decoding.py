@@ -1,0 +1,185 @@
+"""Sound files of strangers -> 24 kHz mono, in bounded time and memory.
+
+Nothing that a header says is believed: sound is counted while it is decoded, and decoding stops
+at the limit. `decode` blocks: the event loop calls it through `ReferenceReader`.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+
+import av
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from cantata.contract.errors import InvalidAudio
+from cantata.contract.request import ReferenceAudio
+from cantata.references.containers import FORMATS, recognise
+
+SAMPLE_RATE = 24_000
+"""Hz of every reference, whatever its file had."""
+MIN_S, MAX_S = 1.0, 60.0
+"""Shorter and longer recordings are refused."""
+USED_S = 15.0
+"""How much of a longer recording is used: its beginning."""
+MIN_RATE, MAX_RATE = 8_000, 192_000
+MAX_CHANNELS = 8
+
+_MIN_SOUNDING_S = 0.5
+_QUIET_DBFS = -50.0
+_BLOCK_S = 0.02
+_MAX_WORK_S = 30.0
+"""Decoding a minute takes a small part of it; what takes longer was made to."""
+_MAX_MISSING_PACKETS = 8
+_DECODERS = (
+    *("pcm_u8", "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"),
+    *("pcm_alaw", "pcm_mulaw", "flac", "alac", "aac", "mp3", "mp3float"),
+    *("vorbis", "libvorbis", "opus", "libopus"),
+)
+"""No other is opened; FFmpeg is told too, lest it look into a cover picture by itself."""
+
+
+def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
+    """The first 15 s of a sound file as a reference.
+
+    Args:
+        data: a whole file, in one of `FORMATS`.
+        transcript: what is said in it.
+        param: the field that it came in, for error messages.
+
+    Returns:
+        Samples at 24 kHz, channels averaged, clipped to -1..1.
+
+    Raises:
+        InvalidAudio: not a sound file, damaged, too short, too long or too quiet; or longer than
+            what is used, so that its transcript would not match.
+    """
+    container = recognise(data, param)
+    options = {"codec_whitelist": ",".join(_DECODERS), "protocol_whitelist": ""}
+    try:
+        with av.open(
+            io.BytesIO(data),
+            mode="r",
+            format=container.demuxer,
+            container_options=options,
+            metadata_errors="ignore",
+        ) as source:
+            samples = np.concatenate([np.zeros(0, np.float32), *_resampled(source, param)])
+    except (av.FFmpegError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "not what it says it is"
+        raise InvalidAudio(
+            f"{param} cannot be decoded as {container.media_type} ({reason}); valid: {FORMATS}",
+            param,
+        ) from error
+    return ReferenceAudio(_checked(samples, transcript, param), SAMPLE_RATE, transcript)
+
+
+def _resampled(source: av.container.InputContainer, param: str) -> Iterator[NDArray[np.float32]]:
+    """Pieces at 24 kHz mono; stops with an error beyond 60 s."""
+    if not source.streams.audio:
+        raise InvalidAudio(f"{param} holds no sound", param)
+    seconds = 0.0
+    rate = 0
+    resampler: soxr.ResampleStream | None = None
+    for frame in _frames(source, param):
+        if resampler is None:
+            rate = frame.sample_rate
+            resampler = soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32")
+        elif frame.sample_rate != rate:
+            raise InvalidAudio(f"{param} changes its sample rate in the middle", param)
+        seconds += frame.samples / rate
+        if seconds > MAX_S:
+            raise InvalidAudio(
+                f"{param} is longer than {MAX_S:g} s; {MIN_S:g} to {MAX_S:g} s are accepted and "
+                f"the first {USED_S:g} s used",
+                param,
+            )
+        yield resampler.resample_chunk(_mono(frame, param))
+    if resampler is not None:
+        yield resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+
+
+def _frames(source: av.container.InputContainer, param: str) -> Iterator[av.AudioFrame]:
+    """Decoded frames of the first audio stream, each within the limits."""
+    deadline = time.monotonic() + _MAX_WORK_S
+    stream = source.streams.audio[0]
+    if stream.codec_context is None or stream.codec_context.name not in _DECODERS:
+        raise InvalidAudio(f"{param} has a codec that is not read; valid: {FORMATS}", param)
+    _check_shape(stream.codec_context.sample_rate, stream.codec_context.channels, param)
+    damaged = 0
+    for packet in source.demux(stream):
+        if time.monotonic() > deadline:
+            raise InvalidAudio(f"{param} takes too long to decode", param)
+        try:
+            frames = packet.decode()
+        except av.InvalidDataError:
+            # Streams that were cut or joined have a damaged packet or two; more is no sound.
+            damaged += 1
+            if damaged > _MAX_MISSING_PACKETS:
+                raise
+            continue
+        for frame in frames:
+            _check_shape(frame.sample_rate, frame.layout.nb_channels, param)
+            yield frame
+
+
+def _check_shape(rate: int, channels: int, param: str) -> None:
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise InvalidAudio(
+            f"{param} has {rate} samples per second; valid: {MIN_RATE} to {MAX_RATE}", param
+        )
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise InvalidAudio(f"{param} has {channels} channels; valid: 1 to {MAX_CHANNELS}", param)
+
+
+def _mono(frame: av.AudioFrame, param: str) -> NDArray[np.float32]:
+    """[N]: the mean of a frame's channels, full scale at 1."""
+    channels = frame.layout.nb_channels
+    samples = frame.to_ndarray()
+    if not frame.format.is_planar:
+        samples = samples.reshape(-1, channels).T
+    scaled: NDArray[np.float32] = samples.astype(np.float32)
+    if samples.dtype.kind in "iu":
+        scaled /= np.float32(2 ** (8 * samples.dtype.itemsize - 1))
+    if samples.dtype.kind == "u":
+        scaled -= 1
+    if not np.isfinite(scaled).all():
+        raise InvalidAudio(f"{param} holds samples that are not numbers", param)
+    return np.ascontiguousarray(np.clip(scaled, -1, 1).mean(axis=0), dtype=np.float32)
+
+
+def _checked(
+    samples: NDArray[np.float32], transcript: str | None, param: str
+) -> NDArray[np.float32]:
+    seconds = len(samples) / SAMPLE_RATE
+    if seconds < MIN_S:
+        raise InvalidAudio(
+            f"{param} is {seconds:.2f} s long; at least {MIN_S:g} s are needed, 3 to {USED_S:g} s "
+            "are best",
+            param,
+        )
+    if transcript is not None and seconds > USED_S:
+        raise InvalidAudio(
+            f"{param} is {seconds:.1f} s long, of which {USED_S:g} s are used: ref_text would not "
+            "match; shorten both or leave out ref_text",
+            param,
+        )
+    used = np.clip(samples[: round(USED_S * SAMPLE_RATE)], -1, 1)
+    _check_loudness(used, param)
+    return used
+
+
+def _check_loudness(samples: NDArray[np.float32], param: str) -> None:
+    block = round(_BLOCK_S * SAMPLE_RATE)
+    blocks = samples[: len(samples) - len(samples) % block].reshape(-1, block)
+    loud = np.sqrt(np.square(blocks).mean(axis=1)) > 10 ** (_QUIET_DBFS / 20)
+    sounding_s = float(loud.sum()) * _BLOCK_S
+    if sounding_s < _MIN_SOUNDING_S:
+        raise InvalidAudio(
+            f"{param} is too quiet: {sounding_s:.1f} s of it are louder than {_QUIET_DBFS:g} dBFS, "
+            f"at least {_MIN_SOUNDING_S:g} s must be; record it louder or closer",
+            param,
+        )

@@ -1,0 +1,185 @@
+"""Fetching a recording from a URL that a stranger chose, without becoming the stranger's hands.
+
+Each connection resolves its host once, checks every address and connects to a checked one: there
+is no second look-up that could answer differently. Redirects are followed by hand, each through
+the same checks. No proxy and no environment variable has a say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import httpcore
+
+from cantata.contract.errors import InvalidAudio, PayloadTooLarge
+from cantata.references.addresses import Network, may_connect
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+"""Host, port -> addresses in text."""
+
+_SCHEMES = {"http": 80, "https": 443}
+_MAX_REDIRECTS = 3
+_MAX_URL_CHARACTERS = 2048
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What a fetch may reach, and how much it may take."""
+
+    max_bytes: int = 10 << 20
+    connect_s: float = 3.0
+    total_s: float = 10.0
+    """From the first connection to the last byte, redirects included."""
+    ports: frozenset[int] = frozenset({80, 443})
+    allowed_networks: tuple[Network, ...] = ()
+    """Reached although they are not public."""
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The system's resolver."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+class Fetcher:
+    """Fetches whole files over HTTP."""
+
+    def __init__(self, limits: FetchLimits, param: str, resolver: Resolver = resolve) -> None:
+        self._limits = limits
+        self._param = param
+        self._resolver = resolver
+
+    async def fetch(self, url: str) -> bytes:
+        """The body behind a URL.
+
+        Raises:
+            InvalidAudio: the URL is not one that may be fetched, or did not answer with a file.
+            PayloadTooLarge: the file is larger than the limit.
+        """
+        try:
+            async with asyncio.timeout(self._limits.total_s):
+                for _ in range(_MAX_REDIRECTS + 1):
+                    found = await self._get(self._check_url(url))
+                    if isinstance(found, bytes):
+                        return found
+                    url = urljoin(url, found.location)
+        except TimeoutError:
+            raise self._refusal(f"took longer than {self._limits.total_s:g} s") from None
+        except (httpcore.TimeoutException, httpcore.NetworkError) as error:
+            # Whether a port is closed or silent is nobody's business but ours.
+            raise self._refusal("cannot be reached") from error
+        except httpcore.ProtocolError as error:
+            raise self._refusal("did not answer in HTTP") from error
+        raise self._refusal(f"redirects more than {_MAX_REDIRECTS} times")
+
+    async def _get(self, url: SplitResult) -> bytes | _Redirect:
+        backend = _CheckedBackend(self._limits, self._resolver, self._refusal)
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), self._limits.connect_s)
+        async with (
+            httpcore.AsyncConnectionPool(network_backend=backend) as pool,
+            pool.stream(
+                "GET",
+                url.geturl(),
+                # Nothing is decompressed, so nothing can unfold.
+                headers={"accept-encoding": "identity"},
+                extensions={"timeout": timeout},
+            ) as response,
+        ):
+            headers = {name.lower(): value for name, value in response.headers}
+            if response.status in _REDIRECTS and b"location" in headers:
+                return _Redirect(headers[b"location"].decode("latin-1"))
+            if response.status != 200:
+                raise self._refusal(f"answered with status {response.status}")
+            if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+                raise self._refusal("answered with a compressed body, which is not unpacked")
+            return await self._body(response, headers)
+
+    async def _body(self, response: httpcore.Response, headers: dict[bytes, bytes]) -> bytes:
+        announced = headers.get(b"content-length", b"0")
+        if announced.isdigit() and int(announced) > self._limits.max_bytes:
+            raise self._too_large()
+        body = bytearray()
+        async for piece in response.aiter_stream():
+            body += piece
+            if len(body) > self._limits.max_bytes:
+                raise self._too_large()
+        return bytes(body)
+
+    def _check_url(self, url: str) -> SplitResult:
+        if len(url) > _MAX_URL_CHARACTERS:
+            raise self._refusal(f"is longer than {_MAX_URL_CHARACTERS} characters")
+        if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+            raise self._refusal("holds characters that must be percent-encoded")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise self._refusal("is not a valid URL") from None
+        if parts.scheme not in _SCHEMES:
+            raise self._refusal("must begin with http:// or https://")
+        if not parts.hostname:
+            raise self._refusal("names no host")
+        if parts.username is not None or parts.password is not None:
+            raise self._refusal("must not hold a user name or password")
+        if (_SCHEMES[parts.scheme] if port is None else port) not in self._limits.ports:
+            ports = ", ".join(map(str, sorted(self._limits.ports)))
+            raise self._refusal(f"names a port that is not allowed; valid: {ports}")
+        return parts._replace(fragment="")
+
+    def _refusal(self, reason: str) -> InvalidAudio:
+        return InvalidAudio(f"the URL in {self._param} {reason}", self._param)
+
+    def _too_large(self) -> PayloadTooLarge:
+        limit = self._limits.max_bytes
+        return PayloadTooLarge(
+            f"the file behind the URL in {self._param} is larger than {limit} bytes", self._param
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    location: str
+
+
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to addresses it has checked itself. TLS above it still verifies the host's name."""
+
+    def __init__(
+        self,
+        limits: FetchLimits,
+        resolver: Resolver,
+        refusal: Callable[[str], InvalidAudio],
+    ) -> None:
+        self._limits = limits
+        self._resolver = resolver
+        self._refusal = refusal
+        self._sockets = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  (httpcore's signature)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            addresses = await self._resolver(host, port)
+        except (OSError, UnicodeError):
+            addresses = []
+        if not addresses:
+            raise self._refusal("names a host that is not known")
+        allowed = self._limits.allowed_networks
+        if not all(may_connect(address, allowed) for address in addresses):
+            raise self._refusal("leads to an address that is not public")
+        for address in addresses[:-1]:
+            with contextlib.suppress(httpcore.NetworkError, httpcore.TimeoutException):
+                return await self._sockets.connect_tcp(address, port, timeout)
+        return await self._sockets.connect_tcp(addresses[-1], port, timeout)

@@ -1,0 +1,275 @@
+"""Uploaded voices on disk: one folder each, named by a generated id, whole or not there.
+
+    <folder>/voice_<32 hex digits>/voice.json      what is known of it
+                                   reference.wav   24 kHz mono
+
+A voice is written beside its place and renamed into it, and renamed away before it is deleted, so
+that a crash leaves no half of one. One server at a time uses a folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import soundfile
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cantata.contract.errors import (
+    ConfigError,
+    StorageFailed,
+    UploadNotFound,
+    VoiceExists,
+    VoicesFull,
+)
+from cantata.contract.request import ReferenceAudio
+from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
+
+logger = logging.getLogger(__name__)
+
+_WORDS, _SOUND = "voice.json", "reference.wav"
+_UNFINISHED = "."
+"""Begins the name of a folder that is being written or deleted."""
+_ID = re.compile(rf"{ID_PREFIX}[0-9a-f]{{32}}")
+_MAX_WORDS_BYTES = 64 << 10
+_MAX_SOUND_BYTES = 4 << 20
+
+
+class StoredVoice(BaseModel):
+    """`voice.json`."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    id: str
+    name: str
+    created_at: int
+    """Unix time."""
+    consent: str
+    description: str = ""
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """How much is kept."""
+
+    voices: int = 100
+    total_bytes: int = 200 << 20
+
+
+class VoiceStore:
+    """The voices of one folder. Nothing is written, nor the folder made, before the first upload.
+
+    Changes happen in worker threads, one at a time and each as a whole: a caller that is cancelled
+    leaves the store as it was or as it was asked to be.
+    """
+
+    def __init__(self, folder: Path, limits: StoreLimits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._changing = threading.Lock()
+        self._voices: Mapping[str, StoredVoice] = {}
+        """By id, oldest first. Replaced, never changed, so that readers need no lock."""
+
+    @property
+    def voices(self) -> tuple[StoredVoice, ...]:
+        """What is kept, the oldest first."""
+        return tuple(self._voices.values())
+
+    def find(self, name: str) -> StoredVoice | None:
+        """The voice with this id or name."""
+        wanted = fold(name)
+        for voice in self._voices.values():
+            if wanted in (voice.id, fold(voice.name)):
+                return voice
+        return None
+
+    def load(self) -> None:
+        """Read the folder; what is damaged is left alone and logged, what is unfinished removed.
+
+        Blocks.
+
+        Raises:
+            ConfigError: the folder cannot be read.
+        """
+        with self._changing:
+            try:
+                found = sorted(self._folder.iterdir()) if self._folder.exists() else []
+            except OSError as error:
+                raise ConfigError(f"{self._folder}: voices cannot be read from it") from error
+            voices = []
+            for path in found:
+                if path.name.startswith(_UNFINISHED + ID_PREFIX):
+                    shutil.rmtree(path, ignore_errors=True)
+                elif _ID.fullmatch(path.name) and (voice := _read_voice(path)):
+                    voices.append(voice)
+            voices.sort(key=lambda voice: (voice.created_at, voice.id))
+            self._voices = {voice.id: voice for voice in voices}
+
+    async def add(self, upload: VoiceUpload, reference: ReferenceAudio) -> StoredVoice:
+        """Keep a voice.
+
+        Raises:
+            VoiceExists: another has this name.
+            VoicesFull: there are too many, or they take too much room.
+            StorageFailed: the disk does not take it.
+        """
+        return await asyncio.to_thread(self._add, upload, reference)
+
+    async def remove(self, name: str) -> StoredVoice:
+        """Delete a voice, by id or name, from disk. Requests that speak with it go on.
+
+        Raises:
+            UploadNotFound: there is none.
+            StorageFailed: the disk does not let go of it.
+        """
+        return await asyncio.to_thread(self._remove, name)
+
+    async def reference(self, voice: StoredVoice) -> ReferenceAudio:
+        """A voice's recording.
+
+        Raises:
+            UploadNotFound: it was deleted meanwhile.
+            StorageFailed: it cannot be read.
+        """
+        return await asyncio.to_thread(self._read_reference, voice)
+
+    def _add(self, upload: VoiceUpload, reference: ReferenceAudio) -> StoredVoice:
+        voice = StoredVoice(
+            id=f"{ID_PREFIX}{uuid.uuid4().hex}",
+            name=upload.name,
+            created_at=int(time.time()),
+            consent=upload.consent,
+            description=upload.description,
+            transcript=upload.transcript,
+        )
+        sound = io.BytesIO()
+        soundfile.write(
+            sound, reference.samples, reference.sample_rate, format="WAV", subtype="PCM_16"
+        )
+        with self._changing:
+            self._check_room(upload, sound.tell())
+            try:
+                self._write(voice, sound.getvalue())
+            except OSError as error:
+                raise StorageFailed(f"the voice cannot be stored: {error.strerror}") from error
+            self._voices = {**self._voices, voice.id: voice}
+        return voice
+
+    def _check_room(self, upload: VoiceUpload, size: int) -> None:
+        if self.find(upload.name) is not None:
+            raise VoiceExists(f"there is a voice {upload.name!r} already; delete it first", "name")
+        if len(self._voices) >= self._limits.voices:
+            raise VoicesFull(f"{self._limits.voices} voices are kept at most; delete one first")
+        taken = sum(_size_of(self._folder / id) for id in self._voices)
+        if taken + size > self._limits.total_bytes:
+            raise VoicesFull(
+                f"uploaded voices may take {self._limits.total_bytes} bytes; delete one first"
+            )
+
+    def _write(self, voice: StoredVoice, sound: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = self._folder / f"{_UNFINISHED}{voice.id}"
+        finished = self._folder / voice.id
+        try:
+            unfinished.mkdir(mode=0o700)
+            _write_file(unfinished / _WORDS, voice.model_dump_json(indent=2).encode())
+            _write_file(unfinished / _SOUND, sound)
+            _sync(unfinished)
+            unfinished.rename(finished)
+            _sync(self._folder)
+        except OSError:
+            for left in (unfinished, finished):
+                shutil.rmtree(left, ignore_errors=True)
+            raise
+
+    def _remove(self, name: str) -> StoredVoice:
+        with self._changing:
+            voice = self.find(name)
+            if voice is None:
+                raise UploadNotFound(f"no uploaded voice {name!r}", "voice")
+            leaving = self._folder / f"{_UNFINISHED}{voice.id}"
+            try:
+                (self._folder / voice.id).rename(leaving)
+            except FileNotFoundError:
+                logger.warning("%s was deleted by somebody else", voice.id)
+            except OSError as error:
+                raise StorageFailed(f"the voice cannot be deleted: {error.strerror}") from error
+            self._voices = {id: kept for id, kept in self._voices.items() if id != voice.id}
+            _delete(leaving)
+        return voice
+
+    def _read_reference(self, voice: StoredVoice) -> ReferenceAudio:
+        try:
+            data = (self._folder / voice.id / _SOUND).read_bytes()
+            samples, sample_rate = soundfile.read(io.BytesIO(data), dtype="float32")
+        except FileNotFoundError:
+            raise UploadNotFound(f"the voice {voice.name!r} was deleted", "voice") from None
+        except (OSError, soundfile.LibsndfileError) as error:
+            raise StorageFailed(f"the voice {voice.name!r} cannot be read from disk") from error
+        return ReferenceAudio(samples, sample_rate, voice.transcript)
+
+
+def _read_voice(path: Path) -> StoredVoice | None:
+    """The voice in a folder; None, and a line in the log, when it is damaged."""
+    words, sound = path / _WORDS, path / _SOUND
+    try:
+        if path.is_symlink() or words.is_symlink() or sound.is_symlink():
+            raise ValueError("a symbolic link")
+        if words.stat().st_size > _MAX_WORDS_BYTES or sound.stat().st_size > _MAX_SOUND_BYTES:
+            raise ValueError("too large")
+        voice = StoredVoice.model_validate_json(words.read_bytes())
+        if voice.id != path.name:
+            raise ValueError("its id is another one's")
+        if soundfile.info(sound).channels != 1:
+            raise ValueError("its recording is not mono")
+    except (OSError, ValueError, soundfile.LibsndfileError) as error:
+        reason = "not a voice.json" if isinstance(error, ValidationError) else error
+        logger.warning("the uploaded voice in %s is left out: %s", path, reason)
+        return None
+    return voice
+
+
+def _delete(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+            _sync(folder.parent)
+    except OSError as error:
+        raise StorageFailed(
+            f"the voice is gone, but its files stay until the next start: {error.strerror}"
+        ) from error
+
+
+def _size_of(folder: Path) -> int:
+    try:
+        return sum(path.stat().st_size for path in folder.iterdir())
+    except FileNotFoundError:
+        return 0
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Have a folder's entries on disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,130 @@
+"""A whole text through real stage processes: words, pauses, and what a long one leaves behind."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator
+
+import numpy as np
+import psutil
+import pytest
+import pytest_asyncio
+from numpy.typing import NDArray
+
+from cantata.config import parse_deployment
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.request import SpeechRequest
+from cantata.contract.service import SpokenWord
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.service import PipelineModel
+from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.plugin import FRAMES_PER_WORD, PIPELINE, PLUGIN, TinyRequestBuilder
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+MAX_INPUT_CHARACTERS = 20_000
+SAMPLE_RATE = 50
+WORD_S = FRAMES_PER_WORD * 0.08
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineModel]:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    save_tiny_checkpoint(folder)
+    settings = {
+        "max_input_characters": MAX_INPUT_CHARACTERS,
+        "stages": {
+            "talker": {"slots": 4, "max_model_len": 128},
+            "decoder": {"slots": 4, "credit_s": 5.0},
+        },
+    }
+    deployment = parse_deployment(settings, PIPELINE)
+    orchestrator = Orchestrator(PIPELINE, folder, deployment, logging.WARNING)
+    limit = deployment.max_input_characters
+    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit)
+    await model.start()
+    yield model
+    await orchestrator.stop(deadline_s=5)
+
+
+async def held(model: PipelineModel) -> dict[str, int]:
+    return {
+        f"{name}.{what}": count
+        for name, stage in model.orchestrator.stages.items()
+        for what, count in (await stage.counts()).items()
+        if count
+    }
+
+
+async def speak(model: PipelineModel, text: str) -> tuple[NDArray[np.float32], list[SpokenWord]]:
+    async with model.speak(SpeechRequest(text, "tiny")) as utterance:
+        chunks = [chunk async for chunk in utterance]
+    samples = np.concatenate([chunk.samples for chunk in chunks])
+    return samples, [word for chunk in chunks for word in chunk.words]
+
+
+async def test_words_have_their_place_in_the_text_and_their_time(model: PipelineModel) -> None:
+    text = "One two. Three [pause 500ms] four."
+    samples, words = await speak(model, text)
+    assert len(samples) == SAMPLE_RATE * (4 * WORD_S + 0.5)
+    spoken = [text[word.text_start : word.text_end] for word in words]
+    assert spoken == ["One", "two", "Three", "four"]
+    starts = [0, WORD_S, 2 * WORD_S, 3 * WORD_S + 0.5]
+    assert [word.start_s for word in words] == pytest.approx(starts)
+    assert [word.end_s for word in words] == pytest.approx([start + WORD_S for start in starts])
+
+
+async def test_words_are_told_before_their_sound_is_over(model: PipelineModel) -> None:
+    async with model.speak(SpeechRequest("One two three. Four five six.", "tiny")) as utterance:
+        made, told = 0, 0
+        async for chunk in utterance:
+            told += len(chunk.words)
+            made += len(chunk.samples)
+            assert told * WORD_S >= made / SAMPLE_RATE
+    assert told == 6
+
+
+async def test_a_pause_is_silence_between_what_each_part_says_alone(model: PipelineModel) -> None:
+    whole, _ = await speak(model, "[pause 1s]One two. Three[pause 500ms]four [pause 20ms]")
+    first, _ = await speak(model, "One two. Three")
+    second, _ = await speak(model, "four")
+    silence = [np.zeros(count, np.float32) for count in (50, 25, 1)]
+    expected = np.concatenate([silence[0], first, silence[1], second, silence[2]])
+    np.testing.assert_array_equal(whole, expected)
+    assert await held(model) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[pause 1s] [pause 2s]", "only pauses"),
+        ("One [pause soon] two.", r"'\[pause soon\]' at character 4"),
+        ("x" * (MAX_INPUT_CHARACTERS + 1), "at most 20000"),
+    ],
+)
+async def test_what_cannot_be_spoken_is_refused(model: PipelineModel, text: str, says: str) -> None:
+    with pytest.raises(InvalidRequest, match=says) as refusal:
+        await speak(model, text)
+    assert refusal.value.param == "input"
+    assert await held(model) == {}
+
+
+async def test_ten_minutes_need_no_more_memory_than_one(model: PipelineModel) -> None:
+    words = [f"word{number % 97}" for number in range(1500)]
+    text = " ".join(word + "." * (number % 10 == 9) for number, word in enumerate(words))
+    pids = [os.getpid(), *(stage.pid for stage in model.orchestrator.stages.values())]
+    processes = [psutil.Process(pid) for pid in pids]
+    after_a_minute: list[int] = []
+    made, heard = 0, 0
+    async with model.speak(SpeechRequest(text, "tiny")) as utterance:
+        async for chunk in utterance:
+            made += len(chunk.samples)
+            heard += len(chunk.words)
+            if made > 60 * SAMPLE_RATE and not after_a_minute:
+                after_a_minute = [process.memory_info().rss for process in processes]
+    assert made == 600 * SAMPLE_RATE
+    assert heard == len(words)
+    growth = [p.memory_info().rss - r for p, r in zip(processes, after_a_minute, strict=True)]
+    assert max(growth) < 8 << 20, growth
+    assert await held(model) == {}

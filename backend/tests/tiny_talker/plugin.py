@@ -1,0 +1,66 @@
+"""The tiny talker as the server finds a model: sentences in, words that it knows the time of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cantata.contract.errors import InvalidRequest
+from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.plugin import ModelPlugin
+from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from tiny_talker.checkpoint import TEXT_VOCAB
+
+FRAMES_PER_WORD = 5
+MAX_PROMPT = 16
+
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker"),
+        StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_decoder"),
+    ),
+    edges=(EdgeSpec("talker", "decoder"),),
+)
+
+
+class TinyRequestBuilder:
+    """Implements `contract.plugin.RequestBuilder`: a piece for each sentence."""
+
+    voices = (Voice("tiny", "Tiny"),)
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        sentences = list(re.finditer(r"[^.]*\w[^.]*", request.text))
+        if not sentences:
+            raise InvalidRequest("nothing to say", "input")
+        return tuple(
+            self._piece(f"{request_id}-{index}", sentence)
+            for index, sentence in enumerate(sentences)
+        )
+
+    def _piece(self, request_id: str, sentence: re.Match[str]) -> PipelineRequest:
+        words = [
+            TextSpan(sentence.start() + word.start(), sentence.start() + word.end())
+            for word in re.finditer(r"\w+", sentence[0])
+        ]
+        frames = FRAMES_PER_WORD * len(words)
+        payload = {
+            "text": [ord(character) % TEXT_VOCAB for character in sentence[0].strip()[:MAX_PROMPT]],
+            "max_frames": frames,
+            "min_frames": frames,
+            "words": len(words),
+        }
+        return PipelineRequest(request_id, {"talker": payload}, words=tuple(words))
+
+
+def load_builder(checkpoint: Path) -> TinyRequestBuilder:
+    """The builder needs nothing of the checkpoint."""
+    return TinyRequestBuilder()
+
+
+PLUGIN = ModelPlugin(
+    name="tiny",
+    model_types=("tiny_talker",),
+    pipeline=PIPELINE,
+    deployment=Path("deploy.yaml"),
+    load_builder=load_builder,
+)

@@ -1,0 +1,89 @@
+"""An encoder in a worker thread: nothing it uses is freed under it, nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import psutil
+import pytest
+from fake_service import eventually
+
+from cantata.api.encoder import ResponseEncoder, encoding
+from cantata.audio.encoding import Samples, open_encoder
+from cantata.audio.formats import output_format
+
+OUTPUT = output_format("mp3", 24_000, 1, None)
+LONG = np.zeros(24_000, np.float32)
+SHORT = LONG[:1920]
+
+
+class HeldEncoder:
+    """A real encoder that a test can hold in the middle of a piece."""
+
+    def __init__(self) -> None:
+        self._encoder = open_encoder(OUTPUT)
+        self.entered = threading.Event()
+        self.may_go_on = threading.Event()
+        self.threads: list[int] = []
+        self.calls: list[str] = []
+
+    def feed(self, samples: Samples) -> bytes:
+        self.threads.append(threading.get_ident())
+        self.entered.set()
+        if len(samples) > len(SHORT):
+            assert self.may_go_on.wait(10)
+        data = self._encoder.feed(samples)
+        self.calls.append("feed")
+        return data
+
+    def finish(self) -> bytes:
+        return self._encoder.finish()
+
+    def close(self) -> None:
+        self._encoder.close()
+        self.calls.append("close")
+
+
+async def test_short_pieces_stay_in_the_loop_and_long_ones_leave_it() -> None:
+    held = HeldEncoder()
+    held.may_go_on.set()
+    encoder = ResponseEncoder(held, OUTPUT)
+    await encoder.feed(SHORT)
+    await encoder.feed(LONG)
+    encoder.close()
+    here = threading.get_ident()
+    assert [thread == here for thread in held.threads] == [True, False]
+
+
+async def test_a_cancelled_encoder_is_freed_once_its_thread_is_done() -> None:
+    held = HeldEncoder()
+    encoder = ResponseEncoder(held, OUTPUT)
+    feeding = asyncio.create_task(encoder.feed(LONG))
+    await asyncio.to_thread(held.entered.wait, 10)
+    feeding.cancel()
+    await asyncio.wait([feeding])
+    assert feeding.cancelled()
+    encoder.close()
+    assert held.calls == []
+    held.may_go_on.set()
+    await eventually(lambda: held.calls == ["feed", "close"], timeout_s=10)
+
+
+@pytest.mark.parametrize("name", ["mp3", "opus", "aac", "flac"])
+async def test_responses_that_are_left_cost_no_memory(name: str) -> None:
+    process = psutil.Process()
+    output = output_format(name, 24_000, 2, 16_000)
+    sound = np.zeros((4_000, 2), np.float32)
+
+    async def leave_in_the_middle(times: int) -> int:
+        for _ in range(times):
+            async with encoding(output) as encoder:
+                await encoder.feed(sound)
+        return int(process.memory_info().rss)
+
+    before = await leave_in_the_middle(30)
+    # An encoder that stays behind costs at least 60 KiB, 7 MiB for FLAC; each of the allocator's
+    # arenas may keep one.
+    assert await leave_in_the_middle(600) - before < 32 << 20

@@ -1,0 +1,92 @@
+"""What the operator says, and what holds where nothing is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cantata.api.api_keys import ApiKeys, read_keys
+from cantata.api.operator import OperatorOptions, settings_for
+from cantata.contract.errors import ConfigError
+
+KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "10.0.0.1", "8.8.8.8"])
+def test_beyond_this_machine_a_key_is_needed(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"CANTATA_API_KEYS.*--api-key-file.*--no-auth"):
+        settings_for(OperatorOptions(), address)
+    assert len(settings_for(OperatorOptions(api_keys=KEY), address).security.api_keys) == 1
+    assert not settings_for(OperatorOptions(no_auth=True), address).security.api_keys
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.5", "::1"])
+def test_on_this_machine_none_is(address: str) -> None:
+    settings = settings_for(OperatorOptions(), address)
+    assert not settings.security.api_keys
+    assert settings.security.public_lists
+    assert settings.security.allowed_origins == ()
+    assert settings.references.fetch is None
+    assert settings.references.voices_dir is not None
+    assert settings.references.voices_dir.parts[-2:] == ("cantata", "voices")
+
+
+def test_options_become_settings(tmp_path: Path) -> None:
+    options = OperatorOptions(
+        private_lists=True,
+        allow_origins=("https://a.example", "http://localhost:7860"),
+        max_concurrent_per_key=3,
+        voices_dir=tmp_path,
+        allow_ref_urls=True,
+        ref_url_ports=(8080,),
+    )
+    settings = settings_for(options, "127.0.0.1")
+    assert settings.references.fetch is not None
+    assert settings.references.fetch.ports == {80, 443, 8080}
+    assert settings.references.fetch.allowed_networks == ()
+    assert settings.references.voices_dir == tmp_path
+    assert settings.security.max_concurrent_per_key == 3
+    assert not settings.security.public_lists
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        OperatorOptions(api_keys=KEY, no_auth=True),
+        OperatorOptions(api_keys="short"),
+        OperatorOptions(api_keys="with spaces in it here"),
+        OperatorOptions(api_keys="k\u00e9y-that-is-long-enough"),
+        OperatorOptions(allow_origins=("example.org",)),
+        OperatorOptions(allow_origins=("https://a.example/",)),
+        OperatorOptions(allow_origins=("https://",)),
+        OperatorOptions(allow_origins=("null",)),
+    ],
+)
+def test_options_that_are_refused(options: OperatorOptions) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        settings_for(options, "127.0.0.1")
+    for key in filter(None, options.api_keys.split(",")):
+        assert key not in str(refusal.value)
+
+
+def test_keys_from_both_places(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"# of the kitchen\n{OTHER}\n\n")
+    keys = read_keys(f" {KEY} ,,", file)
+    assert len(keys) == 2
+    labels = {keys.match(KEY), keys.match(OTHER)}
+    assert None not in labels
+    assert len(labels) == 2
+    assert keys.match(KEY + OTHER) is None
+    file.write_text("# none\n")
+    with pytest.raises(ConfigError, match="holds no key"):
+        read_keys("", file)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_keys("", tmp_path / "nothing")
+
+
+def test_keys_do_not_show_themselves() -> None:
+    keys = ApiKeys([KEY])
+    assert KEY not in repr(keys) + str(vars(keys))
+    assert KEY not in str(keys.match(KEY))

@@ -1,0 +1,97 @@
+"""From a text to pieces and silences, and from a piece's timings to the caller's words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cantata.contract.chunks import WordTiming
+from cantata.contract.errors import InvalidRequest, RequestFailed
+from cantata.contract.markup import Pause
+from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.service import SpokenWord
+from cantata.engine.utterance import Piece, plan_utterance, spoken_words
+
+
+class SentenceBuilder:
+    """One piece for each sentence; `#` cannot be spoken."""
+
+    voices = (Voice("v", "V"),)
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        if "#" in request.text:
+            raise InvalidRequest("no word for #", "input")
+        sentences = [
+            tuple(
+                TextSpan(sentence.start() + word.start(), sentence.start() + word.end())
+                for word in re.finditer(r"\w+", sentence[0])
+            )
+            for sentence in re.finditer(r"[^.]*\w[^.]*", request.text)
+        ]
+        if not sentences:
+            raise InvalidRequest("no words", "input")
+        return tuple(
+            PipelineRequest(f"{request_id}-{index}", {"talker": {}}, words=words)
+            for index, words in enumerate(sentences)
+        )
+
+
+def plan(text: str, *, continued: bool = False, batch: bool = False) -> list[Piece | Pause]:
+    request = SpeechRequest(text, "v", continued=continued)
+    return plan_utterance(SentenceBuilder(), "r", request, batch=batch)
+
+
+def words_of(text: str, parts: list[Piece | Pause]) -> list[str]:
+    return [
+        text[part.text_offset + span.start : part.text_offset + span.end]
+        for part in parts
+        if isinstance(part, Piece)
+        for span in part.request.words
+    ]
+
+
+def test_pieces_point_into_the_callers_text() -> None:
+    text = "[pause 1s]One two. Three [pause 200ms] four. [pause 2s]"
+    parts = plan(text, batch=True)
+    kinds = [part if isinstance(part, Pause) else "piece" for part in parts]
+    assert kinds == [Pause(1.0), "piece", "piece", Pause(0.2), "piece", Pause(2.0)]
+    assert words_of(text, parts) == ["One", "two", "Three", "four"]
+    pieces = [part.request for part in parts if isinstance(part, Piece)]
+    assert len({piece.request_id for piece in pieces}) == 3
+    assert all(piece.batch for piece in pieces)
+
+
+def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
+    text = "One[pause 1s]."
+    assert words_of(text, plan(text)) == ["One"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "[pause 1s]", "[pause 1s] . [pause 2s]"])
+def test_a_text_without_words_is_refused_unless_it_ends_another(text: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        plan(text)
+    assert refusal.value.param == "input"
+    assert not any(isinstance(part, Piece) for part in plan(text, continued=True))
+
+
+def test_a_passage_that_cannot_be_spoken_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="no word for #"):
+        plan("One [pause 1s] a # b", continued=True)
+
+
+def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
+    spans = (TextSpan(0, 2), TextSpan(3, 8), TextSpan(3, 8), TextSpan(9, 12))
+    piece = Piece(PipelineRequest("r", {}, words=spans), text_offset=100)
+    timings = [WordTiming(i, 0.5 * i, 0.5 * i + 0.4) for i in range(4)]
+    assert spoken_words(piece, timings, began_s=2.0) == (
+        SpokenWord(100, 102, 2.0, 2.4),
+        SpokenWord(103, 108, 2.5, 3.4),
+        SpokenWord(109, 112, 3.5, 3.9),
+    )
+
+
+def test_a_timing_of_no_word_fails_the_request() -> None:
+    piece = Piece(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), text_offset=0)
+    with pytest.raises(RequestFailed, match="word 1 of 1"):
+        spoken_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)

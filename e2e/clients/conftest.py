@@ -1,0 +1,82 @@
+"""One server for all clients, and no other host for any of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.server import free_port, running_server
+
+# Before any client is imported: none of them has anything to ask or to tell elsewhere.
+os.environ.update(
+    {
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "OTEL_SDK_DISABLED": "true",
+        "DO_NOT_TRACK": "1",
+    }
+)
+
+ROOT = Path(__file__).parents[2]
+LOG = ROOT / "artifacts" / "server-clients.log"
+PYTHON = os.environ.get("CANTATA_PYTHON", str(ROOT / ".venv" / "bin" / "python"))
+"""Of the virtual environment that has the server."""
+
+# A server that is running already, such as a container, is tested instead of starting one.
+GIVEN_URL = os.environ.get("CANTATA_URL", "")
+GIVEN_WYOMING_PORT = int(os.environ.get("CANTATA_WYOMING_PORT", "10200"))
+
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server is."""
+
+    http: str
+    wyoming_port: int
+
+    @property
+    def websocket(self) -> str:
+        return self.http.replace("http", "ws", 1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Address]:
+    if GIVEN_URL:
+        yield Address(GIVEN_URL.rstrip("/"), GIVEN_WYOMING_PORT)
+        return
+    wyoming_port = free_port()
+    options = ("--wyoming-port", str(wyoming_port))
+    with running_server(LOG, python=PYTHON, options=options) as running:
+        yield Address(running.url, wyoming_port)
+
+
+@pytest.fixture(autouse=True)
+def no_other_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails the test of a client that looks for anything but the server."""
+    asked: list[str] = []
+    connect, getaddrinfo = socket.socket.connect, socket.getaddrinfo
+
+    def checked_connect(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in _LOCAL:
+            asked.append(str(address[0]))
+            raise ConnectionRefusedError(f"tests reach this machine alone, not {address[0]}")
+        connect(self, address)
+
+    def checked_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
+        if host not in (*_LOCAL, None):
+            asked.append(str(host))
+            raise socket.gaierror(f"tests look up no {host}")
+        return getaddrinfo(host, *rest, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", checked_connect)
+    monkeypatch.setattr(socket, "getaddrinfo", checked_getaddrinfo)
+    yield
+    assert asked == [], "a client asked another host"

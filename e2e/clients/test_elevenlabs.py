@@ -1,0 +1,91 @@
+"""ElevenLabs' own SDK. Its realtime method asks for TLS whatever the address is, so the WebSockets
+are tested with LiveKit's and Pipecat's clients."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from elevenlabs import VoiceSettings
+from elevenlabs.client import ElevenLabs
+from elevenlabs.core.api_error import ApiError
+
+from .conftest import Address
+from .listening import KEY, SENTENCES, assert_heard, decode, samples
+
+pytestmark = pytest.mark.e2e
+
+CLOUD_VOICE = "JBFqnCBsd6RMkjVDRZzb"
+
+
+@pytest.fixture
+def client(server: Address) -> ElevenLabs:
+    return ElevenLabs(api_key=KEY, base_url=server.http)
+
+
+def test_a_file(client: ElevenLabs) -> None:
+    pieces = client.text_to_speech.convert(
+        CLOUD_VOICE,
+        text=SENTENCES,
+        model_id="eleven_multilingual_v2",
+        output_format="mp3_44100_128",
+        voice_settings=VoiceSettings(stability=0.5, similarity_boost=0.7, speed=1.0),
+    )
+    assert_heard(*decode(b"".join(pieces)))
+
+
+@pytest.mark.parametrize("rate", [16_000, 24_000])
+def test_streamed(client: ElevenLabs, rate: int) -> None:
+    pieces = client.text_to_speech.stream(CLOUD_VOICE, text=SENTENCES, output_format=f"pcm_{rate}")
+    assert_heard(samples(b"".join(pieces)), rate)
+
+
+def test_opus(client: ElevenLabs) -> None:
+    pieces = client.text_to_speech.convert(
+        CLOUD_VOICE, text=SENTENCES, output_format="opus_48000_64"
+    )
+    assert_heard(*decode(b"".join(pieces)))
+
+
+def test_timestamps(client: ElevenLabs) -> None:
+    answer = client.text_to_speech.convert_with_timestamps(
+        CLOUD_VOICE, text=SENTENCES, output_format="pcm_24000"
+    )
+    sound = samples(base64.b64decode(answer.audio_base_64))
+    assert_heard(sound, 24_000)
+    assert answer.alignment is not None
+    assert "".join(answer.alignment.characters) == SENTENCES
+    ends = answer.alignment.character_end_times_seconds
+    assert ends == sorted(ends)
+    assert ends[-1] == pytest.approx(len(sound) / 24_000, abs=0.01)
+
+
+def test_streamed_timestamps(client: ElevenLabs) -> None:
+    lines = list(
+        client.text_to_speech.stream_with_timestamps(
+            CLOUD_VOICE, text=SENTENCES, output_format="pcm_24000"
+        )
+    )
+    assert_heard(samples(b"".join(base64.b64decode(one.audio_base_64) for one in lines)), 24_000)
+    told = [one.alignment for one in lines if one.alignment is not None]
+    assert "".join("".join(one.characters) for one in told).strip() == SENTENCES
+
+
+def test_voices(client: ElevenLabs) -> None:
+    voices = client.voices.get_all().voices
+    assert voices
+    assert [one.voice_id for one in client.voices.search().voices] == [
+        one.voice_id for one in voices
+    ]
+    assert client.voices.get(voices[0].voice_id).name == voices[0].name
+    own = client.text_to_speech.convert(
+        voices[-1].voice_id, text=SENTENCES, output_format="pcm_24000"
+    )
+    assert_heard(samples(b"".join(own)), 24_000)
+
+
+def test_errors(client: ElevenLabs) -> None:
+    with pytest.raises(ApiError) as refused:
+        list(client.text_to_speech.convert("nobody", text=SENTENCES))
+    assert refused.value.status_code == 400
+    assert refused.value.body["detail"]["status"] == "voice_not_found"

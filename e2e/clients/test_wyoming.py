@@ -1,0 +1,54 @@
+"""The client of Wyoming's own package, used as Home Assistant uses it."""
+
+from __future__ import annotations
+
+import pytest
+from wyoming.audio import AudioChunk
+from wyoming.client import AsyncTcpClient
+from wyoming.info import Describe, Info
+from wyoming.tts import (
+    Synthesize,
+    SynthesizeChunk,
+    SynthesizeStart,
+    SynthesizeStop,
+    SynthesizeVoice,
+)
+
+from .conftest import Address
+from .listening import SENTENCES, assert_heard, samples
+
+pytestmark = pytest.mark.e2e
+
+
+async def sound_until(client: AsyncTcpClient, last: str) -> tuple[bytes, int]:
+    sound, rate = b"", 0
+    while (event := await client.read_event()) is not None and event.type != last:
+        if AudioChunk.is_type(event.type):
+            chunk = AudioChunk.from_event(event)
+            sound, rate = sound + chunk.audio, chunk.rate
+    assert event is not None
+    return sound, rate
+
+
+async def test_described_and_spoken(server: Address) -> None:
+    async with AsyncTcpClient("127.0.0.1", server.wyoming_port) as client:
+        await client.write_event(Describe().event())
+        event = await client.read_event()
+        assert event is not None
+        voice = Info.from_event(event).tts[0].voices[0]
+    async with AsyncTcpClient("127.0.0.1", server.wyoming_port) as client:
+        wanted = SynthesizeVoice(name=voice.name)
+        await client.write_event(Synthesize(text=SENTENCES, voice=wanted).event())
+        sound, rate = await sound_until(client, "audio-stop")
+    assert_heard(samples(sound), rate)
+
+
+async def test_streamed_text_is_heard_once(server: Address) -> None:
+    async with AsyncTcpClient("127.0.0.1", server.wyoming_port) as client:
+        await client.write_event(SynthesizeStart().event())
+        for word in SENTENCES.split():
+            await client.write_event(SynthesizeChunk(text=f"{word} ").event())
+        await client.write_event(Synthesize(text=SENTENCES).event())
+        await client.write_event(SynthesizeStop().event())
+        sound, rate = await sound_until(client, "synthesize-stopped")
+    assert_heard(samples(sound), rate)
