@@ -53,6 +53,8 @@ def create_app(
         title="Cantata",
         version=__version__,
         description="Streaming speech. Every message and route: docs/protocol.md",
+        # A redirect is no answer in the protocol's words, and names the host as a proxy sees it.
+        redirect_slashes=False,
         lifespan=_lifespan,
     )
     app.state.context = context

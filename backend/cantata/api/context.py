@@ -39,7 +39,7 @@ class ApiContext:
             ModelNotFound: none has that name.
         """
         self.lifecycle.check()
-        return self.service.model(name or self.service.default_model)
+        return self.service.model(self.service.default_model if name is None else name)
 
 
 def _context_of(connection: HTTPConnection) -> ApiContext:

@@ -15,10 +15,15 @@ from cantata.api.lifecycle import Phase
 
 _BACKLOG = 128
 _SEND_BUFFER_BYTES = 256 << 10
+_UNREAD_MS = 180_000
+"""After which the kernel ends a connection whose client takes nothing: closing one, asyncio waits
+until all is sent, for ever."""
 _PING_INTERVAL_S = 20.0
 _PING_TIMEOUT_S = 120.0
 """A ping waits behind the sound that a slow listener has not read yet, so this is generous."""
 _GRACE_S = 5
+_MAX_HEAD_BYTES = 32 << 10
+"""Request line and headers; OpenAI's and browsers' stay below 4 KiB."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -35,6 +40,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
         listener.bind(address)
         listener.listen(_BACKLOG)
     except OSError:
@@ -62,6 +69,9 @@ def make_server(app: FastAPI) -> uvicorn.Server:
             log_level="warning",
             access_log=False,
             lifespan="on",
+            # The other parser that uvicorn knows has no limit on headers.
+            http="h11",
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
             ws_max_size=context.settings.max_message_bytes,
             ws_ping_interval=_PING_INTERVAL_S,
             ws_ping_timeout=_PING_TIMEOUT_S,

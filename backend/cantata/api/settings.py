@@ -54,6 +54,6 @@ class ServerSettings:
     outbox_bytes: int = 64 << 10
     """PCM of one connection that waits for a slow socket; then the utterance is held back."""
     stall_timeout_s: float = 120.0
-    """An HTTP client that takes nothing for so long counts as gone; its utterance is aborted."""
+    """A client that takes nothing for so long counts as gone; its utterance is aborted."""
     security: SecuritySettings = SecuritySettings()
     references: ReferenceSettings = ReferenceSettings()

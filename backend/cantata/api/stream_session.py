@@ -94,12 +94,16 @@ class StreamSession:
         except (WebSocketDisconnect, RuntimeError):
             # RuntimeError is Starlette's word for sending after the disconnect was read.
             self._hang_up()
+        except TimeoutError:
+            logger.info("%s was left unread", self._name)
+            self._hang_up()
 
     async def _send(self, item: Item) -> None:
-        if isinstance(item, AudioFrame):
-            await self._socket.send_bytes(item.data)
-        else:
-            await self._socket.send_text(item.model_dump_json())
+        async with asyncio.timeout(self._settings.stall_timeout_s):
+            if isinstance(item, AudioFrame):
+                await self._socket.send_bytes(item.data)
+            else:
+                await self._socket.send_text(item.model_dump_json())
 
     async def _take(self, text: str | None) -> None:
         """Act on one message; what is wrong with it is answered and forgotten."""

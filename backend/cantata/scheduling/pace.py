@@ -17,6 +17,9 @@ _PRIOR = 0.1
 """Weight of the assumption that all of a step's time grows with its frames. It decides as long as
 all steps made equally many, so that nothing is promised that was not measured."""
 
+_LEAST_SLOPE_S = 1e-6
+"""A frame is never free."""
+
 
 class Pace:
     """Fits t(n) to the latest steps.
@@ -72,5 +75,5 @@ class Pace:
         variance = self._frames_squared - self._frames**2
         covariance = self._frames_seconds - self._frames * self._seconds
         slope = (covariance + _PRIOR * proportional) / (variance + _PRIOR)
-        slope = min(max(slope, proportional * 1e-3), proportional)
+        slope = max(min(slope, proportional), _LEAST_SLOPE_S)
         return self._seconds - slope * self._frames, slope

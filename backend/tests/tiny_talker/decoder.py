@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +34,37 @@ class RunningSumDecoder:
     def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
         totals = (state[slots, None] + codes.sum(-1).cumsum(-1)) % 2**13
         state[slots] = totals[:, -1]
-        return totals.repeat_interleave(SAMPLES_PER_FRAME, dim=1) * SCALE
+        return totals.repeat_interleave(self.samples_per_frame, dim=1) * SCALE
+
+
+class AudibleDecoder(RunningSumDecoder):
+    """As many samples as a real voice has, for what depends on bytes."""
+
+    sample_rate = 24_000
+    samples_per_frame = 19_200
+
+
+class SlowDecoder(RunningSumDecoder):
+    """Takes a quarter of a frame's time for each: three listeners are served without a gap."""
+
+    def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.02 * codes.shape[0] * codes.shape[1])
+        return super().decode(state, slots, codes)
 
 
 def load_decoder(checkpoint: Path, device: torch.device) -> RunningSumDecoder:
     """The factory that a pipeline names."""
     return RunningSumDecoder()
+
+
+def load_audible_decoder(checkpoint: Path, device: torch.device) -> AudibleDecoder:
+    """Another one."""
+    return AudibleDecoder()
+
+
+def load_slow_decoder(checkpoint: Path, device: torch.device) -> SlowDecoder:
+    """A third."""
+    return SlowDecoder()
 
 
 def decode_all(codes: NDArray[np.int32]) -> NDArray[np.float32]:

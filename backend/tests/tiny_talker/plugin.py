@@ -14,13 +14,23 @@ from tiny_talker.checkpoint import TEXT_VOCAB
 FRAMES_PER_WORD = 5
 MAX_PROMPT = 16
 
-PIPELINE = PipelineSpec(
-    stages=(
-        StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker"),
-        StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_decoder"),
-    ),
-    edges=(EdgeSpec("talker", "decoder"),),
-)
+
+def pipeline_with(talker: str, load_decoder: str) -> PipelineSpec:
+    """The pipeline of these: names in `tiny_talker.talker` and `tiny_talker.decoder`."""
+    return PipelineSpec(
+        stages=(
+            StageSpec("talker", StageKind.AR, f"tiny_talker.talker:{talker}"),
+            StageSpec("decoder", StageKind.CODEC, f"tiny_talker.decoder:{load_decoder}"),
+        ),
+        edges=(EdgeSpec("talker", "decoder"),),
+    )
+
+
+PIPELINE = pipeline_with("TinyTalker", "load_decoder")
+AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")
+"""As many bytes as a real voice, and so much time for each frame that a busy machine keeps up."""
+SLOW = pipeline_with("TinyTalker", "load_slow_decoder")
+"""Keeps up with three listeners at most."""
 
 
 class TinyRequestBuilder:

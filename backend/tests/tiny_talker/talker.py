@@ -131,6 +131,12 @@ class TinyTalker(nn.Module):
         return torch.stack(codes, dim=1)
 
 
+class PatientTalker(TinyTalker):
+    """Its frames last long."""
+
+    frame_period_s = 0.8
+
+
 def _draw(logits: torch.Tensor, uniforms: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
     """Inverse CDF inside top-k, or the largest: [R, C] and [R] -> [R]."""
     greedy = draws.temperature == 0

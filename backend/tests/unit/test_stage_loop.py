@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from cantata.contract.messages import (
     Pong,
     Register,
     StageCapacity,
+    Sustains,
 )
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
@@ -106,12 +108,16 @@ class Harness:
 
 @contextmanager
 def running_loop(
-    folder: Path, *outputs: ChunkSender, async_chunk: bool = True
+    folder: Path, *outputs: ChunkSender, async_chunk: bool = True, step_s: float = 0.0
 ) -> Iterator[Harness]:
+    """On a clock that is read before and after every step, which takes `step_s`."""
     ours, theirs = socket.socketpair()
     listener = listen(folder / "edge")
     stage = EchoStage()
-    loop = StageLoop(stage, BlockingChannel(theirs), [listener], outputs, async_chunk)
+    clock = count(step=step_s)
+    loop = StageLoop(
+        stage, BlockingChannel(theirs), [listener], outputs, async_chunk, lambda: next(clock)
+    )
     thread = threading.Thread(target=loop.run)
     thread.start()
     control, upstream = BlockingChannel(ours), SocketSender(folder / "edge")
@@ -195,6 +201,18 @@ def test_faults_are_told_and_stay_with_their_request(tmp_path: Path) -> None:
         assert isinstance(failure, Failed)
         assert failure.request_id == "bad"
         assert samples(harness.control.receive()) == [("good", 0, [1.0], True)]
+
+
+def test_a_stage_that_is_too_slow_for_all_its_slots_says_so_once(tmp_path: Path) -> None:
+    """A step takes 0.6 s for a frame of 1 s, so one listener hears no gap and two would."""
+    with running_loop(tmp_path, step_s=0.6) as harness:
+        harness.register("a")
+        received = []
+        for number in range(20):
+            harness.frames("a", number, number, final=number == 19)
+            while not isinstance(message := harness.control.receive(), Output):
+                received.append(message)
+        assert received == [Sustains(1)]
 
 
 def test_draining_waits_for_what_is_registered(tmp_path: Path) -> None:

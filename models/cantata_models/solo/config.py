@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cantata_models.solo.networks.phones import PHONE_INVENTORY
+from cantata_models.solo.speaker_features import SPEAKER_SIZE
 
 MODEL_TYPE = "cantata_solo"
 
@@ -46,6 +47,8 @@ class TextConfig:
     slot_blocks: int = 4
     duration_channels: int = 128
     duration_blocks: int = 6
+    speaker_size: int = SPEAKER_SIZE
+    speaker_channels: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class CodecConfig:
     sample_rate: int = 24_000
     """Hz."""
     samples_per_frame: int = 1920
-    codebooks: int = 8
+    codebooks: int = 12
     codebook_size: int = 512
     latent_size: int = 64
     mels: int = 80
@@ -88,6 +91,8 @@ class Voice:
 VOICES = (
     Voice("clara", "Clara", "female", "A clear, even female voice, American English."),
     Voice("ben", "Ben", "male", "A calm male voice, American English."),
+    Voice("ruby", "Ruby", "female", "A warm female voice, American English."),
+    Voice("ewan", "Ewan", "male", "A deep male voice with a Scottish accent."),
 )
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.plugin import ModelPlugin
 from cantata_models.solo.pipeline import PIPELINE
 from cantata_models.solo.request_builder import load_builder
@@ -15,4 +16,5 @@ PLUGIN = ModelPlugin(
     deployment=_FOLDER / "deploy.yaml",
     load_builder=load_builder,
     embedded_checkpoint=_FOLDER / "weights",
+    capabilities=Capabilities(languages=("en",)),
 )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.speaker_features import Vector, speaker_vector
 from cantata_models.solo.text import Sentence, TextError, phonemize
 
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
@@ -29,7 +30,7 @@ class SoloRequestBuilder:
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """The checkpoint's voices; OpenAI's names are aliases of the first of each gender."""
+        """The checkpoint's voices, with OpenAI's names as aliases."""
         return self._voices
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
@@ -44,12 +45,19 @@ class SoloRequestBuilder:
             sentences = phonemize(request.text)
         except TextError as error:
             raise InvalidRequest(str(error), "input") from error
+        speaker = self._speaker(request)
         return tuple(
-            PipelineRequest(f"{request_id}-{index}", {"talker": self._payload(sentence, request)})
+            PipelineRequest(
+                f"{request_id}-{index}",
+                {"talker": self._payload(sentence, speaker, request)},
+                words=tuple(TextSpan(word.start, word.end) for word in sentence.words),
+            )
             for index, sentence in enumerate(sentences)
         )
 
-    def _payload(self, sentence: Sentence, request: SpeechRequest) -> dict[str, Any]:
+    def _payload(
+        self, sentence: Sentence, speaker: int | Vector, request: SpeechRequest
+    ) -> dict[str, Any]:
         sampling: dict[str, float | int] = {}
         if request.seed is not None:
             sampling["seed"] = request.seed
@@ -59,10 +67,16 @@ class SoloRequestBuilder:
             "phones": np.array([self._phone_ids[phone] for phone in sentence.phones], np.int64),
             "word_starts": np.array(sentence.word_starts, np.bool_),
             "question": sentence.question,
-            "voice": self._voice_index[request.voice],
+            "speaker": speaker,
             "speed": request.speed,
             "sampling": sampling,
         }
+
+    def _speaker(self, request: SpeechRequest) -> int | Vector:
+        """A stock voice's index, or the reference's speaker vector."""
+        if request.reference is None:
+            return self._voice_index[request.voice]
+        return speaker_vector(request.reference.samples, request.reference.sample_rate)
 
 
 def load_builder(checkpoint: Path) -> SoloRequestBuilder:
@@ -71,12 +85,13 @@ def load_builder(checkpoint: Path) -> SoloRequestBuilder:
 
 
 def _with_aliases(config: SoloConfig) -> tuple[Voice, ...]:
-    spoken_for: set[str] = set()
-    voices = []
-    for voice in config.voices:
-        aliases: tuple[str, ...] = ()
-        if voice.gender not in spoken_for:
-            spoken_for.add(voice.gender)
-            aliases = OPENAI_FEMALE if voice.gender == "female" else OPENAI_MALE
-        voices.append(Voice(voice.id, voice.name, voice.description, aliases))
-    return tuple(voices)
+    """OpenAI's names are dealt in turn to the voices of their gender."""
+    aliases: dict[str, list[str]] = {voice.id: [] for voice in config.voices}
+    for gender, names in (("female", OPENAI_FEMALE), ("male", OPENAI_MALE)):
+        ids = [voice.id for voice in config.voices if voice.gender == gender]
+        for index, name in enumerate(names if ids else ()):
+            aliases[ids[index % len(ids)]].append(name)
+    return tuple(
+        Voice(voice.id, voice.name, voice.description, tuple(aliases[voice.id]), voice.gender)
+        for voice in config.voices
+    )

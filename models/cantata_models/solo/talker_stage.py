@@ -23,6 +23,7 @@ from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME, TextTrackEncoder
+from cantata_models.solo.timing import word_timings
 
 FUSED = {
     "q_proj": ("qkv_proj", "q"),
@@ -37,9 +38,10 @@ FUSED = {
 class SoloTalker(nn.Module):
     """Implements `contract.talker.Talker`.
 
-    A payload has `phones` [N] int ids, `word_starts` [N] bool, `question`, `voice` (an index),
-    `speed`, and `sampling` with any of `seed`, `temperature` and `top_k`. The text track is as
-    long as the utterance: one position is prefilled and each row beyond it makes a frame.
+    A payload has `phones` [N] int ids, `word_starts` [N] bool, `question`, `speaker` (the index of
+    a stock voice, or [F] float32), `speed`, and `sampling` with any of `seed`, `temperature` and
+    `top_k`. The text track is as long as the utterance: one position is prefilled and each row
+    beyond it makes a frame.
     """
 
     frame_period_s = SLOT_S * SLOTS_PER_FRAME
@@ -51,6 +53,7 @@ class SoloTalker(nn.Module):
         config = _read_config(Path(model_config.model))
         codec, hidden = config.codec, config.talker.hidden_size
         self.num_codebooks = codec.codebooks
+        self._lag_s = (codec.fft_size - codec.hop) / 2 / codec.sample_rate
         self.layers = nn.ModuleList(
             Qwen3DecoderLayer(
                 model_config.hf_config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
@@ -122,20 +125,29 @@ class SoloTalker(nn.Module):
         Raises:
             InvalidRequest: no phones, or a speed or voice that there is not.
         """
+        phones = torch.as_tensor(payload["phones"], dtype=torch.int64)
+        word_starts = torch.as_tensor(payload["word_starts"], dtype=torch.bool)
         try:
             track = self.text_track.forward_track(
-                torch.as_tensor(payload["phones"], dtype=torch.int64),
-                torch.as_tensor(payload["word_starts"], dtype=torch.bool),
+                phones,
+                word_starts,
                 payload["question"],
-                payload["voice"],
+                self._speaker(payload),
                 payload["speed"],
             )
         except ValueError as error:
             raise InvalidRequest(str(error)) from error
         rows = track.rows.clone()
         rows[0] += self.frame_embedding.bos()
-        prompt = TalkerPrompt(rows, prompt_len=1, max_frames=track.frames)
+        words = word_timings(phones, word_starts, track.slots.cpu(), self._lag_s)
+        prompt = TalkerPrompt(rows, prompt_len=1, max_frames=track.frames, words=words)
         return prompt, SamplingOptions(**payload["sampling"])
+
+    def _speaker(self, payload: Payload) -> torch.Tensor:
+        """[F]: a stock voice's vector, or the one that the request brings."""
+        if isinstance(payload["speaker"], int):
+            return self.text_track.stock_speakers[payload["speaker"]]
+        return torch.as_tensor(payload["speaker"], dtype=torch.float32)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from typing import TypeVar
 
@@ -60,13 +61,15 @@ class SocketConnection(Connection):
                 self.refuse(error)
 
     async def send(self, message: BaseModel | bytes) -> None:
-        """One message; a client that has left is noticed here too."""
+        """One message; a client that has left is noticed here too, and one that takes nothing
+        counts as gone."""
         try:
-            if isinstance(message, bytes):
-                await self._socket.send_bytes(message)
-            else:
-                await self._socket.send_text(message.model_dump_json(by_alias=True))
-        except (WebSocketDisconnect, RuntimeError):
+            async with asyncio.timeout(self.context.settings.stall_timeout_s):
+                if isinstance(message, bytes):
+                    await self._socket.send_bytes(message)
+                else:
+                    await self._socket.send_text(message.model_dump_json(by_alias=True))
+        except (WebSocketDisconnect, RuntimeError, TimeoutError):
             # RuntimeError is Starlette's word for sending after the disconnect was read.
             self.hang_up()
 

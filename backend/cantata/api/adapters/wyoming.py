@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -99,7 +100,7 @@ class _Connection(Connection):
                 event = await async_read_event(cast(asyncio.StreamReader, self._reader))
             except (ConnectionError, asyncio.IncompleteReadError):
                 return
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise ProtocolViolation("an event is a line of JSON with a type") from error
             if event is None:
                 return
@@ -130,8 +131,10 @@ class _Connection(Connection):
                 ends the connection.
         """
         try:
+            # JSON may escape half a surrogate pair, which nothing can write again.
+            json.dumps(event.data, ensure_ascii=False).encode()
             await self._act(event)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
             raise ProtocolViolation(f"{event.type}: {error!r} is missing or wrong") from error
 
     async def _act(self, event: Event) -> None:

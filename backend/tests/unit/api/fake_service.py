@@ -230,7 +230,7 @@ class FakeService:
         self.stops += 1
 
 
-async def eventually(condition: object, timeout_s: float = 2.0) -> None:
+async def eventually(condition: object, timeout_s: float = 30.0) -> None:
     """Wait until a callable is true."""
     assert callable(condition)
     async with asyncio.timeout(timeout_s):

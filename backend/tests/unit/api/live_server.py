@@ -33,12 +33,17 @@ class Server:
         return self.url.replace("http", "ws") + "/v1/audio/speech/stream"
 
 
-async def until_still(count: Callable[[], int], still_s: float = 0.5) -> None:
-    """Wait until a count has not moved for so long."""
+async def until_still(count: Callable[[], int], turns: int = 60) -> None:
+    """Wait until a count has not moved for so many turns of the loop.
+
+    Turns, each of some milliseconds, and not time alone: that passes also while a busy machine lets
+    nothing run that could move the count.
+    """
     before = -1
     while before != count():
         before = count()
-        await asyncio.sleep(still_s)
+        for _ in range(turns):
+            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ class Client:
 
     async def event(self) -> Event:
         """The next text message."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while isinstance(message := await self.socket.recv(), bytes):
                 self.pcm += message
         event: Event = json.loads(message)

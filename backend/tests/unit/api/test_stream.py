@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from fake_service import FakeService, eventually, expected_pcm
-from live_server import Server, running
+from live_server import Server, running, until_still
 from socket_client import client
 
 from cantata.api.settings import ServerSettings
@@ -99,19 +98,18 @@ async def test_done_after_complete_sentences_is_no_violation(server: Server) -> 
         assert (await c.error())["code"] == "protocol_violation"
 
 
-async def test_cancel_stops_within_200_ms(server: Server) -> None:
+async def test_cancel_is_answered_before_the_stages_have_let_go(server: Server) -> None:
     how = server.solo.behaviour
-    how.chunks, how.interval_s, how.abort_s = 1000, 0.01, 0.05
+    how.chunks, how.interval_s, how.abort_s = 1000, 0.01, 0.5
     async with client(server.socket_url) as c:
         await c.configure()
         await c.send("input.text", text="a long story")
         await c.send("input.done")
         await c.until("audio.start")
         await eventually(lambda: server.solo.counts.chunks > 5)
-        started = time.monotonic()
         await c.send("input.cancel")
         done = await c.until("audio.done")
-        assert time.monotonic() - started < 0.2
+        assert server.solo.counts.aborted == 0
         assert done["cancelled"] is True
         assert done["samples"] == len(c.pcm) // 2 > 0
         # What follows waits for the abort, and begins with nothing of the old.
@@ -167,7 +165,7 @@ async def test_cancel_of_sound_that_waits_for_a_slow_socket(server: Server) -> N
         await c.configure()
         await c.send("input.text", text="hello")
         await c.send("input.done")
-        await asyncio.sleep(0.3)
+        await until_still(lambda: server.solo.counts.chunks)
         made = server.solo.counts.chunks
         assert made < 4000
         await c.send("input.cancel")
@@ -183,10 +181,8 @@ async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
         await c.configure()
         await c.send("input.text", text="hello")
         await c.send("input.done")
-        await asyncio.sleep(0.3)
-        before = server.solo.counts.chunks
-        await asyncio.sleep(0.3)
-        assert server.solo.counts.chunks == before < 4000
+        await until_still(lambda: server.solo.counts.chunks)
+        assert server.solo.counts.chunks < 4000
         await c.until("audio.done")
         assert c.pcm == pcm_of(server, "hello")
 
@@ -294,7 +290,7 @@ async def test_concurrent_sockets_do_not_mix(server: Server) -> None:
 async def test_shutdown_ends_open_sessions() -> None:
     service = FakeService()
     how = service.solo.behaviour
-    how.chunks, how.interval_s = 1000, 0.01
+    how.chunks, how.interval_s = 100_000, 0.01
     async with (
         running(service, ServerSettings()) as server,
         client(server.socket_url) as c,
@@ -304,7 +300,6 @@ async def test_shutdown_ends_open_sessions() -> None:
         await c.send("input.text", text="hello")
         await c.send("input.done")
         await c.until("audio.start")
-        started = time.monotonic()
-    assert time.monotonic() - started < 2
     assert service.solo.counts.open == 0
+    assert service.solo.counts.chunks < 50_000
     assert service.stops == 1

@@ -5,32 +5,15 @@ Letters: B rows, T frames of 80 ms, Z latent size, Q codebooks, V codes each.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
+from cantata_models.solo.networks.mel_filters import mel_filters
 
 LOG_FLOOR = 1e-5
-MAX_HZ = 12_000.0
-
-
-def mel_filters(mels: int, fft_size: int, sample_rate: int) -> torch.Tensor:
-    """Returns [bins, mels] float32 triangular filters, equally spaced in mel, each of sum one."""
-
-    def to_mel(hertz: float) -> float:
-        return 2595.0 * math.log10(1.0 + hertz / 700.0)
-
-    points = torch.linspace(to_mel(0.0), to_mel(min(MAX_HZ, sample_rate / 2)), mels + 2)
-    hertz = 700.0 * (10.0 ** (points / 2595.0) - 1.0)
-    bins = torch.linspace(0.0, sample_rate / 2, fft_size // 2 + 1)[:, None]
-    rising = (bins - hertz[:-2]) / (hertz[1:-1] - hertz[:-2])
-    falling = (hertz[2:] - bins) / (hertz[2:] - hertz[1:-1])
-    filters = torch.minimum(rising, falling).clamp(min=0.0)
-    return filters / filters.sum(dim=0).clamp(min=1e-3)
 
 
 class LogMel(nn.Module):
@@ -43,7 +26,7 @@ class LogMel(nn.Module):
         super().__init__()
         self.fft_size, self.hop = fft_size, hop
         self.register_buffer("window", torch.hann_window(fft_size), persistent=False)
-        filters = mel_filters(mels, fft_size, sample_rate)
+        filters = torch.from_numpy(mel_filters(mels, fft_size, sample_rate))
         self.register_buffer("filters", filters, persistent=False)
 
     def forward(self, samples: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,15 @@
 """Building blocks whose float32 results on a CPU do not depend on the rows beside a row.
 
-What was measured (torch 2.13, MKL, AVX-512): a matrix product gives a row the same bits whatever
-the other rows are, except when there are fewer than eight rows, for which MKL picks other kernels.
-So `RowLinear` never multiplies fewer than `ROW_BLOCK` rows. LayerNorm, GELU, exp, sin, cos and
-irfft are exact per row as they are; SiLU is not (its vector and scalar paths differ by a bit).
-With more than one intra-op thread a product is split by rows, so exactness then needs
-ROW_BLOCK / threads >= 8: serve these networks with one or two threads.
+Matrix libraries choose kernels, and with them the order of summation, by the number of rows. What
+was measured (torch 2.13, AVX-512, one and two threads, every shape used here):
+
+- oneDNN with weights packed once (`RowLinear`) gives a row the same bits in any company; only a
+  single row of more than a thousand features takes another kernel, so there are always two. For a
+  few rows it also takes half the time of MKL, which packs the weights anew in every call.
+- MKL (`row_product`, for matrices that are not a layer's weights) does so from eight rows on.
+
+LayerNorm, GELU, exp, sin, cos and irfft are exact per row as they are; SiLU is not (its vector and
+scalar paths differ by a bit).
 """
 
 from __future__ import annotations
@@ -15,28 +19,51 @@ from torch import nn
 from torch.nn import functional
 
 ROW_BLOCK = 16
-"""Rows of a product are padded to a multiple of this."""
+"""Rows of MKL's products are padded to a multiple of this."""
+PACKED_ROWS = 16
+"""Rows for which oneDNN lays out the weights; any number may be multiplied."""
 
 
 def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether gradients will be wanted, so that speed matters and exactness does not."""
-    return torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
+    """Whether gradients or bfloat16 are wanted, so that exactness does not matter."""
+    wants_gradient = torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
+    return wants_gradient or torch.is_autocast_enabled(input.device.type)
+
+
+def row_product(
+    rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """[R, in] and [out, in] -> [R, out], exact per row on a CPU, without gradients."""
+    missing = -len(rows) % ROW_BLOCK
+    if not missing:
+        return functional.linear(rows, weight, bias)
+    return functional.linear(functional.pad(rows, (0, 0, 0, missing)), weight, bias)[:-missing]
 
 
 class RowLinear(nn.Linear):
     """A linear layer, exact per row in inference. [..., in_features] -> [..., out_features]."""
 
+    _packed: torch.Tensor | None = None
+    _packed_version = -1
+
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if in_training(input, self.weight) or input.device.type != "cpu":
             return super().forward(input)
         rows = input.reshape(-1, self.in_features)
-        missing = -len(rows) % ROW_BLOCK
-        if missing:
-            rows = functional.pad(rows, (0, 0, 0, missing))
-        product = functional.linear(rows, self.weight, self.bias)
-        if missing:
-            product = product[:-missing]
+        if len(rows) == 1:
+            product = self._product(rows.expand(2, -1).contiguous())[:1]
+        else:
+            product = self._product(rows)
         return product.view(*input.shape[:-1], self.out_features)
+
+    def _product(self, rows: torch.Tensor) -> torch.Tensor:
+        packed, version = self._packed, self.weight._version
+        if packed is None or version != self._packed_version:
+            weight = self.weight.detach()
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
+            self._packed, self._packed_version = packed, version
+        product = torch.ops.mkldnn._linear_pointwise(rows, packed, self.bias, "none", [], "")
+        return torch.as_tensor(product)
 
 
 class DepthwiseConv(nn.Module):

@@ -31,7 +31,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         wide = x.float()
-        scaled = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        scaled = wide * torch.rsqrt((wide * wide).mean(dim=-1, keepdim=True) + self.eps)
         return (scaled * self.weight).to(x.dtype)
 
 
@@ -97,12 +97,8 @@ class Attention(nn.Module):
         queries, keys = rotate(queries, *turns), rotate(keys, *turns)
         if cache is not None:
             keys, values = cache.extend(keys, values)
-        groups = c.heads // c.kv_heads
         attended = functional.scaled_dot_product_attention(
-            queries,
-            keys.repeat_interleave(groups, dim=1),
-            values.repeat_interleave(groups, dim=1),
-            is_causal=length > 1,
+            queries, keys, values, is_causal=length > 1, enable_gqa=True
         )
         merged = attended.transpose(1, 2).reshape(batch, length, c.heads * c.head_dim)
         return torch.as_tensor(self.o_proj(merged))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_models.solo.networks.layers import RowLinear
+from cantata_models.solo.networks.layers import RowLinear, row_product
 
 
 class FrameEmbedding(nn.Module):
@@ -98,5 +98,6 @@ class LatentHead(nn.Module):
 
 
 def squared_distances(rows: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
-    """[R, Z] and [V, Z] -> [R, V]. Row by row, so that no row depends on how many there are."""
-    return torch.stack([(entries - row).square().sum(dim=1) for row in rows.unbind(0)])
+    """[R, Z] and [V, Z] -> [R, V]. A row's distances do not depend on the rows beside it."""
+    cross = row_product(rows, entries)
+    return rows.square().sum(dim=1, keepdim=True) - 2 * cross + entries.square().sum(dim=1)

@@ -40,15 +40,37 @@ class TextTrack:
         return self.rows.shape[0]
 
 
-class PhoneEncoder(nn.Module):
-    """Phones with their word starts, the question flag and the voice -> [B, N, channels]."""
+class SpeakerEncoder(nn.Module):
+    """Speaker vectors, a stock voice's or a recording's -> [B, speaker_channels]."""
 
-    def __init__(self, config: TextConfig, voices: int, channels: int, blocks: int) -> None:
+    mean: torch.Tensor
+    std: torch.Tensor
+
+    def __init__(self, config: TextConfig) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(config.speaker_size))
+        self.register_buffer("std", torch.ones(config.speaker_size))
+        self.up = nn.Linear(config.speaker_size, config.speaker_channels)
+        self.down = nn.Linear(config.speaker_channels, config.speaker_channels)
+
+    def normalised(self, vectors: torch.Tensor) -> torch.Tensor:
+        """[B, F] -> [B, F], zero mean and unit deviation over the training speakers."""
+        return (vectors - self.mean) / self.std
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        inner = functional.gelu(self.up(self.normalised(vectors)))
+        return torch.as_tensor(torch.tanh(self.down(inner)))
+
+
+class PhoneEncoder(nn.Module):
+    """Phones with their word starts, the question flag and the speaker -> [B, N, channels]."""
+
+    def __init__(self, config: TextConfig, channels: int, blocks: int) -> None:
         super().__init__()
         self.phone = nn.Embedding(config.phones, channels)
         self.word_start = nn.Embedding(2, channels)
         self.question = nn.Embedding(2, channels)
-        self.voice = nn.Embedding(voices, channels)
+        self.speaker = nn.Linear(config.speaker_channels, channels)
         self.blocks = nn.ModuleList(
             ConvNextBlock(channels, 2 * channels, config.kernel) for _ in range(blocks)
         )
@@ -59,12 +81,13 @@ class PhoneEncoder(nn.Module):
         phones: torch.Tensor,
         word_start: torch.Tensor,
         question: torch.Tensor,
-        voice: torch.Tensor,
+        speaker: torch.Tensor,
         mask: torch.Tensor,
     ) -> torch.Tensor:
-        """phones and word_start [B, N], question and voice [B], mask [B, N, 1] of 0 and 1."""
+        """phones and word_start [B, N], question [B], encoded speaker [B, speaker_channels], mask
+        [B, N, 1] of 0 and 1."""
         x = self.phone(phones) + self.word_start(word_start.long())
-        x = (x + (self.question(question.long()) + self.voice(voice)).unsqueeze(1)) * mask
+        x = (x + (self.question(question.long()) + self.speaker(speaker)).unsqueeze(1)) * mask
         for block in self.blocks:
             x = block(x, mask)
         normed: torch.Tensor = self.norm(x)
@@ -94,13 +117,15 @@ class TextTrackEncoder(nn.Module):
     The duration side has an encoder of its own, so that training one never moves the other.
     """
 
+    stock_speakers: torch.Tensor
+
     def __init__(self, config: TextConfig, voices: int, hidden_size: int) -> None:
         super().__init__()
-        self.durations = PhoneEncoder(
-            config, voices, config.duration_channels, config.duration_blocks
-        )
+        self.register_buffer("stock_speakers", torch.zeros(voices, config.speaker_size))
+        self.speaker = SpeakerEncoder(config)
+        self.durations = PhoneEncoder(config, config.duration_channels, config.duration_blocks)
         self.duration_out = nn.Linear(config.duration_channels, 1)
-        self.phones = PhoneEncoder(config, voices, config.channels, config.phone_blocks)
+        self.phones = PhoneEncoder(config, config.channels, config.phone_blocks)
         self.place = nn.Linear(PLACE_FEATURES, config.channels)
         self.slot_blocks = nn.ModuleList(
             ConvNextBlock(config.channels, 2 * config.channels, config.kernel)
@@ -114,11 +139,12 @@ class TextTrackEncoder(nn.Module):
         phones: torch.Tensor,
         word_start: torch.Tensor,
         question: torch.Tensor,
-        voice: torch.Tensor,
+        speaker: torch.Tensor,
         mask: torch.Tensor,
     ) -> torch.Tensor:
-        """Returns [B, N]: log(slots + 1) of every phone. Arguments as `PhoneEncoder`'s."""
-        encoded = self.durations(phones, word_start, question, voice, mask)
+        """Returns [B, N]: log(slots + 1) of every phone at the speaker's usual pace. Arguments as
+        `PhoneEncoder`'s."""
+        encoded = self.durations(phones, word_start, question, speaker, mask)
         return torch.as_tensor(self.duration_out(encoded).squeeze(-1))
 
     def expand(self, encoded: torch.Tensor, slots: torch.Tensor, length: int) -> torch.Tensor:
@@ -142,7 +168,7 @@ class TextTrackEncoder(nn.Module):
         phones: torch.Tensor,
         word_start: torch.Tensor,
         question: bool,
-        voice: int,
+        speaker: torch.Tensor,
         speed: float = 1.0,
     ) -> TextTrack:
         """Predicts one utterance's track.
@@ -151,7 +177,7 @@ class TextTrackEncoder(nn.Module):
             phones: [N] int64 ids, N >= 1; it should start and end with SIL.
             word_start: [N] bool, true at the first phone of every word.
             question: whether the sentence is a question.
-            voice: index of the voice.
+            speaker: [F] float32, a row of `stock_speakers` or a recording's speaker vector.
             speed: 0.5 (slow) to 2 (fast); scales the durations.
 
         Raises:
@@ -164,11 +190,11 @@ class TextTrackEncoder(nn.Module):
         device = self.duration_out.weight.device
         ids, starts = phones.to(device)[None], word_start.to(device)[None]
         flags = torch.tensor([question], device=device)
-        voices = torch.tensor([voice], device=device)
+        speakers = self.speaker(speaker.to(device)[None])
         mask = torch.ones(1, len(phones), 1, device=device)
-        predicted = self.log_durations(ids, starts, flags, voices, mask)[0]
+        predicted = self.log_durations(ids, starts, flags, speakers, mask)[0]
         slots = whole_slots(predicted, phones.to(device), speed)
-        encoded = self.phones(ids, starts, flags, voices, mask)[0]
+        encoded = self.phones(ids, starts, flags, speakers, mask)[0]
         length = int(slots.sum())
         expanded = self.expand(encoded, slots, length)[None]
         rows = self.rows(expanded, torch.ones(1, length, 1, device=device))[0]

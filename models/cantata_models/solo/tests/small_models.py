@@ -43,6 +43,7 @@ def small_talker() -> Talker:
     codec = SMALL.codec
     talker.set_codebooks(torch.randn(codec.codebooks, codec.codebook_size, codec.latent_size))
     talker.frame_embedding.first.normal_()
+    talker.text_track.stock_speakers.normal_()
     return talker
 
 

@@ -44,6 +44,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nn.init.normal_(talker.frame_embedding.first)
     nn.init.normal_(talker.latent_head.out.weight, std=0.2)
     nn.init.constant_(talker.text_track.duration_out.bias, 2.5)
+    nn.init.normal_(talker.text_track.stock_speakers)
     save_checkpoint(folder, SMALL, talker, CodecDecoder(codec), CodecEncoder(codec))
     return folder
 
@@ -56,6 +57,11 @@ def stage(checkpoint: Path) -> Iterator[Stage]:
     stage.close()
 
 
+def vector(seed: int) -> np.ndarray:
+    """What a recording's speaker vector might be."""
+    return np.random.default_rng(seed).normal(size=SMALL.text.speaker_size).astype(np.float32)
+
+
 def payloads() -> dict[str, dict[str, Any]]:
     random = np.random.default_rng(1)
     return {
@@ -63,7 +69,7 @@ def payloads() -> dict[str, dict[str, Any]]:
             "phones": random.integers(0, SMALL.text.phones, size=3 + 4 * index),
             "word_starts": random.random(3 + 4 * index) < 0.3,
             "question": index % 2 == 0,
-            "voice": index % 2,
+            "speaker": index % 2 if index < 6 else vector(index),
             "speed": 0.8 + 0.1 * index,
             "sampling": {},
         }
@@ -76,11 +82,13 @@ def expected(checkpoint: Path) -> dict[str, np.ndarray]:
     talker = load_talker(checkpoint)
     spoken = {}
     for name, payload in payloads().items():
+        speaker = payload["speaker"]
+        stock = talker.text_track.stock_speakers
         track = talker.text_track.forward_track(
             torch.from_numpy(payload["phones"]),
             torch.from_numpy(payload["word_starts"]),
             payload["question"],
-            payload["voice"],
+            stock[speaker] if isinstance(speaker, int) else torch.from_numpy(speaker),
             payload["speed"],
         )
         spoken[name] = talker.generate(track.rows).numpy()

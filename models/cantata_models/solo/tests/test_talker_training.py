@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
 from cantata_models.solo.networks.phones import phone_ids
 from cantata_models.solo.tests.small_models import SMALL, small_talker
 from cantata_models.solo.training.examples import BatchMaker, Example, collate, split
-from cantata_models.solo.training.talker import TalkerTrainer
+from cantata_models.solo.training.speaker_vectors import SpeakerVectors
+from cantata_models.solo.training.talker import TalkerTrainer, usual_log_durations
+
+SPEAKERS = SpeakerVectors(
+    {voice.id: torch.randn(3, SMALL.text.speaker_size) for voice in SMALL.voices}
+)
 
 
 def example(index: int, frames: int) -> Example:
@@ -21,7 +28,8 @@ def example(index: int, frames: int) -> Example:
     slots[-1] = 4 * frames - slots.sum()
     return Example(
         index=index,
-        voice=index % 2,
+        speaker=SMALL.voices[index % 2].id,
+        rate=1.0,
         question=False,
         phones=torch.tensor(phone_ids(["SIL", "HH", "AH", "L", "OW", "SIL"])),
         word_start=torch.tensor([False, True, False, False, False, False]),
@@ -45,19 +53,30 @@ def test_padding_does_not_change_a_track() -> None:
     talker = small_talker()
     trainer = TalkerTrainer(talker, "cpu")
     short, long = example(1, 4), example(2, 9)
+    both = collate([short, long], SPEAKERS, "cpu")
+    # Vectors are drawn at random: the same one must be asked for twice.
+    one = replace(collate([short], SPEAKERS, "cpu"), speaker=both.speaker[:1])
     with torch.inference_mode():
-        alone, _ = trainer.track(collate([short], "cpu"))
-        padded, _ = trainer.track(collate([short, long], "cpu"))
+        alone, _ = trainer.track(one)
+        padded, _ = trainer.track(both)
     torch.testing.assert_close(padded[0, :4], alone[0])
 
 
 def test_a_step_has_gradients_everywhere() -> None:
     talker = small_talker().requires_grad_(True)
     trainer = TalkerTrainer(talker, "cpu")
-    losses = trainer(collate([example(1, 4), example(2, 6)], "cpu"), own_share=0.5, drop=0.2)
+    losses = trainer(
+        collate([example(1, 4), example(2, 6)], SPEAKERS, "cpu"), own_share=0.5, drop=0.2
+    )
     torch.autograd.backward(sum(losses, torch.zeros(())))
     without = [name for name, p in talker.named_parameters() if p.grad is None]
     assert without == []
+
+
+def test_fast_readings_teach_the_usual_durations() -> None:
+    batch = collate([example(1, 4)], SPEAKERS, "cpu")
+    fast = replace(batch, slots=batch.slots * 2, rate=torch.tensor([0.5]))
+    torch.testing.assert_close(usual_log_durations(fast), usual_log_durations(batch))
 
 
 def test_batches_are_drawn_from_the_training_part() -> None:

@@ -25,7 +25,9 @@ def speak(speed: float = 1.0, voice: int = 0, question: bool = False) -> TextTra
     starts = torch.tensor([False, True, False, False, False, False])
     encoder = small_talker().text_track
     encoder.duration_out.bias.fill_(2.0)
-    return encoder.forward_track(torch.tensor(HELLO), starts, question, voice, speed)
+    return encoder.forward_track(
+        torch.tensor(HELLO), starts, question, encoder.stock_speakers[voice], speed
+    )
 
 
 def test_rows_and_slots_agree() -> None:
@@ -58,7 +60,9 @@ def test_speed_outside_the_range_is_refused(speed: float) -> None:
 def test_unequal_lengths_are_refused() -> None:
     encoder = small_talker().text_track
     with pytest.raises(ValueError, match="equally long"):
-        encoder.forward_track(torch.tensor(HELLO), torch.tensor([True]), False, 0)
+        encoder.forward_track(
+            torch.tensor(HELLO), torch.tensor([True]), False, encoder.stock_speakers[0]
+        )
 
 
 @given(

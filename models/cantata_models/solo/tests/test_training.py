@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.training import word_lists
 from cantata_models.solo.training.align import phone_ends, read_text, to_slots
 from cantata_models.solo.training.audio import PEAK, SAMPLE_RATE, trim
-from cantata_models.solo.training.judge import score
+from cantata_models.solo.training.evaluation.judge import score
 from cantata_models.solo.training.loop import FINAL_RATE, rate_scale
 from cantata_models.solo.training.quantiser import QuantiserTrainer
 from cantata_models.solo.training.text import bare, read_heldout, spell_number
@@ -46,11 +48,12 @@ def test_word_lists_are_in_the_lexicon() -> None:
 
 def test_heldout_sentences_are_many_and_readable() -> None:
     items = read_heldout()
-    assert len(items) >= 60
-    assert {item.group for item in items} == {
-        *("plain", "numbers", "names", "questions", "short", "long"),
-    }
+    sizes = Counter(item.group for item in items)
+    assert set(sizes) == {"plain", "numbers", "names", "questions", "short", "long"}
+    assert min(sizes.values()) >= 20
+    assert len({bare(item.text) for item in items}) == len(items)
     for item in items:
+        assert (len(item.text.split()) >= 40) == (item.group == "long")
         assert read_text(item.text).question == item.text.endswith("?")
 
 

@@ -17,6 +17,7 @@ from rich.logging import RichHandler
 from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
 from cantata_models.solo.training import stages
 from cantata_models.solo.training.audio import TeacherMissing
+from cantata_models.solo.training.evaluation.items import Selection, UnknownChoice
 
 DEFAULT_FOLDER = Path(".cache/solo/work")
 
@@ -49,15 +50,27 @@ RUNNERS: dict[Stage, Callable[[stages.Workspace], object]] = {
 }
 
 
+def names(listed: str) -> tuple[str, ...]:
+    """Splits "a, b" into names."""
+    return tuple(part.strip() for part in listed.split(",") if part.strip())
+
+
 def main(
     stage: Annotated[Stage, typer.Argument(help="Which stage to run; all runs every one.")],
     workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
     weights: Annotated[Path, typer.Option(help="Where export writes.")] = WEIGHTS_FOLDER,
+    start: Annotated[
+        Path | None, typer.Option(help="Exported weights to go on from, not from random ones.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
-    hours_scale: Annotated[float, typer.Option(help="1 is three hours of speech.")] = 1.0,
-    minutes_scale: Annotated[float, typer.Option(help="1 is over two hours of training.")] = 1.0,
+    hours_scale: Annotated[float, typer.Option(help="1 is 24 hours of speech.")] = 1.0,
+    minutes_scale: Annotated[float, typer.Option(help="1 is six hours of training.")] = 1.0,
     workers: Annotated[int, typer.Option(help="Processes for audio and alignment.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
+    voices: Annotated[str, typer.Option(help="To evaluate, with commas; all if empty.")] = "",
+    groups: Annotated[str, typer.Option(help="Of sentences to evaluate, with commas.")] = "",
+    short: Annotated[bool, typer.Option(help="Evaluate a few sentences alone.")] = False,
+    publish: Annotated[bool, typer.Option(help="Update model card, baseline, docs/voice.")] = False,
 ) -> None:
     """Runs a stage; finished work is kept, unfinished training goes on from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
@@ -71,13 +84,16 @@ def main(
         hours_scale=hours_scale,
         minutes=replace(usual, **scaled),
         weights=weights,
+        selection=Selection(names(voices), names(groups), short),
+        publishing=publish,
+        start=start,
     )
     chosen = list(RUNNERS) if stage is Stage.ALL else [stage]
     try:
         for item in chosen:
             logging.getLogger(__name__).info("stage %s", item)
             RUNNERS[item](work)
-    except TeacherMissing as error:
+    except (TeacherMissing, UnknownChoice) as error:
         raise typer.BadParameter(str(error)) from None
 
 

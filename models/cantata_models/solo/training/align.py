@@ -1,10 +1,15 @@
-"""Stage align: pocketsphinx says when each phone of a reading is spoken."""
+"""Stage align, first half: pocketsphinx says when each phone of a reading is spoken.
+
+It takes an eighth of the sound's length, so it aligns some utterances only, from which
+`training/aligner.py` learns to align the rest.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,7 +53,9 @@ class Alignment:
     """A reading and the slots of 20 ms that each of its phones lasts."""
 
     index: int
-    voice: str
+    speaker: str
+    rate: float
+    """Times the speaker's usual pace."""
     phones: tuple[int, ...]
     word_start: tuple[bool, ...]
     question: bool
@@ -132,7 +139,8 @@ class Aligner:
                 return None
         return Alignment(
             utterance.index,
-            utterance.voice,
+            utterance.speaker.name,
+            utterance.rate,
             reading.phones,
             reading.word_start,
             reading.question,
@@ -186,21 +194,30 @@ def _parse(row: dict[str, Any]) -> Alignment:
 
 
 def read_alignments(path: Path) -> list[Alignment]:
-    """Reads the file that `align_all` writes."""
+    """Reads a file of alignments, none if there is no file."""
     if not path.exists():
         return []
     return [_parse(json.loads(line)) for line in path.read_text().splitlines()]
 
 
-def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> list[Alignment]:
-    """Aligns every spoken utterance that `path` lacks, appends it there, returns all."""
+def align_missing(
+    utterances: Sequence[Utterance],
+    path: Path,
+    workers: int,
+    align: Callable[[Utterance], Alignment | None],
+    start_worker: Callable[..., None],
+    start: tuple[object, ...],
+) -> list[Alignment]:
+    """Aligns every spoken utterance that `path` lacks, appends it there, returns all of it.
+
+    Args:
+        align: run in worker processes, each prepared by `start_worker(*start)`.
+    """
     known = {item.index for item in read_alignments(path)}
     missing = [item for item in utterances if item.done and item.index not in known]
-    dictionary = path.with_suffix(".dict")
-    write_dictionary(dictionary)
     failed = 0
-    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(dictionary,)) as pool:
-        results = pool.map(_align, missing, chunksize=16)
+    with ProcessPoolExecutor(workers, initializer=start_worker, initargs=start) as pool:
+        results = pool.map(align, missing, chunksize=16)
         with path.open("a") as out:
             for result in tracked(results, len(missing), "align"):
                 if result is None:
@@ -210,3 +227,10 @@ def align_all(utterances: tuple[Utterance, ...], path: Path, workers: int) -> li
                     out.flush()  # an interrupted run leaves whole lines
     logger.info("%d alignments failed of %d", failed, len(missing))
     return read_alignments(path)
+
+
+def align_some(utterances: Sequence[Utterance], path: Path, workers: int) -> list[Alignment]:
+    """Has pocketsphinx align the utterances that `path` lacks; returns all of `path`."""
+    dictionary = path.with_suffix(".dict")
+    write_dictionary(dictionary)
+    return align_missing(utterances, path, workers, _align, _start_worker, (dictionary,))

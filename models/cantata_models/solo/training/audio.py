@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import subprocess
-import tempfile
+import math
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -14,8 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import soundfile
+import soxr
 
 from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.rhvoice import engine
+from cantata_models.solo.training.speakers import SPEAKERS, TRAINING_PSEUDO, Speaker
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +28,11 @@ TRAIL_SILENCE_S = 0.12
 AUDIBLE = 0.01
 """Of the peak: below it a trimmed end counts as silence."""
 
-TEACHERS: dict[str, str] = {"clara": "clb", "ben": "bdl"}
-"""RHVoice's voice for each of ours."""
-VOICE_PATTERN = ("clara", "ben", "clara", "ben", "clara")
-"""Who reads sentence i: entry i modulo 5. The first voice gets three fifths of the sound."""
+MIN_RATE, MAX_RATE = 0.5, 2.0
+ODD_PACE_SHARE = 0.25
+"""Of the utterances, how many are read faster or slower than usual."""
+STOCK_SHARES = {"clara": 0.52, "ben": 0.12, "ruby": 0.12, "ewan": 0.12}
+"""Of the utterances; the pseudo-speakers share the rest."""
 
 Samples = npt.NDArray[np.float32]
 
@@ -41,10 +43,12 @@ class TeacherMissing(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One sentence, who reads it and where the sound lies."""
+    """One sentence, who reads it at which pace, and where the sound lies."""
 
     index: int
-    voice: str
+    speaker: Speaker
+    rate: float
+    """Times the teacher's usual pace."""
     text: str
     path: Path
 
@@ -55,31 +59,49 @@ class Utterance:
 
 
 def require_teachers() -> None:
-    """Raises TeacherMissing, naming the Debian packages, unless RHVoice can be run."""
-    if shutil.which("RHVoice-test") is None:
+    """Raises TeacherMissing, naming the Debian packages, unless RHVoice can be used."""
+    try:
+        engine()
+    except (OSError, RuntimeError) as error:
         raise TeacherMissing(
-            "RHVoice-test not found: install the Debian packages rhvoice and rhvoice-english "
-            "(the latter from non-free)"
-        )
+            f"{error}; install the Debian packages librhvoice5 and rhvoice-english (the latter "
+            "from non-free)"
+        ) from error
 
 
 def plan_utterances(sentences: Path, folder: Path) -> tuple[Utterance, ...]:
-    """Returns one utterance for every line of the sentence file."""
-    return tuple(
-        Utterance(i, voice := VOICE_PATTERN[i % 5], text, folder / f"{i:06d}.{voice}.wav")
-        for i, text in enumerate(sentences.read_text().splitlines())
-    )
+    """Returns one utterance for every line of the sentence file.
+
+    Any first part of it is as mixed as the whole, and more lines leave the first ones' as they are.
+    """
+    rng = np.random.default_rng(10)
+    shares = np.array(list(STOCK_SHARES.values()))
+    bounds = np.cumsum(shares)
+    planned: list[Utterance] = []
+    for index, text in enumerate(sentences.read_text().splitlines()):
+        who, which, odd, pace = rng.random(4)
+        place = int(np.searchsorted(bounds, who, side="right"))
+        if place < len(bounds):
+            speaker = SPEAKERS[list(STOCK_SHARES)[place]]
+        else:
+            speaker = TRAINING_PSEUDO[int(which * len(TRAINING_PSEUDO))]
+        rate = 1.0
+        if odd < ODD_PACE_SHARE:
+            rate = round(math.exp(math.log(MIN_RATE) + pace * math.log(MAX_RATE / MIN_RATE)), 2)
+        path = folder / f"{index:06d}.{speaker.name}.wav"
+        planned.append(Utterance(index, speaker, rate, text, path))
+    return tuple(planned)
 
 
-def speak(text: str, teacher: str) -> Samples:
-    """Returns the teacher's reading, float32 mono at 24 kHz, untrimmed."""
-    with tempfile.NamedTemporaryFile(suffix=".wav") as wav:
-        command = ["RHVoice-test", "-p", teacher, "-o", wav.name]
-        subprocess.run(command, input=text.encode(), check=True, capture_output=True, timeout=60)
-        samples, rate = soundfile.read(wav.name, dtype="float32")
-    if rate != SAMPLE_RATE or samples.ndim != 1:
-        raise ValueError(f"{teacher} gave {rate} Hz, {samples.ndim} dimensions")
-    return np.asarray(samples, dtype=np.float32)
+def speak(text: str, speaker: Speaker, rate: float = 1.0) -> Samples:
+    """Returns the speaker's reading, float32 mono at 24 kHz, untrimmed."""
+    pace = rate / speaker.warp
+    samples, found = engine().speak(text, speaker.teacher, pace, speaker.pitch / 100)
+    if found != SAMPLE_RATE:
+        raise ValueError(f"{speaker.teacher} gave {found} Hz")
+    if speaker.warp != 1.0:
+        samples = soxr.resample(samples, SAMPLE_RATE * speaker.warp, SAMPLE_RATE)
+    return samples
 
 
 def trim(samples: Samples) -> Samples:
@@ -93,13 +115,13 @@ def trim(samples: Samples) -> Samples:
     return trimmed
 
 
-def render(utterance: Utterance, teacher: str | None = None) -> float:
+def render(utterance: Utterance) -> float:
     """Writes one utterance's sound unless it is there. Returns its seconds, 0 on failure."""
     if utterance.done:
         return float(soundfile.info(utterance.path).duration)
     try:
-        samples = trim(speak(utterance.text, teacher or TEACHERS[utterance.voice]))
-    except (subprocess.SubprocessError, ValueError, IndexError) as error:
+        samples = trim(speak(utterance.text, utterance.speaker, utterance.rate))
+    except (RuntimeError, ValueError, IndexError) as error:
         logger.warning("skipping %r: %s", utterance.text, error)
         return 0.0
     partial_path = utterance.path.with_suffix(".part")

@@ -10,6 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from cantata_models.solo.checkpoint import (
+    CODEC_FILE,
+    DECODER_PREFIX,
+    ENCODER_PREFIX,
+    read_tensors,
+)
 from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
@@ -26,6 +32,8 @@ UNQUANTISED_STEPS = 250
 KMEANS_BATCHES = 40
 COMMITMENT = 0.25
 RATE_A = 1.2e-3
+RATE_A_AGAIN = 7e-4
+"""When training goes on from exported weights."""
 RATE_B = 9e-4
 
 
@@ -39,6 +47,15 @@ class Codec(nn.Module):
             config.codebooks, config.codebook_size, config.latent_size
         )
         self.decoder = CodecDecoder(config)
+
+    def start_from(self, checkpoint: Path) -> None:
+        """Takes up exported weights; codebooks that they lack stay empty."""
+        encoder = read_tensors(checkpoint / CODEC_FILE, ENCODER_PREFIX)
+        decoder = read_tensors(checkpoint / CODEC_FILE, DECODER_PREFIX)
+        books = decoder.pop("codebooks")
+        self.encoder.load_state_dict(encoder)
+        self.decoder.load_state_dict({**decoder, "codebooks": self.decoder.codebooks})
+        self.quantiser.codebooks[: len(books)] = books
 
     def tie_codebooks(self) -> None:
         """Copies the quantiser's codebooks into the decoder."""
@@ -57,14 +74,23 @@ def spectral_loss(
 
 
 def train_a(
-    bank: ClipBank, config: CodecConfig, folder: Path, minutes: float, device: str
+    bank: ClipBank,
+    config: CodecConfig,
+    folder: Path,
+    minutes: float,
+    device: str,
+    start: Path | None = None,
 ) -> Codec:
-    """Trains the whole codec; returns it with its codebooks tied."""
+    """Trains the whole codec, from exported weights if there are any; ties its codebooks."""
     torch.manual_seed(1)
     codec = Codec(config).to(device)
+    if start is not None:
+        codec.start_from(start)
+    unquantised_steps = UNQUANTISED_STEPS if start is None else 0
     distance = SpectralLoss(config.sample_rate).to(device)
     books = QuantiserTrainer(codec.quantiser)
-    loop = TrainingLoop("codec_a", folder, minutes, RATE_A, list(codec.parameters()))
+    rate = RATE_A if start is None else RATE_A_AGAIN
+    loop = TrainingLoop("codec_a", folder, minutes, rate, list(codec.parameters()))
     saved = loop.resume()
     if saved is not None:
         codec.load_state_dict(saved["codec"])
@@ -85,12 +111,12 @@ def train_a(
         books.start(torch.cat(batches))
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
-        if number == UNQUANTISED_STEPS:
+        if number == unquantised_steps:
             start_codebooks()
         samples = bank.crops(rng, BATCH, CROP_FRAMES).to(device)
         latents = encode(samples)
         commitment = torch.zeros((), device=device)
-        if number >= UNQUANTISED_STEPS:
+        if number >= unquantised_steps:
             latents, commitment = books.quantise(latents)
         with torch.autocast(device, torch.bfloat16):
             output = codec.synthesise(latents)

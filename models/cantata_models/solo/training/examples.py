@@ -17,6 +17,7 @@ from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.align import Alignment
 from cantata_models.solo.training.clips import INT16_SCALE, read_int16
 from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,9 @@ class Example:
 
     index: int
     """Of the utterance."""
-    voice: int
+    speaker: str
+    rate: float
+    """Times the speaker's usual pace."""
     question: bool
     phones: torch.Tensor
     """[N] int64."""
@@ -71,7 +74,8 @@ def encode_group(
         examples.append(
             Example(
                 index=alignment.index,
-                voice=config.voice_index(alignment.voice),
+                speaker=alignment.speaker,
+                rate=alignment.rate,
                 question=alignment.question,
                 phones=torch.tensor(alignment.phones),
                 word_start=torch.tensor(alignment.word_start),
@@ -98,7 +102,7 @@ def make_examples(
     missing.sort(key=lambda item: sum(item.slots))
     groups = [missing[i : i + ENCODED_TOGETHER] for i in range(0, len(missing), ENCODED_TOGETHER)]
     for group in tracked(groups, len(groups), "latents"):
-        paths = [folder / f"{item.index:06d}.{item.voice}.wav" for item in group]
+        paths = [folder / f"{item.index:06d}.{item.speaker}.wav" for item in group]
         for example in encode_group(group, paths, config, encoder, quantiser):
             known[example.index] = example
     if missing:
@@ -124,8 +128,10 @@ class Batch:
     """[B, N] int64, zero beyond an example's end."""
     question: torch.Tensor
     """[B] bool."""
-    voice: torch.Tensor
-    """[B] int64."""
+    speaker: torch.Tensor
+    """[B, F] float32 speaker vectors."""
+    rate: torch.Tensor
+    """[B] float32."""
     latents: torch.Tensor
     """[B, T, Z] float32."""
     codes: torch.Tensor
@@ -143,8 +149,8 @@ class Batch:
         return (steps[None] < self.frames[:, None]).float().unsqueeze(-1)
 
 
-def collate(examples: Sequence[Example], device: str) -> Batch:
-    """Pads examples to the longest; phones by -1, the rest by zero."""
+def collate(examples: Sequence[Example], speakers: SpeakerVectors, device: str) -> Batch:
+    """Pads examples to the longest; phones by -1, the rest by zero. Draws speaker vectors."""
     phones = max(len(item.phones) for item in examples)
     frames = max(item.frames for item in examples)
 
@@ -160,7 +166,8 @@ def collate(examples: Sequence[Example], device: str) -> Batch:
         word_start=pad([item.word_start for item in examples], phones),
         slots=pad([item.slots for item in examples], phones),
         question=torch.tensor([item.question for item in examples], device=device),
-        voice=torch.tensor([item.voice for item in examples], device=device),
+        speaker=torch.stack([speakers.draw(item.speaker) for item in examples]).to(device),
+        rate=torch.tensor([item.rate for item in examples], device=device),
         latents=pad([item.latents for item in examples], frames),
         codes=pad([item.codes for item in examples], frames),
         frames=torch.tensor([item.frames for item in examples], device=device),

@@ -19,6 +19,7 @@ from cantata_models.solo.training.examples import Example, collate
 from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SpectralLoss
 from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 from cantata_models.solo.training.talker import TalkerTrainer
 
 logger = logging.getLogger(__name__)
@@ -33,14 +34,16 @@ GROUP = 24
 
 
 @torch.no_grad()
-def own_latents(talker: Talker, examples: list[Example], device: str) -> list[torch.Tensor]:
+def own_latents(
+    talker: Talker, examples: list[Example], speakers: SpeakerVectors, device: str
+) -> list[torch.Tensor]:
     """Returns, per example, the [T, Z] quantised latents that the talker says itself."""
     trainer = TalkerTrainer(talker.to(device), device)
     order = sorted(range(len(examples)), key=lambda i: examples[i].frames)
     groups = [order[i : i + GROUP] for i in range(0, len(order), GROUP)]
     said: dict[int, torch.Tensor] = {}
     for group in tracked(groups, len(groups), "talker's latents"):
-        batch = collate([examples[i] for i in group], device)
+        batch = collate([examples[i] for i in group], speakers, device)
         latents = trainer.quantiser.decode(batch.codes)
         with torch.autocast(device, torch.bfloat16):
             track, _ = trainer.track(batch)
@@ -55,6 +58,7 @@ def polish(
     decoder: CodecDecoder,
     talker: Talker,
     examples: list[Example],
+    speakers: SpeakerVectors,
     bank: ClipBank,
     folder: Path,
     minutes: float,
@@ -68,7 +72,7 @@ def polish(
     saved = loop.resume()
     if saved is not None:
         decoder.load_state_dict(saved["decoder"])
-    own = torch.cat(own_latents(talker, examples, device))
+    own = torch.cat(own_latents(talker, examples, speakers, device))
     true = torch.cat([decoder.latents(item.codes.to(device)[None])[0].cpu() for item in examples])
     if len(own) != len(bank.samples) // bank.frame:
         raise ValueError("the sound and the examples do not belong together")

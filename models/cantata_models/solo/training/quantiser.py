@@ -49,11 +49,13 @@ class QuantiserTrainer:
 
     @torch.no_grad()
     def start(self, rows: torch.Tensor) -> None:
-        """Sets every codebook by k-means on [N, Z] latents, one after the other."""
+        """Sets the codebooks that are still empty by k-means on [N, Z] latents, in order."""
         residual = rows
         for index in range(len(self.quantiser.codebooks)):
-            book = kmeans(residual, self.quantiser.codebooks.shape[1])
-            self.quantiser.codebooks[index] = book
+            book = self.quantiser.codebooks[index].clone()
+            if not book.any():
+                book = kmeans(residual, len(book))
+                self.quantiser.codebooks[index] = book
             residual = residual - book[nearest_code(residual, book)]
         self.uses.fill_(1.0)
         self.sums = self.quantiser.codebooks.clone()

@@ -13,27 +13,37 @@ from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.training import align, audio, text
+from cantata_models.solo.training.aligner import align_all, train_aligner
 from cantata_models.solo.training.audio import Utterance
 from cantata_models.solo.training.clips import ClipBank
 from cantata_models.solo.training.codec import Codec, train_a, train_b
-from cantata_models.solo.training.evaluate import VoiceReport, evaluate
+from cantata_models.solo.training.evaluation.items import Selection
+from cantata_models.solo.training.evaluation.run import evaluate
+from cantata_models.solo.training.evaluation.summary import Summary
 from cantata_models.solo.training.examples import Example, make_examples
 from cantata_models.solo.training.polish import polish
+from cantata_models.solo.training.speaker_vectors import SpeakerVectors, speaker_vectors
 from cantata_models.solo.training.talker import new_talker, train_talker
 
 logger = logging.getLogger(__name__)
 
-UTTERANCES = 4_300
-"""About three hours of speech; `hours_scale` multiplies it."""
+UTTERANCES = 24_000
+"""About 24 hours of speech; `hours_scale` multiplies it."""
+TAUGHT_UTTERANCES = 1_200
+"""Aligned by pocketsphinx, to teach the aligner: read by the stock voices at their usual pace."""
+CODEC_UTTERANCES = 6_000
+POLISH_UTTERANCES = 4_000
+"""The codec and the polish hear the first ones: they need variety, not hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
     """How long each training lasts, in minutes of one CPU thread."""
 
-    codec_a: float = 22.0
-    codec_b: float = 30.0
-    talker: float = 55.0
+    aligner: float = 6.0
+    codec_a: float = 90.0
+    codec_b: float = 90.0
+    talker: float = 150.0
     polish: float = 30.0
 
 
@@ -47,7 +57,13 @@ class Workspace:
     hours_scale: float
     minutes: Minutes
     weights: Path = WEIGHTS_FOLDER
+    start: Path | None = None
+    """Exported weights from which codec and talker go on."""
     config: SoloConfig = field(default_factory=SoloConfig)
+    selection: Selection = field(default_factory=Selection)
+    """Which part is evaluated."""
+    publishing: bool = False
+    """Whether the evaluation goes into the model card and docs/voice."""
 
     @property
     def sentences(self) -> Path:
@@ -74,8 +90,8 @@ class Workspace:
         return sorted(align.read_alignments(self.alignments), key=lambda item: item.index)
 
     def bank(self) -> ClipBank:
-        """The sound of the aligned utterances."""
-        paths = [self.audio / f"{item.index:06d}.{item.voice}.wav" for item in self.aligned()]
+        """The sound that the codec learns from."""
+        paths = [item.path for item in self.utterances()[:CODEC_UTTERANCES] if item.done]
         return ClipBank(paths, self.config.codec.samples_per_frame)
 
 
@@ -91,12 +107,17 @@ def run_audio(work: Workspace) -> None:
 
 def run_align(work: Workspace) -> None:
     """Finds when each phone is spoken."""
-    align.align_all(work.utterances(), work.alignments, work.workers)
+    usual = [item for item in work.utterances() if item.speaker.stock and item.rate == 1.0]
+    first = usual[: round(TAUGHT_UTTERANCES * min(1.0, work.hours_scale))]
+    taught = align.align_some(first, work.folder / "taught.jsonl", work.workers)
+    network = train_aligner(taught, work.audio, work.folder, work.config, work.minutes.aligner)
+    align_all(network, work.utterances(), work.config, work.alignments, work.workers)
 
 
 def run_codec_a(work: Workspace) -> Codec:
     """Trains encoder, quantiser and decoder."""
-    return train_a(work.bank(), work.config.codec, work.folder, work.minutes.codec_a, work.device)
+    minutes = work.minutes.codec_a
+    return train_a(work.bank(), work.config.codec, work.folder, minutes, work.device, work.start)
 
 
 def frozen_codec(work: Workspace) -> Codec:
@@ -123,11 +144,17 @@ def run_latents(work: Workspace) -> list[Example]:
     return sorted(found, key=lambda item: item.index)
 
 
+def run_speakers(work: Workspace) -> SpeakerVectors:
+    """Measures what every speaker sounds like."""
+    return speaker_vectors(work.utterances(), work.folder / "speakers.pt", work.workers)
+
+
 def run_talker(work: Workspace) -> None:
     """Trains the text track and the backbone."""
-    examples = run_latents(work)
-    talker = new_talker(work.config, frozen_codec(work).quantiser.codebooks, examples)
-    train_talker(talker, examples, work.folder, work.minutes.talker, work.device)
+    examples, speakers = run_latents(work), run_speakers(work)
+    books = frozen_codec(work).quantiser.codebooks
+    talker = new_talker(work.config, books, examples, speakers, work.start)
+    train_talker(talker, examples, speakers, work.folder, work.minutes.talker, work.device)
 
 
 def best_decoder(work: Workspace) -> CodecDecoder:
@@ -153,11 +180,14 @@ def trained_talker(work: Workspace) -> Talker:
 
 def run_polish(work: Workspace) -> None:
     """Fine-tunes the decoder on the talker's codes."""
+    examples = [item for item in run_latents(work) if item.index < POLISH_UTTERANCES]
+    paths = [work.audio / f"{item.index:06d}.{item.speaker}.wav" for item in examples]
     polish(
         best_decoder(work),
         trained_talker(work),
-        run_latents(work),
-        work.bank(),
+        examples,
+        run_speakers(work),
+        ClipBank(paths, work.config.codec.samples_per_frame),
         work.folder,
         work.minutes.polish,
         work.device,
@@ -176,6 +206,7 @@ def run_export(work: Workspace) -> None:
     logger.info("%s: %.1f MB", work.weights, size / 1e6)
 
 
-def run_evaluate(work: Workspace) -> list[VoiceReport]:
-    """Judges the exported weights."""
-    return evaluate(work.weights, work.folder / "evaluation")
+def run_evaluate(work: Workspace) -> Summary:
+    """Measures the exported weights."""
+    folder = work.folder / "evaluation"
+    return evaluate(work.weights, folder, work.selection, work.workers, work.publishing)

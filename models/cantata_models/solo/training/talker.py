@@ -13,12 +13,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.networks.text_track import SLOTS_PER_FRAME
 from cantata_models.solo.training.examples import Batch, BatchMaker, Example, collate, split
 from cantata_models.solo.training.loop import TrainingLoop
+from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,8 @@ class TalkerTrainer(nn.Module):
         """Returns the [B, T, D] track with true durations, and the log durations [B, N]."""
         text, mask = self.talker.text_track, batch.phone_mask()
         phones = batch.phones.clamp(min=0)
-        arguments = (phones, batch.word_start, batch.question, batch.voice, mask)
+        speaker = text.speaker(batch.speaker)
+        arguments = (phones, batch.word_start, batch.question, speaker, mask)
         log_durations = text.log_durations(*arguments)
         encoded = text.phones(*arguments)
         length = batch.latents.shape[1] * SLOTS_PER_FRAME
@@ -94,7 +97,7 @@ class TalkerTrainer(nn.Module):
         squared = difference.square().sum() / count
         absolute = difference.abs().sum() / count
         phone_mask = batch.phone_mask().squeeze(-1)
-        wanted_logs = torch.log(batch.slots.float() + 1)
+        wanted_logs = usual_log_durations(batch)
         duration = ((log_durations.float() - wanted_logs).abs() * phone_mask).sum()
         return squared, absolute, duration / phone_mask.sum()
 
@@ -108,6 +111,12 @@ class TalkerTrainer(nn.Module):
         return self.quantiser.decode(codes)
 
 
+def usual_log_durations(batch: Batch) -> torch.Tensor:
+    """Returns [B, N]: log(slots + 1) as they would be at the speaker's usual pace. What is asked
+    for at another pace is divided afterwards."""
+    return torch.log(batch.slots * batch.rate.unsqueeze(1) + 1)
+
+
 def set_latent_statistics(talker: Talker, examples: list[Example]) -> None:
     """Sets the head's mean and deviation per latent dimension."""
     latents = torch.cat([item.latents for item in examples])
@@ -115,20 +124,43 @@ def set_latent_statistics(talker: Talker, examples: list[Example]) -> None:
     talker.latent_head.std.copy_(latents.std(dim=0).clamp(min=1e-3))
 
 
-def new_talker(config: SoloConfig, codebooks: torch.Tensor, examples: list[Example]) -> Talker:
-    """Returns an untrained talker that knows the codec's codebooks and latents."""
+def new_talker(
+    config: SoloConfig,
+    codebooks: torch.Tensor,
+    examples: list[Example],
+    speakers: SpeakerVectors,
+    start: Path | None = None,
+) -> Talker:
+    """Returns a talker that knows the codec's codebooks and latents and the stock speakers.
+
+    Its weights are random, but for those that exported weights (`start`) have under the same name
+    in the same shape.
+    """
     torch.manual_seed(3)
     talker = Talker(config)
     for name, parameter in talker.named_parameters():
         if parameter.ndim == 2 and "layers" in name:
             nn.init.normal_(parameter, std=0.02)
+    if start is not None:
+        known = dict(talker.named_parameters())
+        found = read_tensors(start / TALKER_FILE)
+        same = {k: t for k, t in found.items() if k in known and known[k].shape == t.shape}
+        talker.load_state_dict(same, strict=False)
     talker.set_codebooks(codebooks)
     set_latent_statistics(talker, examples)
+    talker.text_track.stock_speakers.copy_(speakers.stock)
+    talker.text_track.speaker.mean.copy_(speakers.mean)
+    talker.text_track.speaker.std.copy_(speakers.std)
     return talker
 
 
 def train_talker(
-    talker: Talker, examples: list[Example], folder: Path, minutes: float, device: str
+    talker: Talker,
+    examples: list[Example],
+    speakers: SpeakerVectors,
+    folder: Path,
+    minutes: float,
+    device: str,
 ) -> Talker:
     """Trains; the last checkpoint's weights are returned."""
     train, validation = split(examples)
@@ -140,14 +172,14 @@ def train_talker(
         talker.load_state_dict(saved["talker"])
     maker = BatchMaker(train, BATCH_FRAMES, loop.progress.step)
     held = BatchMaker(validation, BATCH_FRAMES, 0)
-    checks = [collate(held.draw(), device) for _ in range(VALIDATION_BATCHES)]
+    checks = [collate(held.draw(), speakers, device) for _ in range(VALIDATION_BATCHES)]
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         low, high = DROPPED_FRAMES
         drop = low + (high - low) * float(torch.rand(()))
         feed_own = number > OWN_FRAMES_FROM and number % OWN_FRAMES_EVERY == 0
         own = OWN_FRAMES if feed_own else 0.0
-        squared, absolute, duration = trainer(collate(maker.draw(), device), own, drop)
+        squared, absolute, duration = trainer(collate(maker.draw(), speakers, device), own, drop)
         loss = squared + absolute + DURATION_WEIGHT * duration
         figures = {"squared": squared.item(), "duration": duration.item()}
         return loss, figures

@@ -23,8 +23,11 @@ from cantata_models.solo.training.progress import new_bar
 logger = logging.getLogger(__name__)
 
 HELDOUT_FILE = Path(__file__).with_name("heldout.tsv")
-LANGUAGE_MODEL_SHARE = 0.55
+MODEL_SHARE = 0.5
 """Of the sentences, how many come from the trigram model."""
+LONG_SHARE = 0.06
+"""How many are long; the rest are filled frames."""
+LONG_WORDS = (24, 58)
 COMMON_WORDS = 12_000
 """The trigram model draws from this many most frequent words."""
 CANDIDATES = 256
@@ -146,6 +149,8 @@ class SentenceMaker:
             return [self._choose(words.ONES[1:13]), *minutes.split(), *half.split()]
         if name == "DIGITS":
             return [self._choose(words.ONES[:10]) for _ in range(int(self._rng.integers(3, 8)))]
+        if name == "LETTERS":
+            return [self._choose(words.LETTERS) for _ in range(int(self._rng.integers(2, 5)))]
         if name == "PHRASE":
             return self._choose(words.PHRASES).replace(",", " ,").split()
         return [self._choose(self._lists[name])]
@@ -168,11 +173,30 @@ class SentenceMaker:
             tokens.append(word)
         return [*tokens, self._rng.choice([".", ".", ".", ".", "?", "!"])]
 
+    def long(self) -> list[str]:
+        """Returns several sentences in one, joined by commas."""
+        wanted = int(self._rng.integers(*LONG_WORDS))
+        tokens: list[str] = []
+        while len(tokens) < wanted:
+            part = self.from_model() if self._rng.random() < 0.5 else self.from_frame()
+            joint = self._choose(words.JOINTS)
+            tokens += [*(t for t in part if t not in ".?!"), ",", *joint.split()]
+        return [
+            *tokens[: tokens.index(",", wanted - 8) if "," in tokens[wanted - 8 :] else -1],
+            ".",
+        ]
+
+    def draw(self) -> list[str]:
+        """Returns the words and marks of one sentence of a random kind."""
+        kind = self._rng.random()
+        if kind < LONG_SHARE:
+            return self.long()
+        return self.from_model() if kind < LONG_SHARE + MODEL_SHARE else self.from_frame()
+
     def sentence(self) -> str:
         """Returns one sentence whose words are all in the lexicon, marks attached to words."""
         while True:
-            by_model = self._rng.random() < LANGUAGE_MODEL_SHARE
-            tokens = self.from_model() if by_model else self.from_frame()
+            tokens = self.draw()
             if all(token in self._lexicon or token in ",.?!" for token in tokens):
                 text = " ".join(tokens)
                 return re.sub(r" (?=[,.?!])", "", text)

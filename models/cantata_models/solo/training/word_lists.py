@@ -53,6 +53,22 @@ UNITS = _words(
     "degrees people pages grams liters seconds inches feet tons cents students bottles boxes"
 )
 
+LETTERS = _words("b c d e f g h i j k l m n o p q r s t u v w x y z")
+
+JOINTS = (
+    "and",
+    "but",
+    "because",
+    "so",
+    "and then",
+    "while",
+    "which means that",
+    "although",
+    "",
+    "",
+)
+"""Between the parts of a long sentence."""
+
 NOUNS = _words(
     "door window table chair kitchen garden house car train bus ticket letter book phone computer "
     "river mountain road bridge city village school teacher student doctor nurse hospital market "
@@ -202,6 +218,13 @@ FRAMES = (
     "SUBJ gave the NOUN to FIRST LAST , who VPAST it ADV .",
     "the next stop is LAST street .",
     "NUM plus NUM is NUM .",
+    "the LETTERS NOUN is ADJ .",
+    "LETTERS and LETTERS .",
+    "he works for the LETTERS in PLACE .",
+    "visit RARE dot com slash NOUN .",
+    "write to FIRST dot LAST at RARE dot org .",
+    "it was NUM degrees in PLACE , and the NOUN was ADJ .",
+    "NUM dollars and NUM cents .",
     "PHRASE .",
     "PHRASE , FIRST .",
 )

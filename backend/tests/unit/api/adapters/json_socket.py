@@ -25,7 +25,7 @@ class JsonSocket:
 
     async def message(self) -> Message:
         """The next text message."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while isinstance(received := await self.socket.recv(), bytes):
                 self.sound += received
         message: Message = json.loads(received)
@@ -40,7 +40,7 @@ class JsonSocket:
 
     async def closed(self) -> int | None:
         """The code with which the server closes."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.socket.wait_closed()
         return self.socket.close_code
 

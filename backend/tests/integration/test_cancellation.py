@@ -1,0 +1,250 @@
+"""A thousand callers leave, in every phase and over every transport: nothing of them stays behind.
+
+Real stage processes and a real server. Each round takes one caller of each transport through each
+phase; what has to be back afterwards is compared with how it was after the first rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from callers import TRANSPORTS, Caller
+from cantata.api import encoder
+from cantata.audio.encoding import Encoder, open_encoder
+from cantata.audio.formats import OutputFormat
+from cantata.contract.request import PipelineRequest, SpeechRequest
+from cantata.contract.service import AdmissionReport, Samples
+from tiny_talker.plugin import TinyRequestBuilder
+from tiny_talker.serving import TinyServer, tiny_server
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+SLOTS = 16
+CANCELS = 1000
+SETTLING_ROUNDS = 2
+SENTENCE = " ".join(f"word{number}" for number in range(20)) + ". "
+LONG = 4 * SENTENCE
+ENDLESS = 12 * SENTENCE
+MAX_GROWTH_BYTES = 16 << 20
+"""Of any process over the last half, which are 500 callers: allocators settle, leaks do not."""
+PREFIXES = ("speech:", "speak:", "ws:", "deepgram:", "elevenlabs:", "wyoming:")
+FILES = ("http mp3", "http events", "batch", "deepgram http", "elevenlabs http")
+HTTP = (*FILES, "http pcm")
+
+
+class Gate:
+    """Where worker threads wait while a test wants them to."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self._open.set()
+        self.inside = 0
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        self.inside = 0
+        self._open.clear()
+        try:
+            yield
+        finally:
+            self._open.set()
+
+    def pass_through(self) -> None:
+        if not self._open.is_set():
+            self.inside += 1
+            assert self._open.wait(60)
+
+
+PREPARATION, ENCODING = Gate(), Gate()
+
+
+class GatedBuilder(TinyRequestBuilder):
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        PREPARATION.pass_through()
+        return super().build(request_id, request)
+
+
+class GatedEncoder:
+    """A real encoder behind a gate at its end."""
+
+    def __init__(self, inner: Encoder) -> None:
+        self._inner = inner
+
+    def feed(self, samples: Samples) -> bytes:
+        return self._inner.feed(samples)
+
+    def finish(self) -> bytes:
+        ENCODING.pass_through()
+        return self._inner.finish()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def open_gated(output: OutputFormat) -> Encoder:
+    return GatedEncoder(open_encoder(output))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TinyServer]:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoder, "open_encoder", open_gated)
+        async with tiny_server(folder, slots=SLOTS, builder=GatedBuilder()) as server:
+            yield server
+
+
+def rss_of(server: TinyServer) -> dict[str, int]:
+    """Bytes of this process (server and callers) and of each stage."""
+    pids: dict[str, int | None] = {"server": os.getpid()}
+    pids |= {name: stage.pid for name, stage in server.model.orchestrator.stages.items()}
+    return {name: psutil.Process(pid).memory_info().rss for name, pid in pids.items()}
+
+
+async def settled(server: TinyServer) -> None:
+    """Everybody has left, and every scope is through."""
+    admission = server.model.admission
+    async with asyncio.timeout(30):
+        while admission.running or admission.waiting or admission.waiting_batch or tasks():
+            await asyncio.sleep(0.01)
+            admission = server.model.admission
+    assert await server.held() == {}
+
+
+def tasks(*prefixes: str) -> list[str]:
+    """Names of the tasks of requests and connections, or of others."""
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith(prefixes or PREFIXES)]
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+class Rounds:
+    """One caller of each transport through each phase, again and again."""
+
+    def __init__(self, server: TinyServer) -> None:
+        self._server = server
+        self.left = Counter[str]()
+        """Callers that have left, by phase."""
+
+    async def run(self, *, slow: bool) -> None:
+        await self._queued()
+        await self._prepared()
+        await self._before_the_first_chunk()
+        await self._speaking()
+        await self._encoding()
+        if slow:
+            await self._unread()
+
+    async def _calls(self, text: str, names: tuple[str, ...] = tuple(TRANSPORTS)) -> list[Caller]:
+        return list(await asyncio.gather(*(TRANSPORTS[name](self._server, text) for name in names)))
+
+    async def _leave(self, phase: str, callers: list[Caller]) -> None:
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(caller.leave() for caller in callers))
+        self.left[phase] += len(callers)
+
+    async def _queued(self) -> None:
+        """For a place, all of which are held."""
+        model = self._server.model
+        async with AsyncExitStack() as held:
+            while model.admission.running < model.admission.places:
+                await held.enter_async_context(model.speak(SpeechRequest("word.", "tiny")))
+            before = model.admission.running
+            callers = await self._calls(LONG)
+            await until(lambda: present(model.admission) >= before + len(callers))
+            await self._leave("queued", callers)
+            await until(lambda: present(model.admission) <= before)
+        await settled(self._server)
+
+    async def _prepared(self) -> None:
+        """While a thread turns their text into phones."""
+        with PREPARATION.closed():
+            callers = await self._calls(LONG)
+            sockets = len(TRANSPORTS) - len(HTTP)
+            await until(lambda: PREPARATION.inside >= 4 and len(tasks("speak:")) == sockets)
+            await self._leave("text preparation", callers)
+        await settled(self._server)
+
+    async def _before_the_first_chunk(self) -> None:
+        """The talker stands still, so what answers a cancel waits for no stage."""
+        model = self._server.model
+        talker = model.orchestrator.stages["talker"].pid
+        assert talker is not None
+        os.kill(talker, signal.SIGSTOP)
+        try:
+            callers = await self._calls(LONG)
+            await until(lambda: present(model.admission) >= len(callers))
+            await self._leave("before the first chunk", callers)
+        finally:
+            os.kill(talker, signal.SIGCONT)
+        await settled(self._server)
+
+    async def _speaking(self) -> None:
+        callers = await self._calls(LONG)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(caller.heard() for caller in callers))
+        await self._leave("speaking", callers)
+        await settled(self._server)
+
+    async def _encoding(self) -> None:
+        """The last piece of a file is in an encoder's thread."""
+        with ENCODING.closed():
+            callers = await self._calls("word.", FILES)
+            await until(lambda: ENCODING.inside >= 4)
+            await self._leave("encoding", callers)
+        await settled(self._server)
+
+    async def _unread(self) -> None:
+        """Whoever's sound goes nowhere any more."""
+        callers = await self._calls(ENDLESS)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(caller.heard() for caller in callers))
+        decoder = self._server.model.orchestrator.stages["decoder"]
+        async with asyncio.timeout(60):
+            while (await decoder.counts())["queued_frames"] < 100:
+                pass  # each answer comes after a step of the decoder
+        await self._leave("unread", callers)
+        await settled(self._server)
+
+
+def present(admission: AdmissionReport) -> int:
+    return admission.running + admission.waiting + admission.waiting_batch
+
+
+async def test_a_thousand_callers_leave_nothing_behind(server: TinyServer) -> None:
+    rounds = Rounds(server)
+    process = psutil.Process()
+    for _ in range(SETTLING_ROUNDS):
+        await rounds.run(slow=True)
+    gc.collect()
+    baseline = len(asyncio.all_tasks()), process.num_fds()
+    rss: list[dict[str, int]] = []
+    number = 0
+    while rounds.left.total() < CANCELS:
+        number += 1
+        await rounds.run(slow=number % 4 == 0)
+        gc.collect()
+        rss.append(rss_of(server))
+    await until(lambda: (len(asyncio.all_tasks()), process.num_fds()) <= baseline)
+    assert len(rounds.left) == 6
+    growth = {name: rss[-1][name] - rss[len(rss) // 2][name] for name in rss[-1]}
+    assert max(growth.values()) < MAX_GROWTH_BYTES, growth
+    caller = await TRANSPORTS["http pcm"](server, "word.")
+    await caller.heard()
+    await caller.leave()

@@ -1,0 +1,89 @@
+"""The tiny talker behind a real server in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import SO_SNDBUF, SOL_SOCKET
+
+from fastapi import FastAPI
+
+from cantata.api.app import create_app
+from cantata.api.serve import listen, make_server, url_of
+from cantata.config import parse_deployment
+from cantata.contract.pipeline import PipelineSpec
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.service import PipelineModel, PipelineService
+from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
+
+
+@dataclass(frozen=True)
+class TinyServer:
+    """A running server with one model."""
+
+    url: str
+    wyoming_port: int
+    app: FastAPI
+    model: PipelineModel
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
+
+    @property
+    def socket_url(self) -> str:
+        return self.url.replace("http", "ws")
+
+    async def held(self) -> dict[str, int]:
+        """What any stage holds, by stage and name, zeros left out."""
+        return {
+            f"{name}.{what}": count
+            for name, stage in self.model.orchestrator.stages.items()
+            for what, count in (await stage.counts()).items()
+            if count
+        }
+
+
+@asynccontextmanager
+async def tiny_server(
+    folder: Path,
+    *,
+    slots: int,
+    pipeline: PipelineSpec = AUDIBLE,
+    builder: TinyRequestBuilder | None = None,
+) -> AsyncIterator[TinyServer]:
+    """Serve; the kernel keeps little of what a client leaves unread.
+
+    Args:
+        folder: for the checkpoint.
+        slots: of both stages.
+        pipeline: one of `tiny_talker.plugin`.
+        builder: of requests.
+    """
+    save_tiny_checkpoint(folder)
+    stages = {
+        "talker": {"slots": slots, "max_model_len": 128},
+        "decoder": {"slots": slots, "credit_s": 4.0},
+    }
+    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, pipeline)
+    orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
+    model = PipelineModel(PLUGIN, builder or TinyRequestBuilder(), orchestrator, 20_000)
+    wyoming = listen("127.0.0.1", 0)
+    app = create_app(PipelineService([model]), wyoming=wyoming)
+    listener = listen("127.0.0.1", 0)
+    for one in (listener, wyoming):
+        one.setsockopt(SOL_SOCKET, SO_SNDBUF, 4096)
+    server = make_server(app)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await app.state.context.lifecycle.settled.wait()
+        yield TinyServer(url_of(listener), wyoming.getsockname()[1], app, model)
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()

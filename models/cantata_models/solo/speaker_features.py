@@ -1,0 +1,107 @@
+"""What a speaker sounds like, as one vector: the shape of the spectrum and the pitch.
+
+NumPy alone: the api process takes it from a caller's recording, the training from the teachers'.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+import soxr
+
+from cantata_models.solo.networks.mel_filters import mel_filters
+
+SAMPLE_RATE = 24_000
+MELS = 80
+WINDOW = 960
+HOP = 480
+"""Samples: 40 ms windows every 20 ms."""
+FFT_SIZE = 2048
+"""Twice the window and more, for an autocorrelation that does not wrap around."""
+ACTIVE_DB = 35.0
+"""Windows so far below the loudest one count as silence."""
+LEVEL = 0.1
+"""Root mean square to which recordings are brought."""
+LOG_FLOOR = 1e-4
+MIN_PITCH_HZ, MAX_PITCH_HZ = 60.0, 400.0
+PITCH_BAND_HZ = 1000.0
+"""Above it formants disturb the search."""
+NEAR_BEST = 0.85
+VOICED = 0.5
+"""Autocorrelation at the pitch period over that at zero, above which a window is voiced."""
+DEFAULT_PITCH_HZ = 150.0
+"""Of a recording without a voiced window."""
+SPEAKER_SIZE = 2 * MELS + 2
+"""Mean and deviation of each log-mel band, median and quartile range of log2 pitch."""
+
+Samples = npt.NDArray[np.float32]
+Vector = npt.NDArray[np.float32]
+
+
+@functools.cache
+def _filters() -> npt.NDArray[np.float32]:
+    return mel_filters(MELS, WINDOW, SAMPLE_RATE)
+
+
+def _windows(samples: Samples) -> Samples:
+    """[N] -> [W, WINDOW], those that are not silent, brought to `LEVEL` together."""
+    padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
+    power = np.square(windows).mean(axis=1)
+    active = power >= power.max() * 10 ** (-ACTIVE_DB / 10)
+    gain = LEVEL / max(float(np.sqrt(power[active].mean())), 1e-6)
+    return np.asarray(windows[active] * np.float32(gain))
+
+
+def pitch_track(windows: Samples) -> npt.NDArray[np.float64]:
+    """[W, WINDOW] -> pitch in Hz of the voiced windows, by autocorrelation of the lower band."""
+    centred = (windows - windows.mean(axis=1, keepdims=True)) * _taper()
+    power = np.square(np.abs(np.fft.rfft(centred, FFT_SIZE)))
+    power[:, int(PITCH_BAND_HZ * FFT_SIZE / SAMPLE_RATE) :] = 0.0
+    correlation = np.fft.irfft(power)[:, :WINDOW] / _taper_correlation()
+    low, high = int(SAMPLE_RATE / MAX_PITCH_HZ), int(SAMPLE_RATE / MIN_PITCH_HZ)
+    section = correlation[:, low:high] / np.maximum(correlation[:, :1], 1e-9)
+    best = section.max(axis=1)
+    inner = section[:, 1:-1]
+    peaks = (inner >= section[:, :-2]) & (inner > section[:, 2:])
+    # The first peak nearly as high as the highest: multiples of the period are as good a match.
+    high_peaks = peaks & (inner > NEAR_BEST * best[:, None])
+    voiced = (best > VOICED) & high_peaks.any(axis=1)
+    periods = low + 1 + high_peaks[voiced].argmax(axis=1)
+    return np.asarray(SAMPLE_RATE / periods, np.float64)
+
+
+@functools.cache
+def _taper() -> Samples:
+    return np.asarray(np.hanning(WINDOW), np.float32)
+
+
+@functools.cache
+def _taper_correlation() -> npt.NDArray[np.float64]:
+    """What the taper alone does to the correlation at each lag (Boersma 1993)."""
+    spectrum = np.square(np.abs(np.fft.rfft(_taper(), FFT_SIZE)))
+    correlation = np.fft.irfft(spectrum)[:WINDOW]
+    return np.asarray(np.maximum(correlation / correlation[0], 1e-2), np.float64)
+
+
+def speaker_vector(samples: Samples, sample_rate: int) -> Vector:
+    """Returns the [SPEAKER_SIZE] float32 vector of a recording, whatever its level.
+
+    Args:
+        samples: [N] mono float32.
+        sample_rate: Hz.
+    """
+    if sample_rate != SAMPLE_RATE:
+        samples = soxr.resample(samples, sample_rate, SAMPLE_RATE)
+    windows = _windows(samples)
+    magnitude = np.abs(np.fft.rfft(windows * _taper()))
+    bands = np.log(np.maximum(magnitude @ _filters(), LOG_FLOOR))
+    means = bands.mean(axis=0)
+    pitch = np.log2(pitch_track(windows))
+    if len(pitch) == 0:
+        pitch = np.full(1, np.log2(DEFAULT_PITCH_HZ))
+    low, middle, high = np.percentile(pitch, (25, 50, 75))
+    parts = (means - means.mean(), bands.std(axis=0), [middle, high - low])
+    return np.asarray(np.concatenate(parts), np.float32)

@@ -1,0 +1,39 @@
+"""When each word is heard, from how long each phone lasts.
+
+Letters: N phones.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from cantata.contract.chunks import WordTiming
+from cantata_models.solo.networks.phones import SIL_ID
+from cantata_models.solo.networks.text_track import SLOT_S
+
+
+def word_timings(
+    phones: torch.Tensor, word_starts: torch.Tensor, slots: torch.Tensor, lag_s: float
+) -> tuple[WordTiming, ...]:
+    """Every word's time, from the start of its first phone to the end of its last one; a silence
+    that follows belongs to no word.
+
+    Args:
+        phones: [N] int64 ids.
+        word_starts: [N] bool, true at the first phone of every word.
+        slots: [N] int64, slots of 20 ms per phone.
+        lag_s: seconds by which the decoder's sound is late.
+    """
+    spans: list[list[int]] = []
+    position = 0
+    phone_rows = zip(phones.tolist(), word_starts.tolist(), slots.tolist(), strict=True)
+    for phone, starts_word, length in phone_rows:
+        if starts_word:
+            spans.append([position, position])
+        position += length
+        if spans and phone != SIL_ID:
+            spans[-1][1] = position
+    return tuple(
+        WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)
+        for index, (start, end) in enumerate(spans)
+    )

@@ -1,0 +1,239 @@
+"""Stage align, second half: a small network aligns everything, two hundred times faster.
+
+It names the phone of every 20 ms slot; dynamic programming then finds the best path through the
+phones that the text asks for (a neural network in the place of an HMM's mixtures: Bourlard and
+Morgan 1994).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.solo.config import SoloConfig
+from cantata_models.solo.networks.codec_encoder import LogMel
+from cantata_models.solo.networks.layers import ConvNextBlock
+from cantata_models.solo.networks.phones import SIL_ID
+from cantata_models.solo.training.align import (
+    MAX_PHONE_SLOTS,
+    Alignment,
+    Reading,
+    align_missing,
+    read_text,
+)
+from cantata_models.solo.training.audio import Utterance
+from cantata_models.solo.training.clips import INT16_SCALE, read_int16
+from cantata_models.solo.training.loop import TrainingLoop
+from cantata_models.solo.training.progress import tracked
+
+CHANNELS = 128
+BLOCKS = 4
+KERNEL = 7
+HOPS_PER_SLOT = 2
+BATCH = 24
+CROP_SLOTS = 128
+RATE = 2e-3
+MAX_STRETCH = 2.0
+"""Crops are played up to so much faster or slower: readings come at every pace."""
+LEAST_SCORE = 1.0
+"""Mean log posterior over log prior of a path, below which the alignment is not believed."""
+
+Scores = npt.NDArray[np.float32]
+
+
+class PhoneClassifier(nn.Module):
+    """[B, 2 S, mels] log-mel, level removed -> [B, S, phones] logits."""
+
+    def __init__(self, config: SoloConfig) -> None:
+        super().__init__()
+        codec = config.codec
+        self.mel = LogMel(codec.mels, codec.fft_size, codec.hop, codec.sample_rate)
+        self.into = nn.Linear(HOPS_PER_SLOT * codec.mels, CHANNELS)
+        self.blocks = nn.ModuleList(
+            ConvNextBlock(CHANNELS, 2 * CHANNELS, KERNEL) for _ in range(BLOCKS)
+        )
+        self.out = nn.Linear(CHANNELS, len(config.phones))
+        self.register_buffer("log_prior", torch.zeros(len(config.phones)))
+
+    def features(self, samples: torch.Tensor) -> torch.Tensor:
+        """[N] samples -> [2 S, mels], without the speaker's average."""
+        mel: torch.Tensor = self.mel(samples[None])[0]
+        return mel - mel.mean(dim=0)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        batch, hops, _ = features.shape
+        x = self.into(features.reshape(batch, hops // HOPS_PER_SLOT, -1))
+        for block in self.blocks:
+            x = block(x)
+        return torch.as_tensor(self.out(x))
+
+    @torch.inference_mode()
+    def scores(self, samples: torch.Tensor) -> Scores:
+        """[N] samples -> [S, phones]: log posterior over log prior."""
+        posterior = functional.log_softmax(self(self.features(samples)[None])[0], dim=-1)
+        scaled: Scores = (posterior - self.get_buffer("log_prior")).numpy()
+        return scaled
+
+
+def best_path(scores: Scores, phones: Sequence[int]) -> tuple[npt.NDArray[np.int64], float]:
+    """Finds the slots of each phone.
+
+    A phone lasts at least one slot; a SIL may be passed over, except at the end.
+
+    Args:
+        scores: [S, phones], with S at least as many as the phones that are not SIL.
+        phones: [N] ids.
+
+    Returns:
+        [N] slots, and the mean score of the path.
+    """
+    emitted = scores[:, np.asarray(phones)]
+    length, count = emitted.shape
+    silent = np.asarray(phones) == SIL_ID
+    passable = np.concatenate([[False], silent[:-1]])
+    total = np.full(count, -np.inf)
+    total[0] = emitted[0, 0]
+    if silent[0] and count > 1:
+        total[1] = emitted[0, 1]
+    steps = np.zeros((length, count), np.int8)
+    for slot in range(1, length):
+        one = np.concatenate([[-np.inf], total[:-1]])
+        two = np.concatenate([[-np.inf, -np.inf], total[:-2]])
+        two = np.where(passable, two, -np.inf)
+        choices = np.stack([total, one, two])
+        steps[slot] = choices.argmax(axis=0)
+        total = choices.max(axis=0) + emitted[slot]
+    slots = np.zeros(count, np.int64)
+    place = count - 1
+    for slot in range(length - 1, -1, -1):
+        slots[place] += 1
+        place -= int(steps[slot, place])
+    return slots, float(total[-1] / length)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taught:
+    """One utterance of the training set."""
+
+    features: torch.Tensor
+    """[2 S, mels]."""
+    labels: torch.Tensor
+    """[S] int64 phones."""
+
+
+def _taught(
+    network: PhoneClassifier, alignments: Sequence[Alignment], folder: Path, frame: int
+) -> list[_Taught]:
+    rows = []
+    for item in tracked(alignments, len(alignments), "features"):
+        samples = _samples(folder / f"{item.index:06d}.{item.speaker}.wav", frame)
+        labels = torch.tensor(item.phones).repeat_interleave(torch.tensor(item.slots))
+        rows.append(_Taught(network.features(samples), labels))
+    return rows
+
+
+def _samples(path: Path, frame: int) -> torch.Tensor:
+    return torch.from_numpy(read_int16(path, frame).astype(np.float32) / INT16_SCALE)
+
+
+def _crop(item: _Taught, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns [2 CROP_SLOTS, mels] and [CROP_SLOTS] at a random place and pace."""
+    stretch = MAX_STRETCH ** rng.uniform(-1.0, 1.0)
+    wanted = min(len(item.labels), max(2, round(CROP_SLOTS / stretch)))
+    start = int(rng.integers(0, len(item.labels) - wanted + 1))
+    stop = start + wanted
+    features = item.features[HOPS_PER_SLOT * start : HOPS_PER_SLOT * stop]
+    played = functional.interpolate(
+        features.t()[None], size=HOPS_PER_SLOT * CROP_SLOTS, mode="linear", align_corners=False
+    )[0].t()
+    places = ((torch.arange(CROP_SLOTS) + 0.5) * wanted / CROP_SLOTS).long()
+    return played, item.labels[start:stop][places]
+
+
+def train_aligner(
+    alignments: Sequence[Alignment],
+    audio: Path,
+    folder: Path,
+    config: SoloConfig,
+    minutes: float,
+) -> PhoneClassifier:
+    """Learns from pocketsphinx's alignments; goes on from its checkpoint."""
+    torch.manual_seed(5)
+    network = PhoneClassifier(config)
+    loop = TrainingLoop("aligner", folder, minutes, RATE, list(network.parameters()))
+    saved = loop.resume()
+    if saved is not None:
+        network.load_state_dict(saved["network"])
+    if not loop.finished:
+        taught = _taught(network, alignments, audio, config.codec.samples_per_frame)
+        counts = torch.bincount(torch.cat([t.labels for t in taught]), minlength=len(config.phones))
+        network.get_buffer("log_prior").copy_(torch.log((counts + 1) / (counts + 1).sum()))
+        rng = np.random.default_rng(loop.progress.step + 5)
+
+        def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
+            crops = [_crop(taught[i], rng) for i in rng.integers(0, len(taught), BATCH)]
+            labels = torch.stack([labels for _, labels in crops])
+            logits = network(torch.stack([features for features, _ in crops]))
+            loss = functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+            right = (logits.argmax(dim=-1) == labels).float().mean()
+            return loss, {"loss": loss.item(), "right": right.item()}
+
+        loop.run(step, lambda: {"network": network.state_dict()})
+    return network.eval().requires_grad_(False)
+
+
+def align_utterance(network: PhoneClassifier, utterance: Utterance, frame: int) -> Alignment | None:
+    """Returns the utterance's alignment, None if there is no credible one."""
+    reading: Reading = read_text(utterance.text)
+    scores = network.scores(_samples(utterance.path, frame))
+    spoken = sum(phone != SIL_ID for phone in reading.phones)
+    if len(scores) <= spoken:
+        return None
+    slots, score = best_path(scores, reading.phones)
+    longest = max(n for n, phone in zip(slots, reading.phones, strict=True) if phone != SIL_ID)
+    if score < LEAST_SCORE or longest * min(utterance.rate, 1.0) > MAX_PHONE_SLOTS:
+        return None
+    return Alignment(
+        utterance.index,
+        utterance.speaker.name,
+        utterance.rate,
+        reading.phones,
+        reading.word_start,
+        reading.question,
+        tuple(int(n) for n in slots),
+    )
+
+
+_worker: tuple[PhoneClassifier, int] | None = None
+"""Of this worker process."""
+
+
+def _start_worker(network: PhoneClassifier, frame: int) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = network, frame
+
+
+def _align(utterance: Utterance) -> Alignment | None:
+    assert _worker is not None
+    network, frame = _worker
+    return align_utterance(network, utterance, frame)
+
+
+def align_all(
+    network: PhoneClassifier,
+    utterances: Sequence[Utterance],
+    config: SoloConfig,
+    path: Path,
+    workers: int,
+) -> list[Alignment]:
+    """Has the network align the utterances that `path` lacks; returns all of `path`."""
+    start = (network, config.codec.samples_per_frame)
+    return align_missing(utterances, path, workers, _align, _start_worker, start)

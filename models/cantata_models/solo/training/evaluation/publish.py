@@ -1,0 +1,51 @@
+"""What a reader sees: the model card's tables, a picture, and samples to listen to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import soundfile
+
+from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
+from cantata_models.solo.training.evaluation.items import first_sentences
+from cantata_models.solo.training.evaluation.report import put_between_markers, report
+from cantata_models.solo.training.evaluation.results import Bench, Result, weights_digest
+from cantata_models.solo.training.evaluation.short import BASELINE, BASELINE_FILE, make_baseline
+from cantata_models.solo.training.evaluation.spectrogram import draw
+from cantata_models.solo.training.evaluation.summary import Summary
+
+MODEL_CARD = Path(__file__).parents[2] / "MODEL_CARD.md"
+PICTURES = Path(__file__).parents[5] / "docs" / "voice"
+SAMPLE_PEAK = 0.8
+COMPRESSION = 0.85
+"""Of libsndfile's MP3 encoder, 0 (large) to 1 (small): about 48 kbit/s."""
+
+
+def write_sample(samples: Samples, path: Path) -> None:
+    """Writes mono sound at 24 kHz as MP3."""
+    loud = samples * (SAMPLE_PEAK / max(float(abs(samples).max()), 1e-6))
+    soundfile.write(
+        path, loud, SAMPLE_RATE, format="MP3", subtype="MPEG_LAYER_III",
+        compression_level=COMPRESSION,
+    )  # fmt: skip
+
+
+def publish(
+    summary: Summary, results: Sequence[Result], figures: bytes, weights: Path, folder: Path
+) -> None:
+    """Writes the card's tables, the baseline beside the weights, and docs/voice."""
+    put_between_markers(MODEL_CARD, report(summary))
+    baseline = make_baseline(weights_digest(weights), results)
+    BASELINE_FILE.write_bytes(BASELINE.dump_json(baseline, indent=1) + b"\n")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / "figures.json").write_bytes(figures)
+    text = first_sentences("plain", 1)[0].text
+    bench = Bench(weights, folder)
+    readings = {
+        item.voice: (bench.reading(item.voice, text), bench.say(item.voice, text))
+        for item in summary.voices
+    }
+    draw(readings, text, PICTURES / "spectrogram.png")
+    for voice, (_, samples) in readings.items():
+        write_sample(samples, PICTURES / f"{voice}.mp3")

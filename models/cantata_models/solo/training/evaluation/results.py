@@ -1,0 +1,194 @@
+"""Measuring the items: in parallel, and nothing twice.
+
+Every result is one line of a file whose name tells the weights and the code that was measured, so
+a second run reads it and an interrupted one goes on. The teachers' readings lie beside it and
+outlast the weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import soundfile
+import torch
+from pydantic import TypeAdapter
+
+from cantata_models.solo.training.audio import speak, trim
+from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Samples
+from cantata_models.solo.training.evaluation.items import Item
+from cantata_models.solo.training.evaluation.judge import Judge
+from cantata_models.solo.training.evaluation.measures import Heard, Likeness, compare, measure
+from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.speakers import SPEAKERS
+
+DIGEST_SIZE = 12
+SOLO = Path(__file__).parents[2]
+HEARING = ("judge", "acoustics", "warping", "edges", "seams", "timbre", "measures")
+"""Modules of this package that decide what is measured of a sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One item, measured."""
+
+    item: Item
+    teacher: Heard
+    speech: Heard
+    likeness: Likeness
+    codec: Heard | None
+    """The teacher's reading encoded and decoded; only of stock voices at usual speed."""
+    talker_s: float
+    codec_s: float
+
+
+HEARD = TypeAdapter(Heard)
+RESULT = TypeAdapter(Result)
+
+
+def digest(paths: Sequence[Path]) -> str:
+    """Returns a short name for the contents of these files."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(path.name.encode() + path.read_bytes())
+    return total.hexdigest()[:DIGEST_SIZE]
+
+
+def weights_digest(weights: Path) -> str:
+    """Returns a short name for a checkpoint folder's weights and configuration."""
+    return digest([*weights.glob("*.safetensors"), weights / "config.json"])
+
+
+def hearing_digest() -> str:
+    """Returns a short name for the code that measures a sound."""
+    return digest([Path(__file__).with_name(f"{name}.py") for name in HEARING])
+
+
+def code_digest() -> str:
+    """Returns a short name for all code that decides a result."""
+    paths = [Path(__file__).with_name("synthesis.py"), SOLO / "speaker_features.py"]
+    return digest([*paths, *(SOLO / "networks").glob("*.py")])
+
+
+class Bench:
+    """Everything that one process needs to measure items."""
+
+    def __init__(self, weights: Path, folder: Path) -> None:
+        self._synthesiser = Synthesiser.load(weights)
+        self._judge = Judge()
+        self._readings = folder / "teachers"
+        self._readings.mkdir(parents=True, exist_ok=True)
+        self._hearing = hearing_digest()
+
+    def _reading_path(self, speaker: str, text: str, rate: float) -> Path:
+        who = SPEAKERS[speaker]
+        key = hashlib.sha256(f"{who}|{rate}|{text}".encode()).hexdigest()[:DIGEST_SIZE]
+        return self._readings / f"{speaker}.{key}.wav"
+
+    def reading(self, speaker: str, text: str, rate: float = 1.0) -> Samples:
+        """Returns a teacher's or pseudo-speaker's reading, trimmed, peak 0.7."""
+        path = self._reading_path(speaker, text, rate)
+        if not path.exists():
+            part = path.with_suffix(".part")
+            sound = trim(speak(text, SPEAKERS[speaker], rate))
+            soundfile.write(part, sound, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+            part.replace(path)
+        samples: Samples = soundfile.read(path, dtype="float32")[0]
+        return samples
+
+    def say(self, voice: str, text: str) -> Samples:
+        """Returns a stock voice's speech."""
+        return self._synthesiser.say(text, self._synthesiser.stock_speaker(voice)).samples
+
+    def teacher(self, item: Item, samples: Samples) -> Heard:
+        """Measures a teacher's reading, once for all weights."""
+        sound = self._reading_path(item.speaker, item.text, item.speed)
+        path = sound.with_suffix(f".{self._hearing}.json")
+        if not path.exists():
+            path.write_bytes(HEARD.dump_json(measure(samples, self._judge)))
+        return HEARD.validate_json(path.read_bytes())
+
+    def measure(self, item: Item) -> Result:
+        """Has an item said and measures it."""
+        voice = self._synthesiser
+        reading = self.reading(item.speaker, item.text, item.speed)
+        if item.reference:
+            speaker = voice.referred_speaker(self.reading(item.speaker, item.reference))
+        else:
+            speaker = voice.stock_speaker(item.speaker)
+        speech = voice.say(item.text, speaker, item.speed)
+        codec = None
+        if not item.reference and item.speed == 1.0:
+            codec = measure(voice.through_codec(reading), self._judge)
+        return Result(
+            item=item,
+            teacher=self.teacher(item, reading),
+            speech=measure(speech.samples, self._judge),
+            likeness=compare(speech.samples, reading),
+            codec=codec,
+            talker_s=speech.talker_s,
+            codec_s=speech.codec_s,
+        )
+
+
+def read_results(path: Path) -> dict[Item, Result]:
+    """Reads the file that `measure_all` writes; a line cut off by an interruption is left out."""
+    if not path.exists():
+        return {}
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole)
+    found = (RESULT.validate_json(line) for line in whole.splitlines())
+    return {result.item: result for result in found}
+
+
+_bench: Bench | None = None
+"""Of this worker process."""
+
+
+def _start_worker(weights: Path, folder: Path) -> None:
+    global _bench
+    torch.set_num_threads(1)
+    _bench = Bench(weights, folder)
+
+
+def _measure(item: Item) -> Result:
+    assert _bench is not None
+    return _bench.measure(item)
+
+
+def results_path(weights: Path, folder: Path) -> Path:
+    """Returns the file of these weights' results as measured by today's code."""
+    name = f"results-{weights_digest(weights)}-{code_digest()}-{hearing_digest()}.jsonl"
+    return folder / name
+
+
+def measure_all(items: Sequence[Item], weights: Path, folder: Path, workers: int) -> list[Result]:
+    """Measures the items that `folder` lacks, keeps each when it is done, returns all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = results_path(weights, folder)
+    known = read_results(path)
+    missing = [item for item in items if item not in known]
+    if missing:
+        # Spawned: torch's threads do not survive a fork.
+        context = get_context("spawn")
+        with (
+            ProcessPoolExecutor(workers, context, _start_worker, (weights, folder)) as pool,
+            path.open("a") as out,
+        ):
+            started = [pool.submit(_measure, item) for item in missing]
+            try:
+                for future in tracked(as_completed(started), len(missing), "evaluate"):
+                    result = future.result()
+                    known[result.item] = result
+                    out.write(RESULT.dump_json(result).decode() + "\n")
+                    out.flush()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+    return [known[item] for item in items]

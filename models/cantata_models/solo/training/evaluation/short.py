@@ -1,0 +1,160 @@
+"""The short form: a few sentences a voice against committed figures. It needs no teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
+from cantata_models.solo.training.evaluation.items import Item, short_sentences
+from cantata_models.solo.training.evaluation.judge import Judge, score
+from cantata_models.solo.training.evaluation.likeness import rows
+from cantata_models.solo.training.evaluation.measures import Heard, measure
+from cantata_models.solo.training.evaluation.results import Result
+from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+from cantata_models.solo.training.evaluation.timbre import nearest, usual_spread
+
+BASELINE_FILE = WEIGHTS_FOLDER / "baseline.json"
+WORSE_WER = 3.0
+"""Points by which the word error rate may rise."""
+CLOSE_SHARE, CLOSE_MARGIN = 0.15, 0.10
+"""Durations count as close within 15 % of the teacher's; so much fewer of them may be close."""
+SPEAKER_MARGIN = 0.10
+"""So much fewer sentences may be nearest to their own teacher."""
+MAX_BROKEN = 0.01
+"""Share of the chunk boundaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceBaseline:
+    """What one voice reached, and what it is compared with."""
+
+    wer: float
+    duration_close: float
+    recognised: float
+    """Share of sentences that are nearest to their own teacher."""
+    teacher_seconds: dict[str, float]
+    """Text of a sentence -> duration of the teacher's reading."""
+    centre: tuple[float, ...]
+    """Mean embedding of the teacher's readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The committed figures of one checkpoint."""
+
+    weights: str
+    spread: tuple[float, ...]
+    """Of the embedding's numbers between sentences of one teacher."""
+    voices: dict[str, VoiceBaseline]
+
+
+BASELINE = TypeAdapter(Baseline)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one voice reaches now."""
+
+    wer: float
+    duration_close: float
+    recognised: float
+    clipped: int
+    broken: float
+    """Share of the chunk boundaries."""
+
+
+def read_baseline(path: Path = BASELINE_FILE) -> Baseline:
+    """Reads the committed figures."""
+    return BASELINE.validate_json(path.read_bytes())
+
+
+def rounded(values: Iterable[float]) -> tuple[float, ...]:
+    """Four digits are enough."""
+    return tuple(round(float(value), 4) for value in values)
+
+
+def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> Checked:
+    """Sums up one voice's sentences (text -> sound) beside the baseline's teachers."""
+    teacher = baseline.voices[voice].teacher_seconds
+    centres = {name: np.array(one.centre) for name, one in baseline.voices.items()}
+    spread = np.array(baseline.spread)
+    ratios = np.array([sound.seconds / teacher[text] for text, sound in sounds.items()])
+    found = [nearest(row, centres, spread) == voice for row in rows(list(sounds.values()))]
+    seams = [sound.seams for sound in sounds.values()]
+    return Checked(
+        wer=score(list(sounds), [sound.words for sound in sounds.values()]).wer,
+        duration_close=float((np.abs(ratios - 1) <= CLOSE_SHARE).mean()),
+        recognised=float(np.mean(found)),
+        clipped=sum(sound.clipped for sound in sounds.values()),
+        broken=sum(s.broken for s in seams) / max(sum(s.boundaries for s in seams), 1),
+    )
+
+
+def problems(voice: str, now: Checked, then: VoiceBaseline) -> list[str]:
+    """Says what became worse; empty when nothing did."""
+    found: list[str] = []
+    if now.wer > then.wer + WORSE_WER:
+        found.append(f"{voice}: word error rate {now.wer:.1f}%, was {then.wer:.1f}%")
+    if now.duration_close < then.duration_close - CLOSE_MARGIN:
+        found.append(
+            f"{voice}: {now.duration_close:.0%} of the durations near the teacher's, "
+            f"were {then.duration_close:.0%}"
+        )
+    if now.recognised < then.recognised - SPEAKER_MARGIN:
+        found.append(
+            f"{voice}: {now.recognised:.0%} of the sentences sound like it, "
+            f"were {then.recognised:.0%}"
+        )
+    if now.clipped:
+        found.append(f"{voice}: {now.clipped} samples at full scale")
+    if now.broken > MAX_BROKEN:
+        found.append(f"{voice}: {now.broken:.1%} of the chunk boundaries are audible")
+    return found
+
+
+def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
+    """Makes the baseline from a full evaluation's results; `weights` is the digest."""
+    stock = [r for r in results if not r.item.reference and r.item.speed == 1.0]
+    names = dict.fromkeys(result.item.speaker for result in stock)
+    teachers = {n: rows([r.teacher for r in stock if r.item.speaker == n]) for n in names}
+    spread = rounded(usual_spread(list(teachers.values())))
+    by_item = {result.item: result for result in stock}
+    chosen = {n: [by_item[Item(n, s.group, s.text)] for s in short_sentences()] for n in names}
+    voices = {
+        name: VoiceBaseline(
+            wer=0.0,
+            duration_close=0.0,
+            recognised=0.0,
+            teacher_seconds={r.item.text: round(r.teacher.seconds, 3) for r in chosen[name]},
+            centre=rounded(teachers[name].mean(axis=0)),
+        )
+        for name in names
+    }
+    bare = Baseline(weights, spread, voices)
+    for name, found in chosen.items():
+        now = check_voice({r.item.text: r.speech for r in found}, name, bare)
+        voices[name] = VoiceBaseline(
+            wer=round(now.wer, 2),
+            duration_close=round(now.duration_close, 3),
+            recognised=round(now.recognised, 3),
+            teacher_seconds=voices[name].teacher_seconds,
+            centre=voices[name].centre,
+        )
+    return bare
+
+
+def say_and_check(
+    voice: str, baseline: Baseline, synthesiser: Synthesiser, judge: Judge
+) -> Checked:
+    """Has one voice say the short form's sentences and measures them."""
+    speaker = synthesiser.stock_speaker(voice)
+    sounds = {
+        item.text: measure(synthesiser.say(item.text, speaker).samples, judge)
+        for item in short_sentences()
+    }
+    return check_voice(sounds, voice, baseline)

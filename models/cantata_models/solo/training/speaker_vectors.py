@@ -1,0 +1,82 @@
+"""Every training speaker's vectors, one for each of some readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import torch
+
+from cantata_models.solo.speaker_features import Vector, speaker_vector
+from cantata_models.solo.training.audio import Utterance
+from cantata_models.solo.training.progress import tracked
+from cantata_models.solo.training.speakers import SPEAKERS, STOCK_SPEAKERS
+
+READINGS = 60
+"""Of each speaker, at most."""
+LEAST_SECONDS = 2.0
+PACES = (0.8, 1.25)
+"""Readings much slower or faster are not used."""
+OWN_SHARE = 0.6
+"""How often a stock voice is given by its mean and not by one reading, as when it is served."""
+NOISE = 0.1
+"""Deviation added to each normalised feature, so that no speaker is known by heart."""
+
+
+class SpeakerVectors:
+    """Vectors by speaker's name.
+
+    Args:
+        vectors: name -> [n, F] float32, n >= 1.
+    """
+
+    def __init__(self, vectors: dict[str, torch.Tensor]) -> None:
+        self._vectors = vectors
+        means = torch.stack([rows.mean(dim=0) for rows in vectors.values()])
+        self.mean = means.mean(dim=0)
+        self.std = means.std(dim=0, correction=0).clamp(min=0.02)
+        self.stock = torch.stack(
+            [vectors[s.name].mean(dim=0) for s in STOCK_SPEAKERS if s.name in vectors]
+        )
+        """[V, F], in the order of the published voices."""
+
+    def draw(self, name: str) -> torch.Tensor:
+        """Returns [F]: a vector by which this speaker may be asked for."""
+        rows = self._vectors[name]
+        if SPEAKERS[name].stock and torch.rand(()) < OWN_SHARE:
+            return rows.mean(dim=0)
+        row = rows[int(torch.randint(len(rows), ()))]
+        return row + NOISE * self.std * torch.randn_like(row)
+
+
+def _vector(path: Path) -> Vector:
+    samples, rate = soundfile.read(path, dtype="float32")
+    return speaker_vector(samples, rate)
+
+
+def speaker_vectors(utterances: Sequence[Utterance], cache: Path, workers: int) -> SpeakerVectors:
+    """Measures some readings of every speaker; kept in `cache`."""
+    if cache.exists():
+        return SpeakerVectors(torch.load(cache))
+    chosen: dict[str, list[Path]] = {}
+    for item in utterances:
+        paths = chosen.setdefault(item.speaker.name, [])
+        usual = PACES[0] <= item.rate <= PACES[1]
+        if len(paths) < READINGS and usual and item.done and _long_enough(item.path):
+            paths.append(item.path)
+    jobs = [(name, path) for name, paths in chosen.items() for path in paths]
+    rows: dict[str, list[Vector]] = {}
+    with ProcessPoolExecutor(workers) as pool:
+        measured = pool.map(_vector, [path for _, path in jobs], chunksize=16)
+        for (name, _), vector in zip(jobs, tracked(measured, len(jobs), "speakers"), strict=True):
+            rows.setdefault(name, []).append(vector)
+    vectors = {name: torch.from_numpy(np.stack(found)) for name, found in rows.items()}
+    torch.save(vectors, cache)
+    return SpeakerVectors(vectors)
+
+
+def _long_enough(path: Path) -> bool:
+    return float(soundfile.info(path).duration) >= LEAST_SECONDS

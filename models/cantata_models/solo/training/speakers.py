@@ -1,0 +1,65 @@
+"""Who reads the sentences: the stock voices' teachers, and pseudo-speakers made from them.
+
+A pseudo-speaker is a teacher with another pitch, played faster or slower: the pitch setting moves
+the melody alone, the playing moves melody and formants together, and the speaking rate makes up
+for the pace. Pseudo-speakers are what the network learns to follow a reference recording from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cantata_models.solo.config import VOICES
+
+TEACHERS: dict[str, str] = {"clara": "clb", "ben": "bdl", "ruby": "slt", "ewan": "alan"}
+"""RHVoice's voice for each of ours."""
+PSEUDO_SPEAKERS = 72
+HELD_OUT_SPEAKERS = 12
+"""The last pseudo-speakers are never trained on."""
+PITCH_RANGE = (82, 124)
+"""Percent of the teacher's own."""
+WARP_RANGE = (0.87, 1.14)
+"""Beyond it a reading is hard to understand."""
+LEAST_CHANGE = 0.06
+"""A pseudo-speaker is at least so far from its teacher (log pitch plus log warp)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """One way to sound."""
+
+    name: str
+    teacher: str
+    """RHVoice's voice."""
+    pitch: int = 100
+    """Percent of the teacher's own."""
+    warp: float = 1.0
+    """How much faster the reading is played."""
+
+    @property
+    def stock(self) -> bool:
+        """Whether it is one of the voices that the server offers."""
+        return self.name in TEACHERS
+
+
+STOCK_SPEAKERS = tuple(Speaker(voice.id, TEACHERS[voice.id]) for voice in VOICES)
+
+
+def _pseudo_speakers() -> tuple[Speaker, ...]:
+    rng = np.random.default_rng(20)
+    teachers = list(TEACHERS.values())
+    made: list[Speaker] = []
+    while len(made) < PSEUDO_SPEAKERS:
+        pitch, warp = int(rng.integers(*PITCH_RANGE)), float(rng.uniform(*WARP_RANGE))
+        if abs(np.log(pitch / 100)) + abs(np.log(warp)) > LEAST_CHANGE:
+            teacher = teachers[len(made) % len(teachers)]
+            made.append(Speaker(f"pseudo{len(made):02d}", teacher, pitch, round(warp, 3)))
+    return tuple(made)
+
+
+_ALL_PSEUDO = _pseudo_speakers()
+TRAINING_PSEUDO = _ALL_PSEUDO[:-HELD_OUT_SPEAKERS]
+HELD_OUT_PSEUDO = _ALL_PSEUDO[-HELD_OUT_SPEAKERS:]
+SPEAKERS = {item.name: item for item in (*STOCK_SPEAKERS, *_ALL_PSEUDO)}
