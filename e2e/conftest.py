@@ -32,6 +32,8 @@ BROWSER_ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",  # a microphone that beeps
+    "--use-fake-ui-for-media-stream",
 ]
 
 failed = pytest.StashKey[bool]()
@@ -71,14 +73,17 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def server(port: int, request: pytest.FixtureRequest) -> Iterator[Server]:
+def server(
+    port: int, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     if GIVEN_URL:
         yield Server(GIVEN_URL.rstrip("/"))
         return
     ARTIFACTS.mkdir(exist_ok=True)
     log = ARTIFACTS / f"server-{Path(request.node.name).stem}.log"
     failures = request.session.testsfailed
-    with running_server(log, port=port) as running:
+    voices = tmp_path_factory.mktemp("voices")
+    with running_server(log, port=port, options=["--voices-dir", str(voices)]) as running:
         yield Server(running.url)
     if request.session.testsfailed == failures:
         log.unlink()
@@ -104,10 +109,13 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A blank tab; a failure leaves its trace, picture and sound in artifacts/."""
+    """A blank tab; a failure leaves its trace, picture and sound in artifacts/. No script of the
+    page may throw what it does not catch."""
     context = browser.new_context(viewport={"width": 1280, "height": 940})
     context.tracing.start(screenshots=True, snapshots=True)
     page = context.new_page()
+    thrown: list[str] = []
+    page.on("pageerror", lambda error: thrown.append(str(error)))
     yield page
     if request.node.stash.get(failed, False):
         kept = ARTIFACTS / request.node.name
@@ -116,6 +124,7 @@ def browser_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[P
         page.screenshot(path=kept / "page.png", full_page=True)
         SpeechPage(page).save_played(kept / "played.wav")
     context.close()
+    assert thrown == []
 
 
 @pytest.fixture

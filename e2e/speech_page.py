@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import soundfile
 from numpy.typing import NDArray
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 LOAD_DEADLINE_MS = 30_000
 SPEECH_DEADLINE_MS = 120_000
@@ -26,6 +26,18 @@ PLAYED_AS_BASE64 = """
 }
 """
 
+# Each word as it is marked, with how much had been heard at that moment.
+NOTE_MARKED_WORDS = """
+() => {
+  window.marked = [];
+  const shadow = document.querySelector("[data-role=shadow]");
+  new MutationObserver(() => {
+    const { word } = shadow.dataset;
+    if (word) window.marked.push([word, window.cantata.heardSeconds]);
+  }).observe(shadow, { attributeFilter: ["data-word"] });
+}
+"""
+
 
 @dataclass(frozen=True)
 class SpeechPage:
@@ -34,17 +46,28 @@ class SpeechPage:
     def __post_init__(self) -> None:
         self.page.set_default_timeout(LOAD_DEADLINE_MS)
 
+    def open(self, url: str) -> None:
+        self.page.goto(url)
+        self.wait_until_ready()
+
     def wait_until_ready(self) -> None:
         self.page.wait_for_function(
             "document.querySelector('[data-role=server]')?.dataset.ready === 'true'",
             timeout=LOAD_DEADLINE_MS,
         )
 
+    @property
+    def text(self) -> Locator:
+        return self.page.get_by_role("textbox", name="Text to speak")
+
     def write(self, text: str) -> None:
-        self.page.get_by_role("textbox", name="Text to speak").fill(text)
+        self.text.fill(text)
 
     def press(self, name: str) -> None:
         self.page.get_by_role("button", name=name, exact=True).click()
+
+    def tab(self, name: str) -> None:
+        self.page.get_by_role("tab", name=name, exact=True).click()
 
     def choose(self, *, speed: float, seed: int) -> None:
         self.page.get_by_label("Speed").fill(str(speed))
@@ -52,33 +75,43 @@ class SpeechPage:
 
     def chosen(self) -> dict[str, Any]:
         """The controls' values under the API's names."""
-        voice = self.page.get_by_label("Voice")
         return {
-            "voice": voice.input_value(),
-            "model": voice.evaluate("menu => menu.selectedOptions[0].dataset.model"),
+            "voice": self.page.get_by_label("Voice", exact=True).input_value(),
+            "model": self.page.get_by_label("Model", exact=True).input_value(),
             "speed": float(self.page.get_by_label("Speed").input_value()),
             "seed": int(self.page.get_by_label("Seed", exact=True).input_value()),
         }
 
-    def voices(self) -> list[str]:
-        options = self.page.get_by_label("Voice").locator("option")
+    def options(self, menu: str) -> list[str]:
+        options = self.page.get_by_label(menu, exact=True).locator("option")
         return [str(value) for value in options.evaluate_all("all => all.map(o => o.value)")]
 
-    def status(self) -> str:
-        return self.page.get_by_role("region", name="Playback").get_by_role("status").inner_text()
+    def status(self, region: str = "Playback") -> Locator:
+        return self.page.get_by_role("region", name=region).get_by_role("status")
 
     def wait_for_state(self, *states: str) -> str:
-        self.page.wait_for_function(
-            "states => states.includes(window.cantata.state)",
+        reached = self.page.wait_for_function(
+            "states => states.find((state) => state === window.cantata.state)",
             arg=[*states, "error"],
             timeout=SPEECH_DEADLINE_MS,
         )
-        state = str(self.page.evaluate("window.cantata.state"))
-        assert state in states, f"{state}: {self.status()}"
+        state = str(reached.json_value())
+        assert state in states, f"{state}: {self.status().inner_text()}"
         return state
 
     def metrics(self) -> dict[str, Any]:
         return dict(self.page.evaluate("window.cantata.metrics"))
+
+    def words(self) -> list[dict[str, Any]]:
+        """The words of the turn: `text`, `start` and `end` in seconds, `from` and `to` in it."""
+        return list(self.page.evaluate("window.cantata.words"))
+
+    def note_marked_words(self) -> None:
+        self.page.evaluate(NOTE_MARKED_WORDS)
+
+    def marked_words(self) -> list[tuple[str, float]]:
+        """Each word that was marked since, and the seconds of sound that had been heard then."""
+        return [(word, seconds) for word, seconds in self.page.evaluate("window.marked")]
 
     def played(self) -> NDArray[np.int16]:
         """Exactly what the audio thread played, without the silence of waiting."""
@@ -86,4 +119,5 @@ class SpeechPage:
 
     def save_played(self, path: Path) -> None:
         if self.page.evaluate("window.cantata !== undefined"):
-            soundfile.write(path, self.played(), self.metrics()["sampleRate"])
+            played = self.played().reshape(-1, self.metrics()["channels"])
+            soundfile.write(path, played, self.metrics()["sampleRate"])

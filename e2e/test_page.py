@@ -1,15 +1,19 @@
-"""The page in a real browser: what the listener hears is what the server made."""
+"""Speaking from the page in a real browser: what is heard is what the server made."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import av
 import numpy as np
 import pytest
 import soundfile
-from playwright.sync_api import Page, WebSocketRoute
+from numpy.typing import NDArray
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from .asr import transcribe, word_error_rate
 from .server import Server, wait_until
@@ -24,7 +28,20 @@ SENTENCES = (
 LONG_TEXT = " ".join(SENTENCES * 16)
 WORST_WER = 0.4
 STOP_DEADLINE_S = 10.0
+MOST_SECONDS_TO_SILENCE = 0.15
+MARK_LAG_S = 0.3  # a frame, or a few on a busy machine
 BYTES_BEFORE_STALL = 12_000  # a quarter of a second
+
+# A sound device that takes 48 kHz and nothing else.
+STUBBORN_DEVICE = """
+const Native = window.AudioContext;
+window.AudioContext = class extends Native {
+  constructor(options = {}) {
+    if (options.sampleRate) throw new DOMException("not this rate", "NotSupportedError");
+    super({ ...options, sampleRate: 48000 });
+  }
+};
+"""
 
 
 def test_the_page_plays_exactly_what_the_api_returns(
@@ -62,6 +79,7 @@ def test_stop_ends_the_sound_and_the_work(speech_page: SpeechPage, server: Serve
     speech_page.wait_for_state("stopped")
     metrics = speech_page.metrics()
     assert 0 < metrics["playedFrames"] <= metrics["receivedFrames"]
+    assert 0 < metrics["silenceSeconds"] <= MOST_SECONDS_TO_SILENCE
     wait_until(
         lambda: server.gauge("cantata_requests_running") == 0,
         STOP_DEADLINE_S,
@@ -92,7 +110,7 @@ def test_the_keyboard_is_enough(speech_page: SpeechPage) -> None:
     speech_page.wait_for_state("playing")
     speech_page.page.keyboard.press("Escape")
     speech_page.wait_for_state("stopped")
-    assert speech_page.status() == "Stopped."
+    expect(speech_page.status()).to_have_text("Stopped.")
 
 
 def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path) -> None:
@@ -100,12 +118,176 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     with speech_page.page.expect_download() as download:
-        speech_page.press("Download WAV")
+        speech_page.press("Download")
     saved = tmp_path / "saved.wav"
     download.value.save_as(saved)
     samples, sample_rate = soundfile.read(saved, dtype="int16")
     assert sample_rate == speech_page.metrics()["sampleRate"]
     np.testing.assert_array_equal(samples, speech_page.played())
+
+
+def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Path) -> None:
+    speech_page.page.get_by_label("Download as").select_option("flac")
+    speech_page.write(SENTENCES[0])
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    speech_page.choose(speed=2, seed=99)  # for the next one, not for the file of this one
+    with speech_page.page.expect_download() as download:
+        speech_page.press("Download")
+    assert download.value.suggested_filename == "cantata.flac"
+    saved = tmp_path / "saved.flac"
+    download.value.save_as(saved)
+    with av.open(saved) as file:
+        samples = np.concatenate([frame.to_ndarray()[0] for frame in file.decode(audio=0)])
+    np.testing.assert_array_equal(samples, speech_page.played())
+
+
+def test_a_replay_is_the_same_sound_and_asks_nothing_of_the_server(
+    speech_page: SpeechPage,
+) -> None:
+    speech_page.write(" ".join(SENTENCES))
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    first = speech_page.played()
+    said: list[str | bytes] = []
+    speech_page.page.on("websocket", lambda socket: said.append(socket.url))
+    speech_page.press("Replay")
+    speech_page.wait_for_state("playing")
+    speech_page.wait_for_state("done")
+    np.testing.assert_array_equal(speech_page.played(), first)
+    speech_page.press("Replay")
+    speech_page.wait_for_state("playing")
+    speech_page.press("Stop")
+    speech_page.wait_for_state("stopped")
+    speech_page.press("Replay")
+    speech_page.wait_for_state("done")
+    np.testing.assert_array_equal(speech_page.played(), first)
+    assert said == []
+
+
+def test_words_are_marked_when_they_are_heard(speech_page: SpeechPage) -> None:
+    text = f"  {SENTENCES[0]}"
+    speech_page.note_marked_words()
+    speech_page.write(text)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    words = speech_page.words()
+    assert " ".join(word["text"] for word in words) == SENTENCES[0].rstrip(".")
+    assert all(text[word["from"] : word["to"]] == word["text"] for word in words)
+
+    marked = speech_page.marked_words()
+    assert len(marked) >= len(words) // 2
+    coming = iter([*pairwise(words), (words[-1], {"start": float("inf")})])
+    for text_of_mark, heard in marked:
+        word, after = next(pair for pair in coming if pair[0]["text"] == text_of_mark)
+        assert word["start"] <= heard <= after["start"] + MARK_LAG_S
+
+
+def test_a_reload_in_mid_speech_frees_the_server(speech_page: SpeechPage, server: Server) -> None:
+    speech_page.write(LONG_TEXT)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("playing")
+    assert server.gauge("cantata_requests_running") >= 1
+    speech_page.page.reload()
+    wait_until(
+        lambda: (
+            server.gauge("cantata_requests_running") == 0
+            and server.gauge("cantata_stage_held") == 0
+        ),
+        STOP_DEADLINE_S,
+        "the server gives up what nobody listens to",
+    )
+    speech_page.wait_until_ready()
+
+
+def test_a_device_with_a_rate_of_its_own_loses_no_sample(
+    browser_page: Page, server: Server
+) -> None:
+    browser_page.add_init_script(STUBBORN_DEVICE)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.write(SENTENCES[0])
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    metrics = speech_page.metrics()
+    assert (metrics["sampleRate"], metrics["deviceRate"]) == (24_000, 48_000)
+    answer = server.speech(input=SENTENCES[0], response_format="pcm", **speech_page.chosen())
+    np.testing.assert_array_equal(speech_page.played(), np.frombuffer(answer.content, dtype="<i2"))
+
+
+def act_as_server(
+    page: Page, sound: NDArray[np.int16], words: Sequence[dict[str, float]] = ()
+) -> None:
+    """The test answers every text with `sound` ([N, C], 48 kHz) and `words`."""
+    start = {"type": "audio.start", "sample_rate": 48_000, "channels": sound.shape[1]}
+
+    def answer(route: WebSocketRoute) -> None:
+        def reply(message: str | bytes) -> None:
+            if json.loads(message)["type"] != "input.done":
+                return
+            route.send(json.dumps(start))
+            route.send(json.dumps({"type": "audio.timestamps", "words": words}))
+            for part in np.split(sound, 10):
+                route.send(part.astype("<i2").tobytes())
+            route.send(json.dumps({"type": "audio.done", "samples": len(sound), "rtf": 0.1}))
+            route.send(json.dumps({"type": "input.spoken"}))
+
+        route.on_message(reply)
+
+    page.route_web_socket("**/v1/audio/speech/stream", answer)
+
+
+def test_stereo_is_played_and_saved_as_stereo(
+    browser_page: Page, server: Server, tmp_path: Path
+) -> None:
+    """No model that ships is stereo."""
+    sound = np.random.default_rng(7).integers(-20_000, 20_000, (24_000, 2), dtype=np.int16)
+    act_as_server(browser_page, sound)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    np.testing.assert_array_equal(speech_page.played(), sound.ravel())
+    with browser_page.expect_download() as download:
+        speech_page.press("Download")
+    download.value.save_as(tmp_path / "stereo.wav")
+    saved, rate = soundfile.read(tmp_path / "stereo.wav", dtype="int16")
+    assert rate == 48_000
+    np.testing.assert_array_equal(saved, sound)
+
+
+def test_a_long_text_scrolls_to_the_word_that_is_heard(browser_page: Page, server: Server) -> None:
+    text = f"{LONG_TEXT} Zanzibar."
+    at = text.index("Zanzibar")
+    word = {"start": 0.0, "end": 4.0, "text_start": at, "text_end": at + len("Zanzibar")}
+    sound = np.full((4 * 48_000, 1), 1_000, dtype=np.int16)
+    act_as_server(browser_page, sound, [word])
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.text.evaluate("(box, text) => (box.value = text)", text)
+    speech_page.press("Speak")
+    browser_page.wait_for_function("document.querySelector('[data-role=shadow] mark') !== null")
+    mark = browser_page.locator("[data-role=shadow] mark").bounding_box()
+    box = speech_page.text.bounding_box()
+    assert mark is not None
+    assert box is not None
+    assert speech_page.text.evaluate("box => box.scrollTop") > 0
+    assert box["y"] <= mark["y"] <= box["y"] + box["height"] - mark["height"]
+    assert mark["width"] > 40
+
+
+def test_a_full_server_is_told_in_a_sentence(browser_page: Page, server: Server) -> None:
+    error = {"message": "16 requests are running", "code": "rate_limit_exceeded"}
+
+    def refuse(route: WebSocketRoute) -> None:
+        route.on_message(lambda _: route.send(json.dumps({"type": "error", "error": error})))
+
+    browser_page.route_web_socket("**/v1/audio/speech/stream", refuse)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.press("Speak")
+    expect(speech_page.status()).to_have_text("The server is full at the moment. Try again soon.")
+    expect(browser_page.get_by_role("button", name="Speak", exact=True)).to_be_enabled()
 
 
 def test_a_stall_is_counted_and_costs_no_sample(
@@ -132,9 +314,8 @@ def test_a_stall_is_counted_and_costs_no_sample(
 
     routes: list[WebSocketRoute] = []
     browser_page.route_web_socket("**/v1/audio/speech/stream", pass_on)
-    browser_page.goto(server.url)
     speech_page = SpeechPage(browser_page)
-    speech_page.wait_until_ready()
+    speech_page.open(server.url)
     speech_page.write(SENTENCES[1])
     speech_page.press("Speak")
     browser_page.wait_for_function("window.cantata.metrics.underruns >= 1")
@@ -155,9 +336,8 @@ def test_a_stall_is_counted_and_costs_no_sample(
 def test_a_page_without_worklets_plays_the_same(browser_page: Page, server: Server) -> None:
     """As over plain HTTP from another machine, where browsers have no AudioWorklet."""
     browser_page.add_init_script("delete BaseAudioContext.prototype.audioWorklet")
-    browser_page.goto(server.url)
     speech_page = SpeechPage(browser_page)
-    speech_page.wait_until_ready()
+    speech_page.open(server.url)
     speech_page.write(SENTENCES[0])
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
@@ -169,13 +349,13 @@ def test_a_page_without_worklets_plays_the_same(browser_page: Page, server: Serv
 
 def test_the_menu_lists_the_servers_voices(speech_page: SpeechPage, server: Server) -> None:
     voices = server.get("/v1/audio/voices").json()["voices"]
-    assert speech_page.voices() == [voice["id"] for voice in voices]
+    assert speech_page.options("Voice") == [voice["id"] for voice in voices]
 
 
 def test_an_empty_text_is_answered_with_a_sentence(speech_page: SpeechPage) -> None:
     speech_page.write("   ")
     speech_page.press("Speak")
-    assert speech_page.status() == "Write something first."
+    expect(speech_page.status()).to_have_text("Write something first.")
 
 
 def test_no_request_leaves_the_origin(browser_page: Page, server: Server) -> None:
@@ -186,12 +366,54 @@ def test_no_request_leaves_the_origin(browser_page: Page, server: Server) -> Non
     browser_page.on(
         "response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None
     )
-    browser_page.goto(server.url)
     speech_page = SpeechPage(browser_page)
-    speech_page.wait_until_ready()
+    speech_page.open(server.url)
     speech_page.write(SENTENCES[0])
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     hosts = {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))}
     assert hosts == {urlsplit(server.url).netloc}
     assert refused == []
+
+
+def test_text_is_spoken_while_it_is_typed(speech_page: SpeechPage) -> None:
+    first, rest = "When the rain stops, ", "we walk down to the harbour. Then we eat"
+    sent: list[str] = []
+    speech_page.page.on(
+        "websocket",
+        lambda socket: socket.on("framesent", lambda message: sent.append(str(message))),
+    )
+    speech_page.page.get_by_role("switch", name="Speak while I type").click()
+    expect(speech_page.text).to_be_focused()
+    speech_page.page.keyboard.type(first)
+    speech_page.page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
+    assert '{"type":"input.text","text":"rain "}' in sent
+    assert not any("walk" in message for message in sent)
+    speech_page.page.keyboard.type(rest)
+    speech_page.page.keyboard.press("Control+Enter")
+    speech_page.wait_for_state("done")
+    words = speech_page.words()
+    assert [word["text"] for word in words] == (first + rest).replace(",", "").replace(
+        ".", ""
+    ).split()
+    assert all((first + rest)[word["from"] : word["to"]] == word["text"] for word in words)
+    starts = [word["start"] for word in words]
+    assert starts == sorted(starts)
+    metrics = speech_page.metrics()
+    assert metrics["playedFrames"] == metrics["receivedFrames"] == len(speech_page.played())
+
+
+def test_escape_ends_typing_and_the_next_sentence_is_spoken_whole(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    speech_page.page.get_by_role("switch", name="Speak while I type").click()
+    speech_page.page.keyboard.type("We do not get to the end of this, ")
+    speech_page.page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
+    speech_page.page.keyboard.press("Escape")
+    speech_page.wait_for_state("stopped")
+    expect(speech_page.page.get_by_role("switch", name="Speak while I type")).not_to_be_checked()
+    speech_page.write(SENTENCES[0])
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    answer = server.speech(input=SENTENCES[0], response_format="pcm", **speech_page.chosen())
+    np.testing.assert_array_equal(speech_page.played(), np.frombuffer(answer.content, dtype="<i2"))

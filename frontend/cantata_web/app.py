@@ -28,6 +28,10 @@ STATIC_PATH = "/cantata_web"
 GRADIO_PATHS = ("/", "/theme.css", "/favicon.ico", "/manifest.json")
 GRADIO_FOLDERS = ("/assets/", "/static/")
 
+TABS = ("speak", "clone", "parallel", "metrics")
+# In this order: later rules refine earlier ones.
+STYLES = ("colours", "base", "controls", "stage", "tabs", "narrow")
+
 # Runs once Gradio has put the markup into the page. Relative to the page's base, so that it also
 # holds behind a proxy that serves the page under a prefix.
 START_PAGE = f"""
@@ -42,10 +46,11 @@ def build_page(api_base: str = "") -> gr.Blocks:
 
     if api_base and not api_base.endswith("/"):
         api_base += "/"
-    markup = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
-        api_base=html.escape(api_base, quote=True)
+    markup = Template(_read("markup/page.html")).substitute(
+        api_base=html.escape(api_base, quote=True),
+        **{tab: _read(f"markup/{tab}.html") for tab in TABS},
     )
-    style = (HERE / "page.css").read_text(encoding="utf-8")
+    style = "".join(_read(f"styles/{name}.css") for name in STYLES)
     with gr.Blocks(title="Cantata", analytics_enabled=False, fill_width=True) as page:
         gr.HTML(
             f"<style>{style}</style>{markup}",
@@ -53,6 +58,10 @@ def build_page(api_base: str = "") -> gr.Blocks:
             js_on_load=START_PAGE,
         )
     return page
+
+
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def mount(app: FastAPI) -> None:

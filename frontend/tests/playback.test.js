@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { nextReserveSeconds, Phase, Playback } from "../cantata_web/static/playback.js";
+import { nextReserveSeconds, Phase, Playback } from "../cantata_web/static/player/playback.js";
 
 const BLOCK = 128;
 const RATE = 16384; // frames and seconds convert without rounding
@@ -20,7 +20,7 @@ function render(playback, count = 1) {
   const out = [];
   for (let i = 0; i < count; i += 1) {
     const block = new Float32Array(BLOCK);
-    const taken = playback.render(block);
+    const taken = playback.render([block]);
     played.push(...block.subarray(0, taken));
     out.push(...block);
   }
@@ -139,4 +139,49 @@ test("the reserve doubles after an underrun, shrinks after none, and stays in bo
   assert.equal(nextReserveSeconds(1.28, 3), 1.28);
   assert.equal(nextReserveSeconds(0.16, 0), 0.12);
   assert.equal(nextReserveSeconds(0.08, 0), 0.08);
+});
+
+test("between two utterances silence is no underrun, and the next one is played whole", () => {
+  const playback = make();
+  playback.write(ramp(300));
+  playback.rest();
+  const first = render(playback, 20);
+  assert.equal(playback.phase, Phase.RESTING);
+  playback.wake();
+  playback.write(ramp(400, 301));
+  const second = render(playback, 20);
+  assert.deepEqual([...first.played, ...second.played], [...ramp(700)]);
+  assert.equal(playback.underruns, 1, "the second one was not complete when it ran dry");
+  playback.end();
+  assert.equal(playback.underruns, 0);
+  assert.equal(playback.starvedFrames, 0);
+  assert.equal(playback.phase, Phase.ENDED);
+});
+
+test("an utterance that is complete after it ran dry rests and was not starved", () => {
+  const playback = make();
+  playback.write(ramp(300));
+  render(playback, 6);
+  assert.equal(playback.phase, Phase.STARVED);
+  playback.rest();
+  assert.equal(playback.phase, Phase.RESTING);
+  assert.equal(playback.underruns, 0);
+  assert.equal(playback.starvedFrames, 0);
+});
+
+test("stereo plays both channels and stops both in a fade", () => {
+  const playback = new Playback({
+    sampleRate: RATE, channels: 2, reserveSeconds: 0, fadeSeconds: BLOCK / RATE,
+  });
+  playback.write(Int16Array.from({ length: 1024 }, (_, i) => (i % 2 ? -8192 : 16384)));
+  const block = [new Float32Array(BLOCK), new Float32Array(BLOCK)];
+  assert.equal(playback.render(block), BLOCK);
+  assert.ok(block[0].every((value) => value === 0.5));
+  assert.ok(block[1].every((value) => value === -0.25));
+  playback.stop();
+  playback.render(block);
+  assert.ok(block[0].at(-1) > 0 && block[0].at(-1) < 0.01);
+  assert.ok(block[1].at(-1) < 0 && block[1].at(-1) > -0.01);
+  playback.render(block);
+  assert.equal(playback.phase, Phase.ENDED);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test, { beforeEach } from "node:test";
 
-import { SpeechSession } from "../cantata_web/static/session.js";
+import { SpeechSession } from "../cantata_web/static/api/session.js";
 
 class FakeSocket extends EventTarget {
   static OPEN = 1;
@@ -36,14 +36,29 @@ class FakeSocket extends EventTarget {
 
 globalThis.WebSocket = FakeSocket;
 
+const UNREACHABLE = new Error("the server cannot be reached");
+const SERVER = {
+  openSocket: () => new FakeSocket(),
+  checkAccess: () => Promise.reject(UNREACHABLE),
+};
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
 beforeEach(() => {
   FakeSocket.made = [];
 });
+
+function speak(session, config, text, turn) {
+  session.begin(config, turn);
+  session.write(text);
+  session.commit();
+}
 
 function listen() {
   const seen = [];
   return {
     seen,
+    words: (message) => seen.push(["words", message.words]),
+    spoken: () => seen.push(["spoken"]),
     started: (message) => seen.push(["started", message.sample_rate]),
     audio: (samples) => seen.push(["audio", ...samples]),
     finished: (message) => seen.push(["finished", message.samples]),
@@ -53,11 +68,12 @@ function listen() {
 
 const START = { type: "audio.start", sample_rate: 24000 };
 const DONE = { type: "audio.done", samples: 2 };
+const SPOKEN = { type: "input.spoken" };
 const pcm = (...values) => Int16Array.from(values).buffer;
 
 test("configuration, text and flush go out in that order once the socket is open", () => {
-  const session = new SpeechSession("ws://x");
-  session.speak({ voice: "clara", seed: 3 }, "Hello.", listen());
+  const session = new SpeechSession(SERVER);
+  speak(session, { voice: "clara", seed: 3 }, "Hello.", listen());
   const [socket] = FakeSocket.made;
   assert.deepEqual(socket.sent, []);
   socket.connect();
@@ -69,31 +85,33 @@ test("configuration, text and flush go out in that order once the socket is open
 });
 
 test("an utterance is told from start to end, and the next one reuses the socket", () => {
-  const session = new SpeechSession("ws://x");
+  const session = new SpeechSession(SERVER);
   const first = listen();
-  session.speak({}, "One.", first);
+  speak(session, {}, "One.", first);
   const [socket] = FakeSocket.made;
   socket.connect();
   socket.deliver(START);
   socket.deliver(pcm(1, -2));
   socket.deliver(DONE);
-  assert.deepEqual(first.seen, [["started", 24000], ["audio", 1, -2], ["finished", 2]]);
-  session.speak({}, "Two.", listen());
+  socket.deliver(SPOKEN);
+  const told = [["started", 24000], ["audio", 1, -2], ["finished", 2], ["spoken"]];
+  assert.deepEqual(first.seen, told);
+  speak(session, {}, "Two.", listen());
   assert.equal(FakeSocket.made.length, 1);
   assert.equal(socket.sent.length, 6);
 });
 
 test("after a cancel nothing of the old utterance is told, and a new one does not wait", () => {
-  const session = new SpeechSession("ws://x");
+  const session = new SpeechSession(SERVER);
   const first = listen();
   const second = listen();
-  session.speak({}, "One.", first);
+  speak(session, {}, "One.", first);
   const [old] = FakeSocket.made;
   old.connect();
   old.deliver(START);
   session.cancel();
   assert.deepEqual(old.sent.at(-1), { type: "input.cancel" });
-  session.speak({}, "Two.", second);
+  speak(session, {}, "Two.", second);
   old.deliver(pcm(9));
   old.deliver(DONE);
   assert.deepEqual(first.seen, [["started", 24000]]);
@@ -102,20 +120,20 @@ test("after a cancel nothing of the old utterance is told, and a new one does no
 });
 
 test("a cancelled utterance that has ended leaves the socket for the next one", () => {
-  const session = new SpeechSession("ws://x");
-  session.speak({}, "One.", listen());
+  const session = new SpeechSession(SERVER);
+  speak(session, {}, "One.", listen());
   const [socket] = FakeSocket.made;
   socket.connect();
   session.cancel();
   socket.deliver({ ...DONE, cancelled: true });
-  session.speak({}, "Two.", listen());
+  speak(session, {}, "Two.", listen());
   assert.equal(FakeSocket.made.length, 1);
 });
 
 test("the server's refusal is told in its own words, as a sentence", () => {
-  const session = new SpeechSession("ws://x");
+  const session = new SpeechSession(SERVER);
   const heard = listen();
-  session.speak({}, "One.", heard);
+  speak(session, {}, "One.", heard);
   const [socket] = FakeSocket.made;
   socket.connect();
   socket.deliver({ type: "error", error: { message: "too long" } });
@@ -123,24 +141,64 @@ test("the server's refusal is told in its own words, as a sentence", () => {
   assert.equal(socket.readyState, 3);
 });
 
-test("a lost and an impossible connection are told apart", () => {
-  const session = new SpeechSession("ws://x");
+test("a lost and an impossible connection are told apart", async () => {
+  const session = new SpeechSession(SERVER);
   const heard = listen();
-  session.speak({}, "One.", heard);
+  speak(session, {}, "One.", heard);
   FakeSocket.made[0].close();
-  session.speak({}, "One.", heard);
+  await settled();
+  speak(session, {}, "One.", heard);
   FakeSocket.made[1].connect();
   FakeSocket.made[1].close();
   assert.match(heard.seen[0][1], /cannot be reached/);
   assert.match(heard.seen[1][1], /before the speech was complete/);
 });
 
-test("a server that hangs up between utterances disturbs nobody", () => {
-  const session = new SpeechSession("ws://x");
+test("once a missing key is there, the same words are said on a new connection", async () => {
+  const session = new SpeechSession({ ...SERVER, checkAccess: () => Promise.resolve() });
+  speak(session, { voice: "ben" }, "One.", listen());
+  FakeSocket.made[0].close();
+  await settled();
+  FakeSocket.made[1].connect();
+  const types = FakeSocket.made[1].sent.map(({ type }) => type);
+  assert.deepEqual(types, ["session.config", "input.text", "input.done"]);
+});
+
+test("a server that hangs up between turns disturbs nobody", () => {
+  const session = new SpeechSession(SERVER);
   const heard = listen();
-  session.speak({}, "One.", heard);
+  speak(session, {}, "One.", heard);
   FakeSocket.made[0].connect();
   FakeSocket.made[0].deliver(DONE);
+  FakeSocket.made[0].deliver(SPOKEN);
   FakeSocket.made[0].close();
-  assert.deepEqual(heard.seen, [["finished", 2]]);
+  assert.deepEqual(heard.seen, [["finished", 2], ["spoken"]]);
+});
+
+test("no room is told as such, with what to do", () => {
+  const session = new SpeechSession(SERVER);
+  let told = null;
+  const turn = { ...listen(), failed: (error) => (told = error) };
+  speak(session, {}, "One.", turn);
+  FakeSocket.made[0].connect();
+  const error = { message: "16 requests are running", code: "rate_limit_exceeded" };
+  FakeSocket.made[0].deliver({ type: "error", error });
+  assert.equal(told.code, "rate_limit_exceeded");
+  assert.equal(told.message, "The server is full at the moment. Try again soon.");
+});
+
+test("a lasting turn hears that the server hung up on it, and goes on with a new begin", () => {
+  const session = new SpeechSession(SERVER);
+  let dropped = 0;
+  const turn = { ...listen(), dropped: () => (dropped += 1) };
+  speak(session, {}, "One.", turn);
+  FakeSocket.made[0].connect();
+  FakeSocket.made[0].deliver(DONE);
+  FakeSocket.made[0].deliver(SPOKEN);
+  const error = { message: "nothing was sent for 30 s", code: "idle_timeout" };
+  FakeSocket.made[0].deliver({ type: "error", error });
+  assert.equal(dropped, 1);
+  assert.equal(turn.seen.some(([what]) => what === "failed"), false);
+  speak(session, {}, "Two.", turn);
+  assert.equal(FakeSocket.made.length, 2);
 });

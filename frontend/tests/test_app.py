@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from posixpath import dirname, normpath
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def test_what_is_not_the_pages_is_left_to_the_api(client: TestClient) -> None:
 
 
 def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> None:
-    seen, wanted = set(), {"page.js", "worklet.js"}
+    seen, wanted = set(), {"page.js", "player/worklet.js"}
     while wanted:
         name = wanted.pop()
         seen.add(name)
@@ -90,8 +91,10 @@ def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> 
         assert script.status_code == 200, name
         assert "javascript" in script.headers["content-type"]
         assert script.headers["cache-control"] == "no-cache"
-        wanted |= set(re.findall(r'from "\./([\w.]+)"', script.text)) - seen
-    assert seen == {path.name for path in (HERE / "static").iterdir()}
+        imported = re.findall(r'from "(\.[\w./]+)"', script.text)
+        wanted |= {normpath(f"{dirname(name)}/{path}".lstrip("/")) for path in imported} - seen
+    static = HERE / "static"
+    assert seen == {str(path.relative_to(static)) for path in static.rglob("*.js")}
 
 
 def test_a_page_of_its_own_calls_the_given_server() -> None:

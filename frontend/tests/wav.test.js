@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { encodeWav } from "../cantata_web/static/wav.js";
+import { encodeWav } from "../cantata_web/static/player/wav.js";
 
 test("the header says what the samples are", () => {
   const wav = encodeWav(Int16Array.of(0, 1, -1, 32767, -32768), 24000);
@@ -16,4 +16,11 @@ test("the header says what the samples are", () => {
     [0, 1, 2, 3, 4].map((i) => view.getInt16(44 + 2 * i, true)),
     [0, 1, -1, 32767, -32768],
   );
+});
+
+test("stereo says so, and how many bytes a second has", () => {
+  const view = new DataView(encodeWav(Int16Array.of(1, 2, 3, 4), 48000, 2).buffer);
+  assert.equal(view.getUint16(22, true), 2);
+  assert.equal(view.getUint32(28, true), 192000);
+  assert.equal(view.getUint16(32, true), 4);
 });

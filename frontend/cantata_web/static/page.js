@@ -1,125 +1,70 @@
-// The page: joins the markup in page.html to a Speaker.
+// The page: joins the markup to the server and the views to each other.
 
-import { Meters } from "./meters.js";
-import { loadVoices, pickedVoice, waitUntilReady } from "./server.js";
-import { Speaker, State } from "./speaker.js";
-import { encodeWav } from "./wav.js";
-import { Waveform } from "./waveform.js";
-
-const EXAMPLES = [
-  "The quick brown fox jumps over the lazy dog.",
-  "Good morning. The train to the coast leaves at half past nine.",
-  "I never said she stole my money.",
-  "It rained all night, but by the time we reached the harbour the sky had cleared, " +
-    "and the boats were going out.",
-];
-
-const STATUS = {
-  [State.IDLE]: "Ready when you are.",
-  [State.WAITING]: "Asking for the first sound…",
-  [State.BUFFERING]: "The first sound is here.",
-  [State.PLAYING]: "Speaking.",
-  [State.DONE]: "Spoken to the end.",
-  [State.STOPPED]: "Stopped.",
-};
+import { KeyStore, keyDialog } from "./api/keys.js";
+import { Server } from "./api/server.js";
+import { Speaker } from "./speech/speaker.js";
+import { Choices } from "./views/choices.js";
+import { CloneView } from "./views/clone.js";
+import { MetricsView } from "./views/metrics.js";
+import { ParallelView } from "./views/parallel.js";
+import { Settings } from "./views/settings.js";
+import { SpeakView } from "./views/speak.js";
+import { startTabs } from "./views/tabs.js";
 
 export function start(root) {
-  const find = (role) => root.querySelector(`[data-role="${role}"]`);
-  const text = root.querySelector("#cantata-text");
-  const voice = root.querySelector("#cantata-voice");
-  const speed = root.querySelector("#cantata-speed");
-  const seed = root.querySelector("#cantata-seed");
-  const apiBase = new URL(root.dataset.apiBase || ".", document.baseURI);
-  const socketUrl = new URL("v1/audio/speech/stream", apiBase);
-  socketUrl.protocol = apiBase.protocol === "https:" ? "wss:" : "ws:";
+  const part = (name) => root.querySelector(`#cantata-${name}`);
+  const base = new URL(root.dataset.apiBase || ".", document.baseURI);
+  const dialog = root.querySelector("[data-role='key-dialog']");
+  const server = new Server(base, new KeyStore(base), keyDialog(dialog));
 
-  const speaker = new Speaker(socketUrl);
-  const waveform = new Waveform(root.querySelector("canvas"));
-  const meters = new Meters(root, speaker, waveform);
-  expose(speaker);
-
-  const show = (sentence, isError = false) => {
-    const status = find("status");
-    if (status.textContent !== sentence) status.textContent = sentence;
-    status.dataset.error = String(isError);
+  const choices = new Choices(server);
+  const settings = new Settings(part("speak"), choices);
+  const speaker = new Speaker(server);
+  const speak = new SpeakView(part("speak"), { speaker, server, settings });
+  const parallel = new ParallelView(part("parallel"), { server, settings });
+  const metrics = new MetricsView(part("metrics"), server);
+  const tabs = startTabs(root, (name) => metrics.watch(name === "metrics"));
+  const tryVoice = (id) => {
+    tabs.show("speak");
+    settings.pickVoice(id);
+    part("text").focus();
   };
+  new CloneView(part("clone"), { server, choices, tryVoice });
 
-  const speak = () => {
-    const said = text.value.trim();
-    if (said === "") {
-      show("Write something first.", true);
-      text.focus();
-      return;
-    }
-    const config = { ...pickedVoice(voice), speed: Number(speed.value) };
-    if (seed.value !== "") config.seed = Number(seed.value);
-    speaker.speak({ text: said, ...config });
-  };
-
-  const refresh = () => {
-    const { state } = speaker;
-    root.dataset.state = state;
-    show(speaker.error ?? STATUS[state], state === State.ERROR);
-    find("stop").disabled = !speaker.busy;
-    find("download").disabled = speaker.busy || speaker.metrics.playedFrames === 0;
-  };
-
-  speaker.addEventListener("state", refresh);
-  find("speak").addEventListener("click", speak);
-  find("stop").addEventListener("click", () => speaker.stop());
-  find("download").addEventListener("click", () => download(speaker));
-  find("reseed").addEventListener("click", () => {
-    seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000);
-  });
-  speed.addEventListener("input", () => {
-    find("speed").textContent = `${Number(speed.value).toFixed(2)}×`;
-  });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) speak();
-    else if (event.key === "Escape") speaker.stop();
+    if (dialog.open) return;
+    if (event.key === "Escape") {
+      speak.stop();
+      parallel.stop();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      if (!part("speak").hidden) speak.speak();
+    }
   });
-
-  text.value = EXAMPLES[0];
-  find("examples").append(...EXAMPLES.map((example) => chip(example, text)));
-  void connect(apiBase, voice, root, find("server"));
+  expose(speaker, parallel);
+  void connect(server, choices, root.querySelector("[data-role='server']"));
 }
 
-async function connect(apiBase, voice, root, indicator) {
+async function connect(server, choices, indicator) {
   const tell = (ready, sentence) => {
     indicator.dataset.ready = String(ready);
     indicator.firstElementChild.textContent = sentence;
   };
-  await waitUntilReady(apiBase, (sentence) => tell(false, sentence));
-  try {
-    const count = await loadVoices(apiBase, voice, root.querySelector("#cantata-voice-about"));
+  await server.untilReady((sentence) => tell(false, sentence));
+  choices.addEventListener("change", () => {
+    const count = choices.voices.length;
     tell(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+  });
+  try {
+    // The lists may be open to all; whether a key is needed to speak shows here.
+    await server.request("metrics");
+    await choices.load();
   } catch (error) {
     tell(false, error.message);
   }
 }
 
-function chip(example, text) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = example;
-  button.addEventListener("click", () => {
-    text.value = example;
-    text.focus();
-  });
-  return button;
-}
-
-function download(speaker) {
-  const wav = encodeWav(speaker.capturedPcm(), speaker.sampleRate);
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([wav], { type: "audio/wav" }));
-  link.download = "cantata.wav";
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 // For tests and for the curious at the console.
-function expose(speaker) {
+function expose(speaker, parallel) {
   window.cantata = {
     get state() {
       return speaker.state;
@@ -127,8 +72,17 @@ function expose(speaker) {
     get metrics() {
       return speaker.metrics;
     },
+    get words() {
+      return speaker.words.all;
+    },
+    get heardSeconds() {
+      return speaker.heardSeconds;
+    },
     get error() {
       return speaker.error;
+    },
+    get streams() {
+      return parallel.streams;
     },
     capturedPcm: () => speaker.capturedPcm(),
   };

@@ -1,0 +1,146 @@
+"""Who may use the page: API keys, and a page that is served apart from its server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.server import free_port, running_server
+
+from .conftest import ARTIFACTS
+from .server import READY_DEADLINE_S, Server, wait_until
+from .speech_page import SpeechPage
+
+pytestmark = pytest.mark.e2e
+
+KEY = "a-key-for-the-tests"
+WRONG_KEY = "another-key-altogether"
+SENTENCE = "The gate is open."
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A page on an origin of its own."""
+
+    port: int
+
+    @property
+    def allowed(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def stranger(self) -> str:
+        """The same page under an origin that the server does not know."""
+        return f"http://localhost:{self.port}"
+
+
+@pytest.fixture(scope="module")
+def apart() -> Apart:
+    return Apart(free_port())
+
+
+@pytest.fixture(scope="module")
+def locked_server(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a key, which lets the page of the other origin in."""
+    folder = tmp_path_factory.mktemp("locked")
+    keys = folder / "keys"
+    keys.write_text(KEY, encoding="utf-8")
+    options = ["--api-key-file", str(keys), "--allow-origin", apart.allowed]
+    options += ["--voices-dir", str(folder / "voices")]
+    with running_server(ARTIFACTS / "server-locked.log", options=options) as running:
+        yield Server(running.url)
+
+
+@pytest.fixture(scope="module")
+def page_apart(apart: Apart, locked_server: Server) -> Iterator[Apart]:
+    command = [sys.executable, "-m", "cantata_web", "--api-base", locked_server.url]
+    process = subprocess.Popen([*command, "--port", str(apart.port)])
+
+    def is_served() -> bool:
+        assert process.poll() is None, "the page's process ended"
+        try:
+            return httpx.get(apart.allowed).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_until(is_served, READY_DEADLINE_S, "the page is served")
+        yield apart
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def enter_key(page: Page, key: str) -> None:
+    page.get_by_role("dialog", name="API key").get_by_label("Key").fill(key)
+    page.keyboard.press("Enter")
+
+
+def speak_to_the_end(page: Page) -> None:
+    speech_page = SpeechPage(page)
+    speech_page.wait_until_ready()
+    speech_page.write(SENTENCE)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    metrics = speech_page.metrics()
+    assert len(speech_page.played()) == metrics["server"]["samples"] > 0
+
+
+def test_the_page_asks_for_a_key_until_it_is_right_and_keeps_it(
+    browser_page: Page, locked_server: Server
+) -> None:
+    browser_page.goto(locked_server.url)
+    dialog = browser_page.get_by_role("dialog", name="API key")
+    expect(dialog).to_contain_text("This server speaks to those with a key.")
+    enter_key(browser_page, WRONG_KEY)
+    expect(dialog).to_contain_text("The server does not know this key.")
+    enter_key(browser_page, KEY)
+    expect(dialog).to_be_hidden()
+    speak_to_the_end(browser_page)
+    browser_page.reload()
+    speak_to_the_end(browser_page)
+    assert KEY not in browser_page.evaluate("JSON.stringify({...localStorage})")
+
+
+def test_without_a_key_the_page_says_what_is_missing(
+    browser_page: Page, locked_server: Server
+) -> None:
+    browser_page.goto(locked_server.url)
+    browser_page.get_by_role("button", name="Cancel").click()
+    expect(browser_page.get_by_text("The server needs an API key.")).to_be_visible()
+
+
+def test_a_key_that_is_missed_at_the_socket_is_asked_for_and_the_text_is_spoken(
+    browser_page: Page, locked_server: Server
+) -> None:
+    browser_page.goto(locked_server.url)
+    enter_key(browser_page, KEY)
+    speech_page = SpeechPage(browser_page)
+    speech_page.wait_until_ready()
+    browser_page.evaluate("sessionStorage.clear()")
+    speech_page.write(SENTENCE)
+    speech_page.press("Speak")
+    enter_key(browser_page, KEY)
+    speech_page.wait_for_state("done")
+
+
+def test_a_page_of_its_own_speaks_through_the_server_that_allows_it(
+    browser_page: Page, page_apart: Apart
+) -> None:
+    browser_page.goto(page_apart.allowed)
+    enter_key(browser_page, KEY)
+    speak_to_the_end(browser_page)
+
+
+def test_a_page_that_is_not_allowed_says_how_to_allow_it(
+    browser_page: Page, page_apart: Apart
+) -> None:
+    browser_page.goto(page_apart.stranger)
+    advice = f"it must be started with --allow-origin {page_apart.stranger}"
+    expect(browser_page.get_by_text(advice)).to_be_visible()

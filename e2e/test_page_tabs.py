@@ -1,0 +1,194 @@
+"""The page's other tabs in a real browser: a voice of one's own, many streams, the server."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+import soundfile
+from playwright.sync_api import FilePayload, Page, expect
+
+from .server import Server
+from .speech_page import SpeechPage
+
+pytestmark = pytest.mark.e2e
+
+TABS = ("Speak", "Your voice", "In parallel", "Server")
+RUN_DEADLINE_MS = 120_000
+MORE_THAN_FIT = 64
+
+UNNAMED_CONTROLS = """
+() => [...document.querySelectorAll(".cantata :is(button, input, select, textarea, canvas)")]
+  .filter((one) => one.ariaHidden !== "true" && one.ariaLabel === null)
+  .filter((one) => !one.labels?.length && one.textContent.trim() === "")
+  .map((one) => one.outerHTML)
+"""
+
+
+def hum() -> FilePayload:
+    """Four seconds of a loud chord."""
+    seconds = np.arange(4 * 16_000) / 16_000
+    chord = sum(np.sin(2 * np.pi * hertz * seconds) for hertz in (110, 220, 330)) / 4
+    file = io.BytesIO()
+    soundfile.write(file, chord, 16_000, format="WAV")
+    return {"name": "hum.wav", "mimeType": "audio/wav", "buffer": file.getvalue()}
+
+
+def uploaded(server: Server) -> list[str]:
+    voices = server.get("/v1/audio/voices").json()["voices"]
+    return [voice["name"] for voice in voices if voice["kind"] == "uploaded"]
+
+
+def test_a_recorded_voice_is_saved_and_deleted(speech_page: SpeechPage, server: Server) -> None:
+    page = speech_page.page
+    speech_page.tab("Your voice")
+    status = speech_page.status("A voice of your own")
+    speech_page.press("Record")
+    page.wait_for_function(
+        "parseFloat(document.querySelector('[data-role=record-clock]').textContent) > 1.5"
+    )
+    speech_page.press("Stop recording")
+    expect(page.get_by_label("Your recording")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("Beep")
+    page.get_by_label("has agreed").check()
+    speech_page.press("Save voice")
+    expect(status).to_have_text("Beep is saved.")
+    assert uploaded(server) == ["Beep"]
+    speech_page.press("Delete Beep")
+    expect(status).to_have_text("Beep is deleted.")
+    assert uploaded(server) == []
+
+
+def test_a_file_is_saved_only_with_a_name_and_the_speakers_consent(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    page = speech_page.page
+    speech_page.tab("Your voice")
+    status = speech_page.status("A voice of your own")
+    speech_page.press("Save voice")
+    expect(status).to_have_text("Record something, or choose a file.")
+    page.get_by_label("or a file").set_input_files(hum())
+    page.get_by_label("Name", exact=True).fill("Hum")
+    speech_page.press("Save voice")
+    expect(status).to_have_text("Without the speaker's consent the voice cannot be saved.")
+    expect(page.get_by_label("has agreed")).to_be_focused()
+    assert uploaded(server) == []
+    page.get_by_label("has agreed").check()
+    speech_page.press("Save voice")
+    expect(status).to_have_text("Hum is saved.")
+
+    page.get_by_label("or a file").set_input_files(hum())
+    page.get_by_label("Name", exact=True).fill("Hum")
+    page.get_by_label("has agreed").check()
+    speech_page.press("Save voice")
+    expect(status).to_have_text("There is a voice of this name already. Choose another name.")
+    speech_page.press("Delete Hum")
+    expect(status).to_have_text("Hum is deleted.")
+
+
+def test_it_says_whether_a_model_can_follow_a_recording(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    models = server.get("/v1/audio/models").json()["models"]
+    follows = any(model["capabilities"]["references"] for model in models)
+    speech_page.tab("Your voice")
+    notice = speech_page.page.get_by_text("it cannot follow a recording")
+    expect(notice).to_be_visible(visible=not follows)
+
+
+def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
+    page = speech_page.page
+    speech_page.tab("In parallel")
+    page.get_by_label("Streams", exact=True).and_(page.get_by_role("spinbutton")).fill("2")
+    speech_page.press("Start")
+    expect(speech_page.status("Streams")).to_contain_text(
+        "of 2 streams were spoken to the end", timeout=RUN_DEADLINE_MS
+    )
+    streams = page.evaluate("window.cantata.streams.map(s => [s.outcome, s.listener.firstAt])")
+    lanes = page.get_by_role("region", name="Streams").get_by_role("listitem")
+    assert len(streams) == lanes.count() == 2
+    assert any(outcome == "done" for outcome, _ in streams)
+    for lane, (outcome, first_at) in enumerate(streams):
+        # A busy machine may be asked for more than it can keep up with, and then says so.
+        told = f"{round(first_at * 1000)} ms" if outcome == "done" else "429"
+        expect(lanes.nth(lane)).to_contain_text(told)
+
+
+def test_streams_without_room_are_shown_as_429(speech_page: SpeechPage, server: Server) -> None:
+    page = speech_page.page
+    before = server.gauge("cantata_requests_rejected_total")
+    speech_page.tab("In parallel")
+    page.get_by_label("Streams", exact=True).and_(page.get_by_role("spinbutton")).fill(
+        str(MORE_THAN_FIT)
+    )
+    speech_page.press("Start")
+    page.wait_for_function(
+        "window.cantata.streams.some(s => s.outcome === 'refused')", timeout=RUN_DEADLINE_MS
+    )
+    speech_page.press("Stop all")
+    expect(speech_page.status("Streams")).to_have_text("Stopped.")
+    refused = page.evaluate("window.cantata.streams.filter(s => s.outcome === 'refused').length")
+    assert 0 < refused <= server.gauge("cantata_requests_rejected_total") - before
+    expect(page.get_by_text("429: no room")).to_have_count(refused)
+
+
+def test_the_servers_figures_are_drawn(speech_page: SpeechPage, server: Server) -> None:
+    page = speech_page.page
+    speech_page.write("One.")
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    speech_page.tab("Server")
+    count = int(server.gauge("cantata_audio_ttfp_seconds_count"))
+    drawn = page.get_by_role("img", name="First packet after")
+    expect(drawn).to_have_attribute("aria-label", re.compile(rf" of {count}$"))
+    expect(drawn.locator("rect").first).to_be_attached()
+    stages = [stage["stage"] for stage in server.get("/health").json()["stages"]]
+    rows = page.get_by_role("region", name="Stages").get_by_role("row")
+    expect(rows).to_have_count(1 + len(stages))
+    expect(rows.nth(1)).to_contain_text("alive")
+
+
+def test_speech_goes_on_while_another_tab_is_looked_at(speech_page: SpeechPage) -> None:
+    speech_page.write("We walk along the river, and we do not look back.")
+    speech_page.press("Speak")
+    speech_page.tab("Server")
+    speech_page.wait_for_state("done")
+    metrics = speech_page.metrics()
+    assert metrics["playedFrames"] == metrics["server"]["samples"]
+
+
+def test_tabs_go_by_the_keyboard(speech_page: SpeechPage) -> None:
+    page = speech_page.page
+    page.get_by_role("tab", name="Speak").focus()
+    for name in (*TABS[1:], TABS[0]):
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("tab", name=name, exact=True)).to_be_focused()
+        expect(page.get_by_role("tabpanel", name=name, exact=True)).to_be_visible()
+        expect(page.get_by_role("tabpanel")).to_have_count(1)
+    page.keyboard.press("Tab")
+    expect(speech_page.text).to_be_focused()
+
+
+def test_every_control_has_a_name(speech_page: SpeechPage) -> None:
+    assert speech_page.page.evaluate(UNNAMED_CONTROLS) == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_a_narrow_screen_scrolls_in_one_direction(speech_page: SpeechPage, tab: str) -> None:
+    page = speech_page.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    speech_page.tab(tab)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_dark_is_dark(browser_page: Page, server: Server) -> None:
+    browser_page.emulate_media(color_scheme="dark")
+    SpeechPage(browser_page).open(server.url)
+    colours = browser_page.evaluate(
+        "[getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle(document.querySelector('#cantata-text')).color]"
+    )
+    paper, ink = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
+    assert paper < 150 < 600 < ink

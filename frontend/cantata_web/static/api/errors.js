@@ -1,0 +1,39 @@
+// Faults in words that tell a person what to do.
+
+const FIXED = {
+  rate_limit_exceeded: "The server is full at the moment.",
+  not_ready: "The server is still loading its voice. Try again in a few seconds.",
+  stage_died: "A part of the server failed and is being started again. Try again in a few seconds.",
+  chunk_timeout: "The server fell silent in the middle of the speech. Try again.",
+  body_too_large: "The recording is too large: at most 10 MiB.",
+  voices_full: "The server keeps no more voices. Delete one that is not needed.",
+  voice_exists: "There is a voice of this name already. Choose another name.",
+};
+
+/** A fault worded as a sentence that can be shown to the listener. */
+export class SpeechError extends Error {
+  /** @param {{status?, code?}} about where the server told them */
+  constructor(sentence, { status = null, code = null } = {}) {
+    super(sentence);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/**
+ * @param {{message, code}} error of an error body or message
+ * @param {{status?, retryAfter?}} answer what the HTTP response said beside it
+ */
+export function asSpeechError(error, { status = null, retryAfter = null } = {}) {
+  const { code } = error;
+  let sentence = FIXED[code] ?? asSentence(error.message);
+  if (code === "rate_limit_exceeded") {
+    sentence += retryAfter === null ? " Try again soon." : ` Try again in ${retryAfter} s.`;
+  }
+  return new SpeechError(sentence, { status, code });
+}
+
+export function asSentence(message) {
+  const capital = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}

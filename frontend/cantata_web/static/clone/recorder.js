@@ -1,0 +1,84 @@
+// Recording a voice with the browser's MediaRecorder, with its loudness while it lasts.
+
+import { SpeechError } from "../api/errors.js";
+
+const TYPES = ["audio/webm;codecs=opus", "audio/mp4", "audio/ogg;codecs=opus"];
+const REFUSED = {
+  NotAllowedError: "The browser was not allowed to use the microphone. Allow it and try again.",
+  NotFoundError: "There is no microphone. Connect one, or take a file.",
+  NotReadableError: "The microphone is in use by another program.",
+};
+
+/** Dispatches "level" (detail: {seconds, peak 0..1}) a few dozen times a second. */
+export class Recorder extends EventTarget {
+  #media = null;
+  #context = null;
+  #stream = null;
+  #startedAt = 0;
+
+  /** @param {number} mostSeconds after which a recording ends by itself */
+  constructor(mostSeconds) {
+    super();
+    this.mostSeconds = mostSeconds;
+  }
+
+  get recording() {
+    return this.#media?.state === "recording";
+  }
+
+  /** Resolves once it records; rejects with a SpeechError where it may not. */
+  async start() {
+    this.#stream = await openMicrophone();
+    const mimeType = TYPES.find((type) => MediaRecorder.isTypeSupported(type));
+    this.#media = new MediaRecorder(this.#stream, { mimeType });
+    this.#media.start();
+    this.#startedAt = performance.now();
+    this.#listen();
+  }
+
+  /** Resolves with the recording (a Blob) once it is stopped. */
+  async untilStopped() {
+    const media = this.#media;
+    const { data } = await new Promise((resolve) => {
+      media.addEventListener("dataavailable", resolve, { once: true });
+    });
+    for (const track of this.#stream.getTracks()) track.stop();
+    void this.#context.close();
+    return data;
+  }
+
+  stop() {
+    if (this.recording) this.#media.stop();
+  }
+
+  #listen() {
+    this.#context = new AudioContext();
+    const analyser = this.#context.createAnalyser();
+    this.#context.createMediaStreamSource(this.#stream).connect(analyser);
+    const samples = new Float32Array(analyser.fftSize);
+    const frame = () => {
+      if (!this.recording) return;
+      analyser.getFloatTimeDomainData(samples);
+      const seconds = (performance.now() - this.#startedAt) / 1000;
+      const peak = samples.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
+      this.dispatchEvent(new CustomEvent("level", { detail: { seconds, peak } }));
+      if (seconds >= this.mostSeconds) this.stop();
+      else requestAnimationFrame(frame);
+    };
+    frame();
+  }
+}
+
+async function openMicrophone() {
+  if (navigator.mediaDevices === undefined) {
+    throw new SpeechError(
+      "Browsers lend the microphone only to pages that come over HTTPS or from this machine. " +
+        "Take a file instead.",
+    );
+  }
+  try {
+    return await navigator.mediaDevices.getUserMedia({ audio: true });
+  } catch (error) {
+    throw new SpeechError(REFUSED[error.name] ?? `The microphone cannot be used: ${error.name}.`);
+  }
+}

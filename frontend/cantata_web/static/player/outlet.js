@@ -1,0 +1,36 @@
+// Where the sound leaves the page: an object with `send(message, transfer)` in front of a Renderer.
+
+import { Renderer } from "./renderer.js";
+
+const BLOCK_FRAMES = 1024;
+const OUTPUT_CHANNELS = 2; // one channel of sound goes to both
+
+/** Resolves with an outlet of `context`; `receive` is given the Renderer's messages. */
+export async function openOutlet(context, receive) {
+  if (context.audioWorklet === undefined) return openOnPageThread(context, receive);
+  await context.audioWorklet.addModule(new URL("worklet.js", import.meta.url));
+  const node = new AudioWorkletNode(context, "cantata-player", {
+    numberOfInputs: 0,
+    outputChannelCount: [OUTPUT_CHANNELS],
+  });
+  node.port.onmessage = ({ data }) => receive(data);
+  node.connect(context.destination);
+  return { send: (message, transfer) => node.port.postMessage(message, transfer) };
+}
+
+// WHY: browsers withhold AudioWorklet from pages that come over plain HTTP from another machine,
+// which is how a server in the living room is used. SCOPE: the old node runs on the page's thread,
+// so a busy page can make it stutter. It can go when such pages get worklets.
+function openOnPageThread(context, receive) {
+  const node = context.createScriptProcessor(BLOCK_FRAMES, 0, OUTPUT_CHANNELS);
+  const renderer = new Renderer(receive, context.sampleRate);
+  node.onaudioprocess = ({ outputBuffer, playbackTime }) => {
+    const channels = Array.from({ length: OUTPUT_CHANNELS }, (_, channel) =>
+      outputBuffer.getChannelData(channel),
+    );
+    renderer.render(channels, playbackTime);
+  };
+  node.connect(context.destination);
+  // The node belongs to the outlet: browsers collect a script node that nothing refers to.
+  return { node, send: (message) => renderer.receive(message) };
+}

@@ -1,0 +1,125 @@
+// The page's side of the sound: owns the AudioContext and forwards PCM to its outlet.
+
+import { openOutlet } from "./outlet.js";
+
+const FADE_SECONDS = 0.02;
+const IDLE_SUSPEND_MS = 30_000; // an open context keeps the sound hardware awake
+
+export class Player {
+  #context = null;
+  #wantedRate = 0; // the device may run at another; the renderer then resamples
+  #outlet = null;
+  #waiting = []; // messages from before the outlet was open
+  #turn = 0;
+  #idleTimer = null;
+  #listener = null;
+  #stoppedAt = null; // on the context's clock
+
+  /**
+   * Prepares the sound device. Call it from the click itself: browsers let a context start only
+   * while they handle a user's action.
+   */
+  unlock(sampleRate) {
+    clearTimeout(this.#idleTimer);
+    if (this.#wantedRate !== sampleRate) this.#create(sampleRate);
+    // Not awaited: it settles only once the device runs. Without a device there is no sound, and
+    // the stall shows in the meters.
+    void this.#context.resume();
+  }
+
+  /**
+   * Starts a turn; sound follows once `reserveSeconds` of it are there.
+   * @param {{audible(seconds), report(report), ended(silentAfter)}} listener `audible` is given
+   *   the time on performance.now()'s clock, in seconds, at which the first sound left the
+   *   loudspeaker; `ended` the seconds from `stop` to silence, or null if it was not stopped
+   */
+  begin({ sampleRate, channels, reserveSeconds, listener }) {
+    this.unlock(sampleRate);
+    this.#turn += 1;
+    this.#listener = listener;
+    this.#stoppedAt = null;
+    const fadeSeconds = FADE_SECONDS;
+    this.#post({ type: "begin", sampleRate, channels, reserveSeconds, fadeSeconds });
+  }
+
+  /** Hands over `samples` (Int16Array), whose memory then belongs to the audio thread. */
+  push(samples) {
+    this.#post({ type: "pcm", samples }, [samples.buffer]);
+  }
+
+  /** The utterance is complete; silence until `wake` is no underrun. */
+  rest() {
+    this.#post({ type: "rest" });
+  }
+
+  wake() {
+    this.#post({ type: "wake" });
+  }
+
+  end() {
+    this.#post({ type: "end" });
+  }
+
+  /** Fades out; `ended` follows when silence is reached. */
+  stop() {
+    this.#stoppedAt ??= this.#context?.currentTime ?? null;
+    this.#post({ type: "stop" });
+  }
+
+  /** True when the device is not taking any sound, so that `ended` could not come. */
+  get stalled() {
+    return this.#context?.state !== "running" || this.#outlet === null;
+  }
+
+  /** Hz at which the device takes sound; null before the first click. */
+  get deviceRate() {
+    return this.#context?.sampleRate ?? null;
+  }
+
+  /** From a sample's rendering to its leaving the loudspeaker, as far as the browser knows. */
+  get outputLatencySeconds() {
+    return this.#context?.outputLatency || this.#context?.baseLatency || 0;
+  }
+
+  #create(sampleRate) {
+    void this.#context?.close();
+    this.#outlet = null;
+    this.#wantedRate = sampleRate;
+    const context = openContext(sampleRate);
+    this.#context = context;
+    void openOutlet(context, (message) => this.#receive(message)).then((outlet) => {
+      if (context !== this.#context) return;
+      this.#outlet = outlet;
+      for (const [message, transfer] of this.#waiting.splice(0)) outlet.send(message, transfer);
+    });
+  }
+
+  #post(message, transfer = []) {
+    const numbered = { ...message, turn: this.#turn };
+    if (this.#outlet === null) this.#waiting.push([numbered, transfer]);
+    else this.#outlet.send(numbered, transfer);
+  }
+
+  #receive(message) {
+    if (message.turn !== this.#turn) return;
+    if (message.type === "audible") {
+      const agoSeconds = this.#context.currentTime - message.contextTime;
+      this.#listener.audible(performance.now() / 1000 - agoSeconds + this.outputLatencySeconds);
+      return;
+    }
+    this.#listener.report(message);
+    if (!message.ended) return;
+    this.#idleTimer = setTimeout(() => void this.#context.suspend(), IDLE_SUSPEND_MS);
+    this.#listener.ended(this.#stoppedAt === null ? null : message.contextTime - this.#stoppedAt);
+  }
+}
+
+// At the sound's own rate no sample changes on its way; where the device refuses, at the device's.
+function openContext(sampleRate) {
+  try {
+    return new AudioContext({ sampleRate, latencyHint: "interactive" });
+  } catch (error) {
+    if (error.name !== "NotSupportedError") throw error;
+    return new AudioContext({ latencyHint: "interactive" });
+  }
+}

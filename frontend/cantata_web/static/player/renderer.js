@@ -1,0 +1,109 @@
+// Renders one Playback after another, keeps an exact copy of what it played, and reports.
+//
+// In:  {type: "begin", turn, sampleRate, channels, reserveSeconds, fadeSeconds},
+//      {type: "pcm", turn, samples}, {type: "rest" | "wake" | "end" | "stop", turn}
+// Out: {type: "audible", turn, contextTime},
+//      {type: "report", turn, played, ended, phase, contextTime, ...counters}
+// `turn` numbers turns, so that a message which crossed a newer turn is dropped.
+
+import { Phase, Playback } from "./playback.js";
+import { Resampler } from "./resampler.js";
+
+const REPORT_FRAMES = 2048; // 85 ms at 24 kHz: often enough for meters, rare enough to be free
+
+export class Renderer {
+  #post;
+  #contextRate;
+  #playback = null;
+  #resampler = null; // only where the device does not run at the sound's own rate
+  #turn = 0;
+  #captured = new Int16Array(0);
+  #capturedLength = 0;
+  #sinceReport = 0;
+  #over = true; // the end has been reported
+
+  /**
+   * @param {(message, transfer) => void} post
+   * @param {number} contextRate Hz, of the blocks to render
+   */
+  constructor(post, contextRate) {
+    this.#post = post;
+    this.#contextRate = contextRate;
+  }
+
+  receive(message) {
+    if (message.type === "begin") {
+      this.#begin(message);
+      return;
+    }
+    if (this.#playback === null || message.turn !== this.#turn) return;
+    if (message.type === "pcm") this.#playback.write(message.samples);
+    else this.#playback[message.type]();
+  }
+
+  /** Fills `block` (a Float32Array per output channel), which starts to sound at `contextTime`. */
+  render(block, contextTime) {
+    if (this.#playback === null) {
+      for (const out of block) out.fill(0);
+      return;
+    }
+    const { channels } = this.#playback;
+    const own = block.slice(0, channels);
+    const wasAudible = this.#playback.audible;
+    if (this.#resampler === null) this.#play(own);
+    else this.#resampler.render(own, (source) => this.#play(source));
+    for (const out of block.slice(channels)) out.set(own[0]);
+
+    if (this.#playback.audible && !wasAudible) {
+      this.#post({ type: "audible", turn: this.#turn, contextTime }, []);
+    }
+    const ended = this.#playback.phase === Phase.ENDED;
+    if (this.#over || (!ended && this.#sinceReport < REPORT_FRAMES)) return;
+    this.#report(ended, contextTime + block[0].length / this.#contextRate);
+  }
+
+  #begin(message) {
+    const levels = this.#playback?.levels ?? [];
+    this.#turn = message.turn;
+    const playback = new Playback(message);
+    // What was cut off glides to silence.
+    playback.levels = playback.levels.map((_, channel) => levels[channel] ?? 0);
+    this.#playback = playback;
+    const same = playback.sampleRate === this.#contextRate;
+    this.#resampler = same
+      ? null
+      : new Resampler(playback.sampleRate, this.#contextRate, playback.channels);
+    this.#captured = new Int16Array(8 * REPORT_FRAMES * playback.channels);
+    this.#capturedLength = 0;
+    this.#sinceReport = 0;
+    this.#over = false;
+  }
+
+  #play(block) {
+    const played = this.#playback.render(block);
+    this.#capture(block, played);
+    this.#sinceReport += block[0].length;
+  }
+
+  // Reads back the floats that leave for the sound card, not the queue: x / 32768 is exact in a
+  // float, so rounding restores each 16-bit sample, and a fault in between would show.
+  #capture(block, count) {
+    for (let i = 0; i < count; i += 1) {
+      for (const out of block) {
+        this.#captured[this.#capturedLength] = Math.round(out[i] * 32768);
+        this.#capturedLength += 1;
+      }
+    }
+  }
+
+  #report(ended, contextTime) {
+    const { phase, playedFrames, starvedFrames, underruns, queue } = this.#playback;
+    const played = this.#captured.slice(0, this.#capturedLength);
+    const counters = { playedFrames, starvedFrames, underruns, bufferedFrames: queue.frames };
+    const state = { turn: this.#turn, ended, phase, contextTime, played };
+    this.#post({ type: "report", ...state, ...counters }, [played.buffer]);
+    this.#capturedLength = 0;
+    this.#sinceReport = 0;
+    this.#over = ended;
+  }
+}

@@ -1,0 +1,24 @@
+// What is measured of one turn.
+
+const USUAL_SAMPLE_RATE = 24_000;
+
+export function freshMetrics(reserveSeconds) {
+  return {
+    ttfpSeconds: null, // asking to first binary frame
+    audibleSeconds: null, // asking to first sound at the loudspeaker
+    outputLatencySeconds: null,
+    silenceSeconds: null, // stop to silence, by the audio thread's clock
+    sampleRate: USUAL_SAMPLE_RATE,
+    deviceRate: null,
+    channels: 1,
+    reserveSeconds,
+    chunks: 0,
+    receivedFrames: 0,
+    playedFrames: 0,
+    bufferedSeconds: 0,
+    starvedFrames: 0, // frames of silence that the listener heard inside an utterance
+    underruns: 0,
+    stopped: false,
+    server: null, // the last utterance's audio.done
+  };
+}

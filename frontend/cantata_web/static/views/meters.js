@@ -1,0 +1,77 @@
+// The moving parts beneath the text: the waveform, the word that is heard, and the readings.
+
+import { State } from "../speech/speaker.js";
+
+const FULL_SECONDS = 5; // of buffered speech fill the level
+
+export class Meters {
+  #speaker;
+  #waveform;
+  #highlight;
+  #readings = {};
+  #level;
+  #drawing = false;
+
+  constructor(root, speaker, waveform, highlight) {
+    this.#speaker = speaker;
+    this.#waveform = waveform;
+    this.#highlight = highlight;
+    this.#level = root.querySelector("[data-role='level']");
+    for (const element of root.querySelectorAll("[data-meter]")) {
+      this.#readings[element.dataset.meter] = element;
+    }
+    speaker.addEventListener("begin", () => waveform.clear());
+    speaker.addEventListener("state", () => this.#follow());
+    speaker.addEventListener("samples", ({ detail }) => {
+      const { sampleRate, channels } = speaker.metrics;
+      waveform.append(detail, sampleRate * channels);
+    });
+    speaker.addEventListener("metrics", () => this.#read());
+  }
+
+  #follow() {
+    this.#read();
+    if (this.#drawing) return;
+    this.#drawing = true;
+    requestAnimationFrame(() => this.#frame());
+  }
+
+  #frame() {
+    const speaker = this.#speaker;
+    this.#waveform.draw(speaker.playedSeconds);
+    const speaks = speaker.state === State.PLAYING;
+    this.#highlight.show(speaks ? speaker.words.at(speaker.heardSeconds) : null);
+    this.#drawing = speaker.busy;
+    if (this.#drawing) requestAnimationFrame(() => this.#frame());
+  }
+
+  #read() {
+    const { metrics } = this.#speaker;
+    const { sampleRate, bufferedSeconds } = metrics;
+    const starved = metrics.starvedFrames / sampleRate;
+    this.#level.style.width = `${Math.min(100, (100 * bufferedSeconds) / FULL_SECONDS)}%`;
+    this.#write({
+      ttfp: milliseconds(metrics.ttfpSeconds),
+      audible: milliseconds(metrics.audibleSeconds),
+      rtf: metrics.server?.rtf?.toFixed(2) ?? "–",
+      received:
+        `${(metrics.playedFrames / sampleRate).toFixed(1)} of ` +
+        `${(metrics.receivedFrames / sampleRate).toFixed(1)} s`,
+      buffer: `${bufferedSeconds.toFixed(1)} s`,
+      chunks: String(metrics.chunks),
+      underruns:
+        metrics.underruns === 0 ? "none" : `${metrics.underruns} (${starved.toFixed(2)} s)`,
+    });
+  }
+
+  #write(values) {
+    for (const [name, value] of Object.entries(values)) {
+      const element = this.#readings[name];
+      if (element.textContent !== value) element.textContent = value;
+    }
+  }
+}
+
+export function milliseconds(seconds) {
+  return seconds === null ? "–" : `${Math.round(seconds * 1000)} ms`;
+}

@@ -1,0 +1,125 @@
+// The tab that runs many streams at a time.
+
+import { quantile } from "../parallel/listener.js";
+import { Outcome, Stream } from "../parallel/stream.js";
+import { Lane } from "./lane.js";
+import { milliseconds } from "./meters.js";
+import { statusLine } from "./status.js";
+
+const LEAST_SPAN_SECONDS = 4;
+const SENTENCES = [
+  "The ferry leaves the harbour at seven, and the tide is already going out.",
+  "She put the letter back into the drawer and locked it without a word.",
+  "By noon the market was full of people who had come to see the horses.",
+  "There are eleven windows in this house, and not one of them closes well.",
+  "He counted the steps to the top of the tower, and then he counted again.",
+  "If the wind turns to the north, we shall have snow before the morning.",
+  "The orchestra had stopped, but nobody in the room wanted to leave.",
+  "Two brothers kept the mill, and each of them thought it was his own.",
+];
+
+export class ParallelView {
+  streams = [];
+  #server;
+  #settings;
+  #find;
+  #total;
+  #count;
+  #show;
+  #lanes = [];
+  #startedAt = 0;
+  #drawing = false;
+
+  constructor(root, { server, settings }) {
+    this.#server = server;
+    this.#settings = settings;
+    this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
+    this.#total = (name) => root.querySelector(`[data-total="${name}"]`);
+    this.#count = root.querySelector("#cantata-streams");
+    this.#show = statusLine(this.#find("run-status"));
+    this.#find("run").addEventListener("click", () => void this.#run());
+    this.#find("halt").addEventListener("click", () => this.stop());
+    new ResizeObserver(() => this.#draw()).observe(this.#find("lanes"));
+  }
+
+  stop() {
+    for (const stream of this.streams) stream.stop();
+  }
+
+  async #run() {
+    const { min, max } = this.#count;
+    if (!this.#count.checkValidity() || this.#count.value === "") {
+      this.#show(`Choose between ${min} and ${max} streams.`, true);
+      this.#count.focus();
+      return;
+    }
+    const count = Number(this.#count.value);
+    this.#startedAt = performance.now() / 1000;
+    this.streams = Array.from({ length: count }, (_, i) => new Stream(this.#server, i + 1));
+    this.#lanes = this.streams.map(({ number }) => new Lane(number));
+    this.#find("lanes").replaceChildren(...this.#lanes.map(({ element }) => element));
+    this.#find("run").disabled = true;
+    this.#find("halt").disabled = false;
+    this.#show(count === 1 ? "One stream is speaking." : `${count} streams are speaking.`);
+    this.#animate();
+    const config = this.#settings.request;
+    await Promise.all(
+      this.streams.map((stream, i) => stream.run(config, SENTENCES[i % SENTENCES.length])),
+    );
+    this.#find("run").disabled = false;
+    this.#find("halt").disabled = true;
+    this.#show(this.#verdict(), this.streams.some(({ outcome }) => outcome === Outcome.FAILED));
+  }
+
+  #animate() {
+    if (this.#drawing) return;
+    this.#drawing = true;
+    const frame = () => {
+      this.#draw();
+      this.#drawing = this.streams.some(({ endedAt }) => endedAt === null);
+      if (this.#drawing) requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  }
+
+  #draw() {
+    const ends = this.streams.map(({ listener, endedAt, elapsed }) =>
+      Math.max(listener.endsAt, endedAt ?? elapsed),
+    );
+    const span = Math.max(LEAST_SPAN_SECONDS, ...ends);
+    this.streams.forEach((stream, i) => this.#lanes[i].draw(stream, span));
+    this.#sum();
+  }
+
+  #sum() {
+    const heard = this.streams.filter(({ listener }) => listener.firstAt !== null);
+    const firsts = heard.map(({ listener }) => listener.firstAt);
+    const sound = heard.reduce((sum, { listener }) => sum + listener.receivedSeconds, 0);
+    const lasts = this.streams.map(({ endedAt, elapsed }) => endedAt ?? elapsed);
+    const took = Math.max(0, ...lasts);
+    const underruns = heard.reduce((sum, { listener }) => sum + listener.underruns, 0);
+    const values = {
+      ttfp50: milliseconds(quantile(firsts, 0.5)),
+      ttfp95: milliseconds(quantile(firsts, 0.95)),
+      rate: took > 0 && sound > 0 ? `${(sound / took).toFixed(1)} s` : "–",
+      underruns: heard.length === 0 ? "–" : String(underruns),
+      refused: this.streams.length === 0 ? "–" : String(this.#having(Outcome.REFUSED)),
+    };
+    for (const [name, value] of Object.entries(values)) this.#total(name).textContent = value;
+  }
+
+  #having(wanted) {
+    return this.streams.filter(({ outcome }) => outcome === wanted).length;
+  }
+
+  #verdict() {
+    const refused = this.#having(Outcome.REFUSED);
+    const failed = this.streams.find(({ outcome }) => outcome === Outcome.FAILED);
+    const share = `${this.#having(Outcome.DONE)} of ${this.streams.length}`;
+    const done = `${share} streams were spoken to the end`;
+    if (failed !== undefined) return `${done}. ${failed.error.message}`;
+    if (this.#having(Outcome.STOPPED) > 0) return "Stopped.";
+    if (refused === 0) return `${done}.`;
+    return `${done}; the server had no room for ${refused} and said so (429). Run fewer at a time.`;
+  }
+}

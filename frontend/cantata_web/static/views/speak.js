@@ -1,0 +1,168 @@
+// The tab that speaks.
+
+import { asSpeechError, SpeechError } from "../api/errors.js";
+import { encodeWav } from "../player/wav.js";
+import { State } from "../speech/speaker.js";
+import { exampleButtons, EXAMPLES } from "./examples.js";
+import { Highlight } from "./highlight.js";
+import { Meters } from "./meters.js";
+import { statusLine } from "./status.js";
+import { TypeAlong } from "./typealong.js";
+import { Waveform } from "./waveform.js";
+
+const STATUS = {
+  [State.IDLE]: "Ready when you are.",
+  [State.WAITING]: "Asking for the first sound…",
+  [State.BUFFERING]: "The first sound is here.",
+  [State.PLAYING]: "Speaking.",
+  [State.LISTENING]: "Go on typing. Each clause is spoken as you end it.",
+  [State.DONE]: "Spoken to the end.",
+  [State.STOPPED]: "Stopped.",
+};
+const SHOW_COUNT_FROM = 200; // characters
+
+export class SpeakView {
+  #speaker;
+  #server;
+  #settings;
+  #text;
+  #find;
+  #show;
+  #along;
+  #spoken = null; // the request whose sound the download is
+
+  constructor(root, { speaker, server, settings }) {
+    this.#speaker = speaker;
+    this.#server = server;
+    this.#settings = settings;
+    this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
+    this.#text = root.querySelector("#cantata-text");
+    this.#show = statusLine(this.#find("status"));
+    this.#along = new TypeAlong(this.#text, speaker, this.#show);
+    const highlight = new Highlight(this.#text, this.#find("shadow"));
+    this.meters = new Meters(root, speaker, new Waveform(root.querySelector("canvas")), highlight);
+    this.#listen();
+    this.#text.value = EXAMPLES[1].text;
+    this.#count();
+  }
+
+  speak() {
+    if (this.#along.active) {
+      this.#along.finish();
+      this.#refresh();
+      return;
+    }
+    const problem = this.#problem();
+    if (problem !== null) {
+      this.#show(problem, true);
+      this.#text.focus();
+      return;
+    }
+    this.#spoken = { input: this.#text.value, ...this.#settings.request };
+    const { input: text, ...config } = this.#spoken;
+    this.#speaker.speak({ text, ...config });
+  }
+
+  stop() {
+    this.#speaker.stop();
+  }
+
+  #listen() {
+    const on = (role, type, act) => this.#find(role).addEventListener(type, act);
+    on("speak", "click", () => this.speak());
+    on("stop", "click", () => this.stop());
+    on("replay", "click", () => this.#speaker.replay());
+    on("download", "click", () => void this.#download());
+    on("along", "change", () => this.#typeAlong());
+    this.#text.addEventListener("input", () => this.#count());
+    this.#speaker.addEventListener("state", () => this.#refresh());
+    const use = (text) => {
+      this.#text.value = text;
+      this.#text.dispatchEvent(new Event("input", { bubbles: true }));
+      this.#text.focus();
+      this.#text.setSelectionRange(0, 0);
+      this.#text.scrollTop = 0;
+    };
+    this.#find("examples").append(...exampleButtons(use));
+  }
+
+  #problem() {
+    const { length } = Array.from(this.#text.value);
+    const most = this.#settings.maxCharacters;
+    if (this.#text.value.trim() === "") return "Write something first.";
+    if (length <= most) return null;
+    return `The text has ${length} characters; this model speaks at most ${most} at a time.`;
+  }
+
+  #typeAlong() {
+    if (this.#find("along").checked) {
+      this.#spoken = null;
+      this.#along.start(this.#settings.request);
+      this.#text.focus();
+    } else {
+      this.#along.finish();
+    }
+    this.#count();
+    this.#refresh();
+  }
+
+  #refresh() {
+    const { state, busy, metrics, replaying } = this.#speaker;
+    if (!busy) this.#along.forget();
+    this.#find("along").checked = this.#along.active;
+    this.#find("along-about").hidden = !this.#along.active;
+    this.#find("speak").textContent = this.#along.active ? "Finish" : "Speak";
+    const sentence = replaying && state === State.PLAYING ? "Playing it again." : STATUS[state];
+    this.#show(this.#speaker.error ?? sentence, state === State.ERROR);
+    this.#find("stop").disabled = !busy;
+    const heard = !busy && metrics.playedFrames > 0;
+    this.#find("replay").disabled = !heard;
+    this.#find("download").disabled = !heard;
+  }
+
+  #count() {
+    const { length } = this.#text.value;
+    const long = length >= SHOW_COUNT_FROM;
+    this.#find("count").textContent = long ? `${length.toLocaleString("en")} characters` : "";
+  }
+
+  async #download() {
+    const { metrics } = this.#speaker;
+    const { id, type, isPlayed } = this.#settings.format;
+    try {
+      if (isPlayed || this.#spoken === null || metrics.stopped) {
+        const { sampleRate, channels } = metrics;
+        save(encodeWav(this.#speaker.recording(), sampleRate, channels), "wav", "audio/wav");
+        return;
+      }
+      this.#show(`Asking the server for the ${id.toUpperCase()} file…`);
+      save(await this.#fetchFile(id), id, type);
+      this.#show("The file is in your downloads.");
+    } catch (error) {
+      if (!(error instanceof SpeechError)) throw error;
+      this.#show(error.message, true);
+    }
+  }
+
+  async #fetchFile(format) {
+    const response = await this.#server.request("v1/audio/speech", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ ...this.#spoken, response_format: format }),
+    });
+    try {
+      return await response.arrayBuffer();
+    } catch {
+      throw asSpeechError({ message: "the file broke off; try again", code: null });
+    }
+  }
+}
+
+function save(bytes, extension, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([bytes], { type }));
+  link.download = `cantata.${extension}`;
+  link.click();
+  // Not at once: Firefox and Safari begin to read it after the click has been handled.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
