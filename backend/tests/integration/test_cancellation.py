@@ -36,7 +36,7 @@ SETTLING_ROUNDS = 2
 SENTENCE = " ".join(f"word{number}" for number in range(20)) + ". "
 LONG = 4 * SENTENCE
 ENDLESS = 12 * SENTENCE
-MAX_GROWTH_BYTES = 16 << 20
+MAX_GROWTH_BYTES = 8 << 20
 """Of any process over the last half, which are 500 callers: allocators settle, leaks do not."""
 PREFIXES = ("speech:", "speak:", "ws:", "deepgram:", "elevenlabs:", "wyoming:")
 FILES = ("http mp3", "http events", "batch", "deepgram http", "elevenlabs http")
