@@ -16,5 +16,5 @@ PLUGIN = ModelPlugin(
     deployment=_FOLDER / "deploy.yaml",
     load_builder=load_builder,
     embedded_checkpoint=_FOLDER / "weights",
-    capabilities=Capabilities(languages=("en",)),
+    capabilities=Capabilities(references=True, languages=("en",)),
 )
