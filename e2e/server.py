@@ -25,12 +25,14 @@ class Server:
 
     def gauge(self, name: str) -> float:
         """The metric's value, summed over its labels."""
-        lines = self.get("/metrics").text.splitlines()
-        values = [
-            line.rsplit(" ", 1)[1] for line in lines if line.startswith((name + " ", name + "{"))
-        ]
+        values = self._values(name)
         assert values, f"/metrics has no {name}"
-        return sum(map(float, values))
+        return sum(values)
+
+    def _values(self, name: str) -> list[float]:
+        lines = self.get("/metrics").text.splitlines()
+        found = [line for line in lines if line.startswith((name + " ", name + "{"))]
+        return [float(line.rsplit(" ", 1)[1]) for line in found]
 
 
 def wait_until(condition: Callable[[], bool], deadline_s: float, what: str) -> None:

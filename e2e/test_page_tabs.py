@@ -17,7 +17,6 @@ pytestmark = pytest.mark.e2e
 
 TABS = ("Speak", "Your voice", "In parallel", "Server")
 RUN_DEADLINE_MS = 120_000
-MORE_THAN_FIT = 64
 
 UNNAMED_CONTROLS = """
 () => [...document.querySelectorAll(".cantata :is(button, input, select, textarea, canvas)")]
@@ -47,7 +46,7 @@ def test_a_recorded_voice_is_saved_and_deleted(speech_page: SpeechPage, server: 
     status = speech_page.status("A voice of your own")
     speech_page.press("Record")
     page.wait_for_function(
-        "parseFloat(document.querySelector('[data-role=record-clock]').textContent) > 1.5"
+        "parseFloat(document.querySelector('[data-role=record-clock]').textContent) > 3.5"
     )
     speech_page.press("Stop recording")
     expect(page.get_by_label("Your recording")).to_be_visible()
@@ -114,24 +113,6 @@ def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
         # A busy machine may be asked for more than it can keep up with, and then says so.
         told = f"{round(first_at * 1000)} ms" if outcome == "done" else "429"
         expect(lanes.nth(lane)).to_contain_text(told)
-
-
-def test_streams_without_room_are_shown_as_429(speech_page: SpeechPage, server: Server) -> None:
-    page = speech_page.page
-    before = server.gauge("cantata_requests_rejected_total")
-    speech_page.tab("In parallel")
-    page.get_by_label("Streams", exact=True).and_(page.get_by_role("spinbutton")).fill(
-        str(MORE_THAN_FIT)
-    )
-    speech_page.press("Start")
-    page.wait_for_function(
-        "window.cantata.streams.some(s => s.outcome === 'refused')", timeout=RUN_DEADLINE_MS
-    )
-    speech_page.press("Stop all")
-    expect(speech_page.status("Streams")).to_have_text("Stopped.")
-    refused = page.evaluate("window.cantata.streams.filter(s => s.outcome === 'refused').length")
-    assert 0 < refused <= server.gauge("cantata_requests_rejected_total") - before
-    expect(page.get_by_text("429: no room")).to_have_count(refused)
 
 
 def test_the_servers_figures_are_drawn(speech_page: SpeechPage, server: Server) -> None:
