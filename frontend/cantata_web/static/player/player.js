@@ -87,11 +87,16 @@ export class Player {
     this.#wantedRate = sampleRate;
     const context = openContext(sampleRate);
     this.#context = context;
-    void openOutlet(context, (message) => this.#receive(message)).then((outlet) => {
+    const opened = (outlet) => {
       if (context !== this.#context) return;
       this.#outlet = outlet;
       for (const [message, transfer] of this.#waiting.splice(0)) outlet.send(message, transfer);
-    });
+    };
+    const failed = (error) => {
+      // A context that was replaced meanwhile is closed, and its worklet is never loaded.
+      if (context === this.#context) throw error;
+    };
+    void openOutlet(context, (message) => this.#receive(message)).then(opened, failed);
   }
 
   #post(message, transfer = []) {
