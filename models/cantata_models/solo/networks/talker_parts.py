@@ -68,6 +68,9 @@ class LatentHead(nn.Module):
         self.register_buffer("std", torch.ones(latent))
         self.temperature = temperature
         self.out = RowLinear(hidden, latent)
+        # Plain attributes: they follow from the codebooks and belong in no checkpoint.
+        self._norms = torch.empty(0)
+        self._norms_of = (0, -1)
 
     def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., D] -> [..., Z], zero mean and unit deviation over the training data."""
@@ -79,16 +82,16 @@ class LatentHead(nn.Module):
         return self.normalised(hidden) * self.std + self.mean
 
     def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
-        """z [R, Z] -> [R, V]: -||z - entry||^2 / tau."""
-        return -squared_distances(z, self.codebooks[0]) / self.temperature
+        """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, but for ||z||^2, the same for every entry."""
+        return self._nearness(0, z) / self.temperature
 
     def complete(self, z: torch.Tensor, code0: torch.Tensor) -> torch.Tensor:
         """z [R, Z] and sampled first codes [R] int64 -> frames [R, Q] int64."""
         codes = [code0]
         residual = z - self.codebooks[0][code0]
-        for book in self.codebooks[1:]:
-            nearest = squared_distances(residual, book).argmin(dim=1)
-            residual = residual - book[nearest]
+        for index in range(1, len(self.codebooks)):
+            nearest = self._nearness(index, residual).argmax(dim=1)
+            residual = residual - self.codebooks[index][nearest]
             codes.append(nearest)
         return torch.stack(codes, dim=1)
 
@@ -96,8 +99,12 @@ class LatentHead(nn.Module):
         """z [R, Z] -> frames [R, Q] int64, greedy throughout."""
         return self.complete(z, self.code0_logits(z).argmax(dim=1))
 
+    def _nearness(self, index: int, rows: torch.Tensor) -> torch.Tensor:
+        """[R, Z] -> [R, V]: 2 row . entry - ||entry||^2, greatest for the nearest entry.
 
-def squared_distances(rows: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
-    """[R, Z] and [V, Z] -> [R, V]. A row's distances do not depend on the rows beside it."""
-    cross = row_product(rows, entries)
-    return rows.square().sum(dim=1, keepdim=True) - 2 * cross + entries.square().sum(dim=1)
+        A row's figures do not depend on the rows beside it.
+        """
+        made_of = self.codebooks.data_ptr(), self.codebooks._version
+        if made_of != self._norms_of:
+            self._norms, self._norms_of = self.codebooks.square().sum(dim=2), made_of
+        return 2 * row_product(rows, self.codebooks[index]) - self._norms[index]

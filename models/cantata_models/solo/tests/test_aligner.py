@@ -98,8 +98,10 @@ def test_a_vector_of_anything_is_finite(length: int) -> None:
 
 def test_held_out_speakers_are_not_trained_on(tmp_path: Path) -> None:
     sentences = tmp_path / "sentences.txt"
-    sentences.write_text("hello.\n" * 4000)
-    planned = plan_utterances(sentences, tmp_path)
+    sentences.write_text("hello.\n" * 4100)
+    everyone = plan_utterances(sentences, tmp_path, shared=4000)
+    assert {item.speaker.name for item in everyone[4000:]} == {"clara"}
+    planned = everyone[:4000]
     used = {item.speaker.name for item in planned}
     assert used == {item.name for item in (*STOCK_SPEAKERS, *TRAINING_PSEUDO)}
     assert len(HELD_OUT_PSEUDO) >= 10
@@ -114,4 +116,4 @@ def test_more_sentences_leave_the_first_ones_as_they_are(tmp_path: Path) -> None
     few, many = tmp_path / "few.txt", tmp_path / "many.txt"
     few.write_text("hello.\n" * 50)
     many.write_text("hello.\n" * 90)
-    assert plan_utterances(few, tmp_path) == plan_utterances(many, tmp_path)[:50]
+    assert plan_utterances(few, tmp_path, 60) == plan_utterances(many, tmp_path, 60)[:50]

@@ -40,6 +40,15 @@ def test_complete_is_a_plain_residual_quantiser() -> None:
     assert torch.equal(head.complete(z, code0), quantiser.encode(z))
 
 
+def test_changed_codebooks_are_searched() -> None:
+    head = small_talker().latent_head
+    entries = head.codebooks[0]
+    assert torch.equal(head.code0_logits(entries).argmax(dim=1), torch.arange(len(entries)))
+    head.codebooks.copy_(head.codebooks.flip(1))
+    backwards = torch.arange(len(entries)).flip(0)
+    assert torch.equal(head.code0_logits(entries.flip(0)).argmax(dim=1), backwards)
+
+
 def test_complete_keeps_the_sampled_first_code() -> None:
     head = small_talker().latent_head
     z, code0 = torch.randn(4, SMALL.codec.latent_size), torch.tensor([3, 0, 31, 7])

@@ -14,12 +14,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import SoloConfig
-from cantata_models.solo.networks.codec_encoder import LogMel
-from cantata_models.solo.networks.layers import ConvNextBlock
 from cantata_models.solo.networks.phones import SIL_ID
 from cantata_models.solo.training.align import (
     MAX_PHONE_SLOTS,
@@ -31,12 +28,9 @@ from cantata_models.solo.training.align import (
 from cantata_models.solo.training.audio import Utterance
 from cantata_models.solo.training.clips import INT16_SCALE, read_int16
 from cantata_models.solo.training.loop import TrainingLoop
+from cantata_models.solo.training.phone_classifier import HOPS_PER_SLOT, PhoneClassifier, Scores
 from cantata_models.solo.training.progress import tracked
 
-CHANNELS = 128
-BLOCKS = 4
-KERNEL = 7
-HOPS_PER_SLOT = 2
 BATCH = 24
 CROP_SLOTS = 128
 RATE = 2e-3
@@ -44,42 +38,6 @@ MAX_STRETCH = 2.0
 """Crops are played up to so much faster or slower: readings come at every pace."""
 LEAST_SCORE = 1.0
 """Mean log posterior over log prior of a path, below which the alignment is not believed."""
-
-Scores = npt.NDArray[np.float32]
-
-
-class PhoneClassifier(nn.Module):
-    """[B, 2 S, mels] log-mel, level removed -> [B, S, phones] logits."""
-
-    def __init__(self, config: SoloConfig) -> None:
-        super().__init__()
-        codec = config.codec
-        self.mel = LogMel(codec.mels, codec.fft_size, codec.hop, codec.sample_rate)
-        self.into = nn.Linear(HOPS_PER_SLOT * codec.mels, CHANNELS)
-        self.blocks = nn.ModuleList(
-            ConvNextBlock(CHANNELS, 2 * CHANNELS, KERNEL) for _ in range(BLOCKS)
-        )
-        self.out = nn.Linear(CHANNELS, len(config.phones))
-        self.register_buffer("log_prior", torch.zeros(len(config.phones)))
-
-    def features(self, samples: torch.Tensor) -> torch.Tensor:
-        """[N] samples -> [2 S, mels], without the speaker's average."""
-        mel: torch.Tensor = self.mel(samples[None])[0]
-        return mel - mel.mean(dim=0)
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        batch, hops, _ = features.shape
-        x = self.into(features.reshape(batch, hops // HOPS_PER_SLOT, -1))
-        for block in self.blocks:
-            x = block(x)
-        return torch.as_tensor(self.out(x))
-
-    @torch.inference_mode()
-    def scores(self, samples: torch.Tensor) -> Scores:
-        """[N] samples -> [S, phones]: log posterior over log prior."""
-        posterior = functional.log_softmax(self(self.features(samples)[None])[0], dim=-1)
-        scaled: Scores = (posterior - self.get_buffer("log_prior")).numpy()
-        return scaled
 
 
 def best_path(scores: Scores, phones: Sequence[int]) -> tuple[npt.NDArray[np.int64], float]:

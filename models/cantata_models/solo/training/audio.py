@@ -32,7 +32,9 @@ MIN_RATE, MAX_RATE = 0.5, 2.0
 ODD_PACE_SHARE = 0.25
 """Of the utterances, how many are read faster or slower than usual."""
 STOCK_SHARES = {"clara": 0.52, "ben": 0.12, "ruby": 0.12, "ewan": 0.12}
-"""Of the utterances; the pseudo-speakers share the rest."""
+"""Of the shared utterances; the pseudo-speakers share the rest."""
+MAIN_SPEAKER = SPEAKERS["clara"]
+"""Reads what is not shared: a talker needs many hours of one voice, and few of the others."""
 
 Samples = npt.NDArray[np.float32]
 
@@ -69,10 +71,11 @@ def require_teachers() -> None:
         ) from error
 
 
-def plan_utterances(sentences: Path, folder: Path) -> tuple[Utterance, ...]:
-    """Returns one utterance for every line of the sentence file.
+def plan_utterances(sentences: Path, folder: Path, shared: int) -> tuple[Utterance, ...]:
+    """Returns one utterance for every line of the sentence file, the first `shared` ones in turns.
 
-    Any first part of it is as mixed as the whole, and more lines leave the first ones' as they are.
+    Any first part of those is as mixed as all of them, and more lines leave the first ones' as they
+    are.
     """
     rng = np.random.default_rng(10)
     shares = np.array(list(STOCK_SHARES.values()))
@@ -81,7 +84,9 @@ def plan_utterances(sentences: Path, folder: Path) -> tuple[Utterance, ...]:
     for index, text in enumerate(sentences.read_text().splitlines()):
         who, which, odd, pace = rng.random(4)
         place = int(np.searchsorted(bounds, who, side="right"))
-        if place < len(bounds):
+        if index >= shared:
+            speaker = MAIN_SPEAKER
+        elif place < len(bounds):
             speaker = SPEAKERS[list(STOCK_SHARES)[place]]
         else:
             speaker = TRAINING_PSEUDO[int(which * len(TRAINING_PSEUDO))]

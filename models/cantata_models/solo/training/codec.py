@@ -21,7 +21,7 @@ from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.training.clips import ClipBank
 from cantata_models.solo.training.loop import TrainingLoop
-from cantata_models.solo.training.losses import SpectralLoss
+from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.quantiser import QuantiserTrainer
 
 logger = logging.getLogger(__name__)
@@ -66,16 +66,17 @@ class Codec(nn.Module):
         return self.decoder.advance(self.decoder.init_state(len(latents)), latents)
 
 
-def spectral_loss(
-    loss: SpectralLoss, lag: int, output: torch.Tensor, samples: torch.Tensor
-) -> torch.Tensor:
+def sound_loss(
+    loss: SoundLoss, lag: int, output: torch.Tensor, samples: torch.Tensor
+) -> tuple[torch.Tensor, dict[str, float]]:
     """Compares the decoder's lagging output with the samples it stands for."""
-    return torch.as_tensor(loss(output[:, lag:], samples[:, : samples.shape[1] - lag]))
+    return loss.compare(output[:, lag:], samples[:, : samples.shape[1] - lag])
 
 
 def train_a(
     bank: ClipBank,
     config: CodecConfig,
+    distance: SoundLoss,
     folder: Path,
     minutes: float,
     device: str,
@@ -87,7 +88,7 @@ def train_a(
     if start is not None:
         codec.start_from(start)
     unquantised_steps = UNQUANTISED_STEPS if start is None else 0
-    distance = SpectralLoss(config.sample_rate).to(device)
+    distance = distance.to(device)
     books = QuantiserTrainer(codec.quantiser)
     rate = RATE_A if start is None else RATE_A_AGAIN
     loop = TrainingLoop("codec_a", folder, minutes, rate, list(codec.parameters()))
@@ -120,10 +121,8 @@ def train_a(
             latents, commitment = books.quantise(latents)
         with torch.autocast(device, torch.bfloat16):
             output = codec.synthesise(latents)
-        spectral = spectral_loss(distance, codec.decoder.lag, output, samples)
-        loss = spectral + COMMITMENT * commitment
-        figures = {"spectral": spectral.item(), "commitment": commitment.item()}
-        return loss, figures
+        loss, figures = sound_loss(distance, codec.decoder.lag, output, samples)
+        return loss + COMMITMENT * commitment, {**figures, "commitment": commitment.item()}
 
     def state() -> dict[str, Any]:
         return {"codec": codec.state_dict(), "books": books.state()}
@@ -133,12 +132,13 @@ def train_a(
     return codec
 
 
-def train_b(codec: Codec, bank: ClipBank, folder: Path, minutes: float, device: str) -> Codec:
+def train_b(
+    codec: Codec, bank: ClipBank, distance: SoundLoss, folder: Path, minutes: float, device: str
+) -> Codec:
     """Trains the decoder alone on the frozen codes of codec A."""
     torch.manual_seed(2)
     codec = codec.to(device)
-    config = codec.decoder.config
-    distance = SpectralLoss(config.sample_rate).to(device)
+    distance = distance.to(device)
     loop = TrainingLoop("codec_b", folder, minutes, RATE_B, list(codec.decoder.parameters()))
     saved = loop.resume()
     if saved is not None:
@@ -153,8 +153,7 @@ def train_b(codec: Codec, bank: ClipBank, folder: Path, minutes: float, device: 
             latents = codec.quantiser.decode(codec.quantiser.encode(latents))
         with torch.autocast(device, torch.bfloat16):
             output = codec.synthesise(latents)
-        loss = spectral_loss(distance, codec.decoder.lag, output, samples)
-        return loss, {"spectral": loss.item()}
+        return sound_loss(distance, codec.decoder.lag, output, samples)
 
     loop.run(step, lambda: {"decoder": codec.decoder.state_dict()})
     return codec

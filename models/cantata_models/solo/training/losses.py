@@ -1,14 +1,17 @@
-"""How far reconstructed sound is from the target: spectra at several resolutions and log-mel."""
+"""How far reconstructed sound is from the target: its spectra, and what a listener hears."""
 
 from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from cantata_models.solo.networks.codec_encoder import LogMel
+from cantata_models.solo.training.phone_classifier import HOPS_PER_SLOT, PhoneClassifier
 
 RESOLUTIONS = (512, 1024, 2048)
 """FFT sizes; the hop is a quarter."""
+LISTENER_WEIGHT = 0.3
 
 
 class SpectralLoss(nn.Module):
@@ -36,3 +39,48 @@ class SpectralLoss(nn.Module):
             total = total + (distance.mean() + logs) / len(RESOLUTIONS)
         mel: torch.Tensor = (self.mel(output) - self.mel(target)).abs().mean()
         return total + mel
+
+
+class ListenerLoss(nn.Module):
+    """How differently a phone classifier hears two sounds. [B, N] twice -> [].
+
+    The distance of its hidden layers, as Johnson et al. 2016 compare pictures, and the divergence
+    of the phones that it names: what makes speech understood counts more than its power.
+    """
+
+    def __init__(self, classifier: PhoneClassifier) -> None:
+        super().__init__()
+        self.classifier = classifier.eval().requires_grad_(False)
+
+    def forward(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        mel = self.classifier.mel
+        whole = output.shape[1] - output.shape[1] % (HOPS_PER_SLOT * mel.hop)
+        heard, wanted = mel(output[:, :whole]), mel(target[:, :whole])
+        level = wanted.mean(dim=1, keepdim=True)
+        ours = self.classifier.hidden(heard - level)
+        with torch.no_grad():
+            theirs = self.classifier.hidden(wanted - level)
+            phones = functional.log_softmax(self.classifier.out(theirs[-1]), dim=-1)
+        total = torch.zeros((), device=output.device)
+        for one, other in zip(ours, theirs, strict=True):
+            total = total + (one - other).abs().mean() / other.abs().mean() / len(ours)
+        named = functional.log_softmax(self.classifier.out(ours[-1]), dim=-1)
+        divergence = (phones.exp() * (phones - named)).sum(dim=-1).mean()
+        return total + divergence
+
+
+class SoundLoss(nn.Module):
+    """The spectral loss and the listener's, weighted."""
+
+    def __init__(self, classifier: PhoneClassifier, sample_rate: int) -> None:
+        super().__init__()
+        self.spectral = SpectralLoss(sample_rate)
+        self.listener = ListenerLoss(classifier)
+
+    def compare(
+        self, output: torch.Tensor, target: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """[B, N] twice -> the loss [] and the figures to log."""
+        spectral, heard = self.spectral(output, target), self.listener(output, target)
+        figures = {"spectral": spectral.item(), "heard": heard.item()}
+        return spectral + LISTENER_WEIGHT * heard, figures

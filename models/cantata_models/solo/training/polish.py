@@ -14,10 +14,10 @@ import torch
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.training.clips import ClipBank
-from cantata_models.solo.training.codec import BATCH, CROP_FRAMES, spectral_loss
+from cantata_models.solo.training.codec import BATCH, CROP_FRAMES, sound_loss
 from cantata_models.solo.training.examples import Example, collate
 from cantata_models.solo.training.loop import TrainingLoop
-from cantata_models.solo.training.losses import SpectralLoss
+from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
 from cantata_models.solo.training.talker import TalkerTrainer
@@ -60,6 +60,7 @@ def polish(
     examples: list[Example],
     speakers: SpeakerVectors,
     bank: ClipBank,
+    distance: SoundLoss,
     folder: Path,
     minutes: float,
     device: str,
@@ -67,7 +68,7 @@ def polish(
     """Fine-tunes the decoder in place; `bank` holds the examples' sound in the same order."""
     torch.manual_seed(4)
     decoder = decoder.to(device)
-    distance = SpectralLoss(decoder.config.sample_rate).to(device)
+    distance = distance.to(device)
     loop = TrainingLoop("polish", folder, minutes, RATE, list(decoder.parameters()))
     saved = loop.resume()
     if saved is not None:
@@ -88,8 +89,7 @@ def polish(
         with torch.autocast(device, torch.bfloat16):
             state = decoder.init_state(BATCH)
             output = decoder.advance(state, torch.stack(rows).to(device))
-        loss = spectral_loss(distance, decoder.lag, output, samples)
-        return loss, {"spectral": loss.item()}
+        return sound_loss(distance, decoder.lag, output, samples)
 
     loop.run(step, lambda: {"decoder": decoder.state_dict()})
     return decoder

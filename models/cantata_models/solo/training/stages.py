@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,19 +22,23 @@ from cantata_models.solo.training.evaluation.items import Selection
 from cantata_models.solo.training.evaluation.run import evaluate
 from cantata_models.solo.training.evaluation.summary import Summary
 from cantata_models.solo.training.examples import Example, make_examples
+from cantata_models.solo.training.losses import SoundLoss
+from cantata_models.solo.training.phone_classifier import PhoneClassifier
 from cantata_models.solo.training.polish import polish
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors, speaker_vectors
 from cantata_models.solo.training.talker import new_talker, train_talker
 
 logger = logging.getLogger(__name__)
 
-UTTERANCES = 24_000
-"""About 24 hours of speech; `hours_scale` multiplies it."""
+UTTERANCES = 27_500
+"""About 26 hours of speech; `hours_scale` multiplies it."""
+SHARED_UTTERANCES = 14_700
+"""Read by every voice in turn; the main teacher reads what is left, 20 hours altogether."""
 TAUGHT_UTTERANCES = 1_200
 """Aligned by pocketsphinx, to teach the aligner: read by the stock voices at their usual pace."""
-CODEC_UTTERANCES = 6_000
-POLISH_UTTERANCES = 4_000
-"""The codec and the polish hear the first ones: they need variety, not hours."""
+CODEC_UTTERANCES = 1_500
+POLISH_UTTERANCES = 800
+"""Of each stock voice, and of all pseudo-speakers: what decodes needs every voice, not hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +87,27 @@ class Workspace:
 
     def utterances(self) -> tuple[Utterance, ...]:
         """Every utterance of this workspace's size."""
-        count = round(UTTERANCES * self.hours_scale)
-        return audio.plan_utterances(self.sentences, self.audio)[:count]
+        count, shared = (round(n * self.hours_scale) for n in (UTTERANCES, SHARED_UTTERANCES))
+        return audio.plan_utterances(self.sentences, self.audio, shared)[:count]
 
     def aligned(self) -> list[align.Alignment]:
         """The alignments, in the order of the sentences."""
         return sorted(align.read_alignments(self.alignments), key=lambda item: item.index)
 
+    def balanced(self, each: int) -> list[Utterance]:
+        """The first utterances of each stock voice, and as many of all pseudo-speakers."""
+        heard: Counter[str] = Counter()
+        chosen = []
+        for item in self.utterances():
+            voice = item.speaker.name if item.speaker.stock else "pseudo"
+            if item.done and heard[voice] < each:
+                heard[voice] += 1
+                chosen.append(item)
+        return chosen
+
     def bank(self) -> ClipBank:
         """The sound that the codec learns from."""
-        paths = [item.path for item in self.utterances()[:CODEC_UTTERANCES] if item.done]
+        paths = [item.path for item in self.balanced(CODEC_UTTERANCES)]
         return ClipBank(paths, self.config.codec.samples_per_frame)
 
 
@@ -114,10 +130,25 @@ def run_align(work: Workspace) -> None:
     align_all(network, work.utterances(), work.config, work.alignments, work.workers)
 
 
+def sound_loss(work: Workspace) -> SoundLoss:
+    """Returns what the codec's trainings minimise; its listener is the aligner's network."""
+    saved = torch.load(work.folder / "aligner.pt", weights_only=False)
+    listener = PhoneClassifier(work.config)
+    listener.load_state_dict(saved["model"]["network"])
+    return SoundLoss(listener, work.config.codec.sample_rate)
+
+
 def run_codec_a(work: Workspace) -> Codec:
     """Trains encoder, quantiser and decoder."""
-    minutes = work.minutes.codec_a
-    return train_a(work.bank(), work.config.codec, work.folder, minutes, work.device, work.start)
+    return train_a(
+        work.bank(),
+        work.config.codec,
+        sound_loss(work),
+        work.folder,
+        work.minutes.codec_a,
+        work.device,
+        work.start,
+    )
 
 
 def frozen_codec(work: Workspace) -> Codec:
@@ -131,7 +162,14 @@ def frozen_codec(work: Workspace) -> Codec:
 
 def run_codec_b(work: Workspace) -> None:
     """Trains the decoder on the frozen codes."""
-    train_b(frozen_codec(work), work.bank(), work.folder, work.minutes.codec_b, work.device)
+    train_b(
+        frozen_codec(work),
+        work.bank(),
+        sound_loss(work),
+        work.folder,
+        work.minutes.codec_b,
+        work.device,
+    )
 
 
 def run_latents(work: Workspace) -> list[Example]:
@@ -180,7 +218,8 @@ def trained_talker(work: Workspace) -> Talker:
 
 def run_polish(work: Workspace) -> None:
     """Fine-tunes the decoder on the talker's codes."""
-    examples = [item for item in run_latents(work) if item.index < POLISH_UTTERANCES]
+    chosen = {item.index for item in work.balanced(POLISH_UTTERANCES)}
+    examples = [item for item in run_latents(work) if item.index in chosen]
     paths = [work.audio / f"{item.index:06d}.{item.speaker}.wav" for item in examples]
     polish(
         best_decoder(work),
@@ -188,6 +227,7 @@ def run_polish(work: Workspace) -> None:
         examples,
         run_speakers(work),
         ClipBank(paths, work.config.codec.samples_per_frame),
+        sound_loss(work),
         work.folder,
         work.minutes.polish,
         work.device,
