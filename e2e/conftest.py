@@ -1,17 +1,20 @@
-"""Fixtures: port -> server -> page, and what is kept when a test fails."""
+"""Fixtures: port -> server -> page, what is kept when a test fails, and the figures' tables."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from rich.console import Console
+from rich.table import Table
 
-from benchmarks.server import free_port, running_server
+from cantata_bench.server import free_port, running_server
 
+from .chromium import launch_chromium
 from .server import Server
 from .speech_page import SpeechPage
 
@@ -23,21 +26,16 @@ ARTIFACTS = ROOT / "artifacts"
 # A server that is running already, such as a container, is tested instead of starting one.
 GIVEN_URL = os.environ.get("CANTATA_URL", "")
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER_ARGUMENTS = [
-    "--no-sandbox",  # in containers the tests run as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--use-fake-device-for-media-stream",  # a microphone that beeps
-    "--use-fake-ui-for-media-stream",
-]
+LEVELS = {
+    "level1": "Level 1: files",
+    "level2": "Level 2: one browser",
+    "level3": "Level 3: many at a time",
+}
 
+TABLE_WIDTH = 120
+Row = dict[str, object]
 failed = pytest.StashKey[bool]()
-readings = pytest.StashKey[list[str]]()
+rows = pytest.StashKey[dict[str, list[Row]]]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -51,20 +49,35 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    lines = terminalreporter.config.stash.get(readings, [])
-    if lines:
-        terminalreporter.section("playback")
-        for line in lines:
-            terminalreporter.line(line)
+    for level, of_level in sorted(terminalreporter.config.stash.get(rows, {}).items()):
+        table = Table(title=LEVELS[level])
+        columns = list(dict.fromkeys(name for row in of_level for name in row))
+        for name in columns:
+            table.add_column(name)
+        for row in of_level:
+            table.add_row(*(str(row.get(name, "")) for name in columns))
+        console = Console(width=TABLE_WIDTH)
+        with console.capture() as drawn:
+            console.print(table)
+        terminalreporter.write(drawn.get())
 
 
 @pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """Lines appended here are shown at the end of the run, also when every test passed."""
-    lines: list[str] = []
-    yield lines
-    kept = request.config.stash.setdefault(readings, [])
-    kept.extend(f"{request.node.name}: {line}" for line in lines)
+def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Adds a row to the table of the test's level, shown at the end of every run."""
+    (level,) = (name for name in LEVELS if request.node.get_closest_marker(name))
+    table = request.config.stash.setdefault(rows, {}).setdefault(level, [])
+    return lambda **row: table.append(row)
+
+
+@pytest.fixture
+def kept(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder for what explains a failure; it stays only after one."""
+    folder = ARTIFACTS / request.node.name
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+    if not request.node.stash.get(failed, False):
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +86,17 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
+def model() -> str | None:
+    """What is served; None is what ships. Modules that ask more of the server have their own."""
+    return None
+
+
+@pytest.fixture(scope="module")
 def server(
-    port: int, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    port: int,
+    model: str | None,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     if GIVEN_URL:
         yield Server(GIVEN_URL.rstrip("/"))
@@ -82,8 +104,9 @@ def server(
     ARTIFACTS.mkdir(exist_ok=True)
     log = ARTIFACTS / f"server-{Path(request.node.name).stem}.log"
     failures = request.session.testsfailed
-    voices = tmp_path_factory.mktemp("voices")
-    with running_server(log, port=port, options=["--voices-dir", str(voices)]) as running:
+    options = ["--voices-dir", str(tmp_path_factory.mktemp("voices"))]
+    options += ["--model", model] if model else []
+    with running_server(log, port=port, options=options) as running:
         yield Server(running.url)
     if request.session.testsfailed == failures:
         log.unlink()
@@ -99,16 +122,13 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.fail(f"none of {', '.join(BROWSERS)} is installed: apt-get install chromium")
-    browser = playwright.chromium.launch(executable_path=found, args=BROWSER_ARGUMENTS)
+    browser = launch_chromium(playwright)
     yield browser
     browser.close()
 
 
 @pytest.fixture
-def browser_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+def browser_page(browser: Browser, kept: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A blank tab; a failure leaves its trace, picture and sound in artifacts/. No script of the
     page may throw what it does not catch."""
     context = browser.new_context(viewport={"width": 1280, "height": 940})
@@ -118,8 +138,6 @@ def browser_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[P
     page.on("pageerror", lambda error: thrown.append(str(error)))
     yield page
     if request.node.stash.get(failed, False):
-        kept = ARTIFACTS / request.node.name
-        kept.mkdir(parents=True, exist_ok=True)
         context.tracing.stop(path=kept / "trace.zip")
         page.screenshot(path=kept / "page.png", full_page=True)
         SpeechPage(page).save_played(kept / "played.wav")

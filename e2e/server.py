@@ -23,6 +23,10 @@ class Server:
     def speech(self, **fields: object) -> httpx.Response:
         return httpx.post(f"{self.url}/v1/audio/speech", json=fields, timeout=120.0)
 
+    def is_idle(self) -> bool:
+        """Whether no request runs and no stage holds anything."""
+        return self.gauge("cantata_requests_running") == self.gauge("cantata_stage_held") == 0
+
     def gauge(self, name: str) -> float:
         """The metric's value, summed over its labels."""
         values = self._values(name)

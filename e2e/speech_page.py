@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,17 @@ NOTE_MARKED_WORDS = """
 """
 
 
+def turn_figures(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """`window.cantata.metrics` as cells of a row of the level's table."""
+    return {
+        "first packet": f"{1000 * metrics['ttfpSeconds']:.0f} ms",
+        "first sound": f"{1000 * metrics['audibleSeconds']:.0f} ms",
+        "RTF": f"{metrics['server']['rtf']:.2f}",
+        "chunks": str(metrics["chunks"]),
+        "starved frames": str(metrics["starvedFrames"]),
+    }
+
+
 @dataclass(frozen=True)
 class SpeechPage:
     page: Page
@@ -59,6 +71,10 @@ class SpeechPage:
     @property
     def text(self) -> Locator:
         return self.page.get_by_role("textbox", name="Text to speak")
+
+    @property
+    def streams(self) -> Locator:
+        return self.page.get_by_role("spinbutton", name="Streams")
 
     def write(self, text: str) -> None:
         self.text.fill(text)
@@ -101,6 +117,10 @@ class SpeechPage:
 
     def metrics(self) -> dict[str, Any]:
         return dict(self.page.evaluate("window.cantata.metrics"))
+
+    def figures(self) -> dict[str, str]:
+        """As `turn_figures`, of the last turn."""
+        return turn_figures(self.metrics())
 
     def words(self) -> list[dict[str, Any]]:
         """The words of the turn: `text`, `start` and `end` in seconds, `from` and `to` in it."""

@@ -13,7 +13,7 @@ from .asr import transcribe, word_error_rate
 
 TEXT = "We walked along the river until the sun went down."
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.level1]
 
 
 def cantata(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from .asr import transcribe, word_error_rate
+from .continuity import first_fault
 from .server import Server, wait_until
 from .speech_page import SpeechPage
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SENTENCES = (
     "The quick brown fox jumps over the lazy dog.",
@@ -29,6 +30,7 @@ LONG_TEXT = " ".join(SENTENCES * 16)
 WORST_WER = 0.4
 STOP_DEADLINE_S = 10.0
 MOST_SECONDS_TO_SILENCE = 0.15
+TURNS_TO_LEARN = 5  # the reserve doubles with each underrun: 80 ms to 1.28 s
 MARK_LAG_S = 0.3  # a frame, or a few on a busy machine
 BYTES_BEFORE_STALL = 12_000  # a quarter of a second
 
@@ -45,7 +47,7 @@ window.AudioContext = class extends Native {
 
 
 def test_the_page_plays_exactly_what_the_api_returns(
-    speech_page: SpeechPage, server: Server, tell: list[str]
+    speech_page: SpeechPage, server: Server, figures: Callable[..., None]
 ) -> None:
     speech_page.choose(speed=1.1, seed=7)
     heard = []
@@ -54,23 +56,36 @@ def test_the_page_plays_exactly_what_the_api_returns(
         speech_page.press("Speak")
         speech_page.wait_for_state("done")
         metrics = speech_page.metrics()
-        tell.append(json.dumps({"text": sentence, **metrics}))
-
         played = speech_page.played()
         answer = server.speech(input=sentence, response_format="pcm", **speech_page.chosen())
         assert answer.status_code == 200, answer.text
-        np.testing.assert_array_equal(played, np.frombuffer(answer.content, dtype="<i2"))
+        assert first_fault(played, np.frombuffer(answer.content, dtype="<i2")) is None
         assert metrics["playedFrames"] == metrics["receivedFrames"] == len(played)
         assert metrics["server"]["samples"] == len(played)
         assert 0 < metrics["ttfpSeconds"] < metrics["audibleSeconds"]
         heard.append(transcribe(played, metrics["sampleRate"]))
 
-    error_rate = word_error_rate(SENTENCES, heard)
-    tell.append(f"heard {heard}, word error rate {error_rate:.2f}")
-    assert error_rate <= WORST_WER, heard
+    assert word_error_rate(SENTENCES, heard) <= WORST_WER, heard
 
 
-def test_stop_ends_the_sound_and_the_work(speech_page: SpeechPage, server: Server) -> None:
+def test_one_stream_is_heard_without_a_gap(
+    speech_page: SpeechPage, figures: Callable[..., None]
+) -> None:
+    """Where others use the machine too, the player learns within a few sentences to wait longer."""
+    speech_page.write(SENTENCES[1])
+    for turn in range(1, 1 + TURNS_TO_LEARN):
+        speech_page.press("Speak")
+        speech_page.wait_for_state("done")
+        figures(test="one stream", what=f"sentence {turn}", **speech_page.figures())
+        metrics = speech_page.metrics()
+        if metrics["starvedFrames"] == 0:
+            break
+    assert metrics["starvedFrames"] == metrics["underruns"] == 0
+
+
+def test_stop_ends_the_sound_and_the_work(
+    speech_page: SpeechPage, server: Server, figures: Callable[..., None]
+) -> None:
     speech_page.write(LONG_TEXT)
     speech_page.press("Speak")
     speech_page.wait_for_state("playing")
@@ -79,12 +94,9 @@ def test_stop_ends_the_sound_and_the_work(speech_page: SpeechPage, server: Serve
     speech_page.wait_for_state("stopped")
     metrics = speech_page.metrics()
     assert 0 < metrics["playedFrames"] <= metrics["receivedFrames"]
+    figures(test="stop", heard=f"silence after {1000 * metrics['silenceSeconds']:.0f} ms")
     assert 0 < metrics["silenceSeconds"] <= MOST_SECONDS_TO_SILENCE
-    wait_until(
-        lambda: server.gauge("cantata_requests_running") == 0,
-        STOP_DEADLINE_S,
-        "the server gives up the stopped request",
-    )
+    wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up the stopped request")
     assert speech_page.metrics() == metrics, "sound arrived or was played after the stop"
 
 
@@ -97,11 +109,7 @@ def test_a_new_sentence_cuts_off_the_old_one(speech_page: SpeechPage, server: Se
     speech_page.wait_for_state("done")
     metrics = speech_page.metrics()
     assert metrics["playedFrames"] == metrics["server"]["samples"] == len(speech_page.played())
-    wait_until(
-        lambda: server.gauge("cantata_requests_running") == 0,
-        STOP_DEADLINE_S,
-        "the server gives up the sentence that was cut off",
-    )
+    wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up what was cut off")
 
 
 def test_the_keyboard_is_enough(speech_page: SpeechPage) -> None:
@@ -189,14 +197,7 @@ def test_a_reload_in_mid_speech_frees_the_server(speech_page: SpeechPage, server
     speech_page.wait_for_state("playing")
     assert server.gauge("cantata_requests_running") >= 1
     speech_page.page.reload()
-    wait_until(
-        lambda: (
-            server.gauge("cantata_requests_running") == 0
-            and server.gauge("cantata_stage_held") == 0
-        ),
-        STOP_DEADLINE_S,
-        "the server gives up what nobody listens to",
-    )
+    wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up what nobody listens to")
     speech_page.wait_until_ready()
 
 
@@ -291,7 +292,7 @@ def test_a_full_server_is_told_in_a_sentence(browser_page: Page, server: Server)
 
 
 def test_a_stall_is_counted_and_costs_no_sample(
-    browser_page: Page, server: Server, tell: list[str]
+    browser_page: Page, server: Server, figures: Callable[..., None]
 ) -> None:
     """The stream is held back in mid-speech until the sound has run dry."""
     held: list[str | bytes] = []
@@ -325,7 +326,7 @@ def test_a_stall_is_counted_and_costs_no_sample(
     speech_page.wait_for_state("done")
 
     metrics = speech_page.metrics()
-    tell.append(json.dumps(metrics))
+    figures(test="stream held back", **speech_page.figures())
     assert metrics["starvedFrames"] > 0
     assert metrics["playedFrames"] == metrics["server"]["samples"] == len(speech_page.played())
     speech_page.press("Speak")

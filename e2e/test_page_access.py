@@ -1,4 +1,4 @@
-"""Who may use the page: API keys, and a page that is served apart from its server."""
+"""Who may use the page: API keys, a page that is served apart from its server, and no room."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
+import yaml
 from playwright.sync_api import Page, expect
 
-from benchmarks.server import free_port, running_server
+from cantata_bench.server import free_port, running_server
+from cantata_models.solo.plugin import PLUGIN
 
 from .conftest import ARTIFACTS
 from .server import READY_DEADLINE_S, Server, wait_until
-from .speech_page import SpeechPage
+from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 KEY = "a-key-for-the-tests"
 WRONG_KEY = "another-key-altogether"
 SENTENCE = "The gate is open."
+LONG_TEXT = "We are still talking, and there is nobody who listens. " * 40
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,16 @@ def apart() -> Apart:
 
 @pytest.fixture(scope="module")
 def locked_server(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a key, which lets the page of the other origin in."""
+    """A server with a key, which lets the page of the other origin in, and has one place."""
     folder = tmp_path_factory.mktemp("locked")
     keys = folder / "keys"
     keys.write_text(KEY, encoding="utf-8")
     options = ["--api-key-file", str(keys), "--allow-origin", apart.allowed]
-    options += ["--voices-dir", str(folder / "voices")]
+    options += ["--voices-dir", str(folder / "voices"), "--deploy", str(folder / "deploy.yaml")]
+    deployment = yaml.safe_load(PLUGIN.deployment.read_text(encoding="utf-8"))
+    for stage in deployment["stages"].values():
+        stage["slots"] = 1
+    (folder / "deploy.yaml").write_text(yaml.safe_dump(deployment), encoding="utf-8")
     with running_server(ARTIFACTS / "server-locked.log", options=options) as running:
         yield Server(running.url)
 
@@ -128,6 +135,34 @@ def test_a_key_that_is_missed_at_the_socket_is_asked_for_and_the_text_is_spoken(
     speech_page.press("Speak")
     enter_key(browser_page, KEY)
     speech_page.wait_for_state("done")
+
+
+def test_streams_without_room_show_what_the_server_answered(
+    browser_page: Page, locked_server: Server
+) -> None:
+    browser_page.goto(locked_server.url)
+    enter_key(browser_page, KEY)
+    speech_page = SpeechPage(browser_page)
+    speech_page.wait_until_ready()
+    speech_page.tab("In parallel")
+    speech_page.streams.fill("4")
+    # One place, taken by somebody who does not read, and one to wait in.
+    with httpx.stream(
+        "POST",
+        f"{locked_server.url}/v1/audio/speech",
+        json={"input": LONG_TEXT, "response_format": "pcm"},
+        headers={"Authorization": f"Bearer {KEY}"},
+        timeout=60,
+    ) as taken:
+        assert taken.status_code == httpx.codes.OK
+        speech_page.press("Start")
+        refused = browser_page.get_by_text("429: 1 requests are running and 1 waiting")
+        expect(refused).to_have_count(3)
+    expect(speech_page.status("Streams")).to_have_text(
+        "1 of 4 streams were spoken to the end; the server had no room for 3 and said so (429)."
+        " Run fewer at a time.",
+        timeout=SPEECH_DEADLINE_MS,
+    )
 
 
 def test_a_page_of_its_own_speaks_through_the_server_that_allows_it(

@@ -13,7 +13,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from .server import Server
 from .speech_page import SpeechPage
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 TABS = ("Speak", "Your voice", "In parallel", "Server")
 RUN_DEADLINE_MS = 120_000
@@ -100,7 +100,7 @@ def test_it_says_whether_a_model_can_follow_a_recording(
 def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
     page = speech_page.page
     speech_page.tab("In parallel")
-    page.get_by_label("Streams", exact=True).and_(page.get_by_role("spinbutton")).fill("2")
+    speech_page.streams.fill("2")
     speech_page.press("Start")
     expect(speech_page.status("Streams")).to_contain_text(
         "of 2 streams were spoken to the end", timeout=RUN_DEADLINE_MS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.server import free_port, running_server
+from cantata_bench.server import free_port, running_server
 
 # Before any client is imported: none of them has anything to ask or to tell elsewhere.
 os.environ.update(

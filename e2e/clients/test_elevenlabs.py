@@ -1,9 +1,10 @@
-"""ElevenLabs' own SDK. Its realtime method asks for TLS whatever the address is, so the WebSockets
-are tested with LiveKit's and Pipecat's clients."""
+"""ElevenLabs' own SDK."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from pathlib import Path
 
 import pytest
 from elevenlabs import VoiceSettings
@@ -12,6 +13,7 @@ from elevenlabs.core.api_error import ApiError
 
 from .conftest import Address
 from .listening import KEY, SENTENCES, assert_heard, decode, samples
+from .tls import tls_in_front_of
 
 pytestmark = pytest.mark.e2e
 
@@ -89,3 +91,23 @@ def test_errors(client: ElevenLabs) -> None:
         list(client.text_to_speech.convert("nobody", text=SENTENCES))
     assert refused.value.status_code == 400
     assert refused.value.body["detail"]["status"] == "voice_not_found"
+
+
+@pytest.mark.parametrize("model", [None, "eleven_flash_v2_5"])
+async def test_realtime(
+    server: Address, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None
+) -> None:
+    """Words over a WebSocket. The SDK asks for TLS whatever the address is."""
+    words = iter([f"{word} " for word in SENTENCES.split()])
+    async with tls_in_front_of(server.http, tmp_path / "authority.pem") as address:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        speech = ElevenLabs(api_key=KEY, base_url=address).text_to_speech
+        pieces = speech.convert_realtime(
+            CLOUD_VOICE,
+            text=words,
+            output_format="pcm_24000",
+            voice_settings=VoiceSettings(speed=1.0),
+            **({"model_id": model} if model else {}),
+        )
+        sound = await asyncio.to_thread(b"".join, pieces)
+    assert_heard(samples(sound), 24_000)

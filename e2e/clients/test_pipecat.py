@@ -30,6 +30,8 @@ from .listening import KEY, SENTENCES, assert_heard, samples
 pytestmark = pytest.mark.e2e
 
 RATE = 24_000
+PATIENCE_S = 60.0
+"""Silence after which a service takes its text for spoken; its three seconds judge the machine."""
 
 
 @pytest.fixture
@@ -65,7 +67,9 @@ async def test_openai(server: Address) -> None:
 
 
 async def test_deepgram(server: Address) -> None:
-    service = DeepgramTTSService(api_key=KEY, base_url=server.websocket)
+    service = DeepgramTTSService(
+        api_key=KEY, base_url=server.websocket, stop_frame_timeout_s=PATIENCE_S
+    )
     await run(service, answer_of_a_language_model())
 
 
@@ -86,6 +90,7 @@ async def test_elevenlabs(server: Address) -> None:
         api_key=KEY,
         url=server.websocket,
         settings=ElevenLabsTTSService.Settings(voice="JBFqnCBsd6RMkjVDRZzb"),
+        stop_frame_timeout_s=PATIENCE_S,
     )
     down = await run(service, answer_of_a_language_model())
     assert words_of(down) == SENTENCES.split()

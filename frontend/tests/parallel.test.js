@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { Listener, quantile } from "../cantata_web/static/parallel/listener.js";
+import { connectAll } from "../cantata_web/static/parallel/stream.js";
 
 test("sound that comes in time is heard without a gap", () => {
   const listener = new Listener();
@@ -25,4 +26,20 @@ test("quantiles are values that were measured", () => {
   assert.equal(quantile([], 0.5), null);
   assert.equal(quantile([3, 1, 2], 0.5), 2);
   assert.equal(quantile([3, 1, 2], 0.95), 3);
+});
+
+test("all streams are connected, and only a few at a time", async () => {
+  let [connecting, most, connected] = [0, 0, 0];
+  const connect = async (config) => {
+    assert.deepEqual(config, { voice: "ben" });
+    connecting += 1;
+    most = Math.max(most, connecting);
+    await new Promise((resolve) => setImmediate(resolve));
+    connecting -= 1;
+    connected += 1;
+  };
+  const streams = Array.from({ length: 20 }, () => ({ connect }));
+  await connectAll(streams, { voice: "ben" });
+  assert.equal(connected, 20);
+  assert.equal(most, 6);
 });

@@ -51,6 +51,24 @@ test("random writes and reads lose and invent nothing", () => {
   assert.ok(heard.every((value, i) => value === i % 30000));
 });
 
+test("a text that arrives far ahead of its playback is kept whole, round after round", () => {
+  const queue = new SampleQueue();
+  let said = 0;
+  const say = (count) => {
+    for (let i = 0; i < count; i += 1) queue.write(Int16Array.of((said += 1)));
+  };
+  say(50);
+  assert.equal(read(queue, 40)[0].length, 40);
+  say(60); // past the ring's end, and full
+  say(500);
+  const heard = read(queue, said)[0];
+  assert.deepEqual(heard, Array.from({ length: said - 40 }, (_, i) => i + 41));
+  say(3);
+  queue.clear();
+  say(2);
+  assert.deepEqual(read(queue, 8)[0], [said - 1, said]);
+});
+
 test("peek shows the next frame and takes nothing", () => {
   const queue = new SampleQueue(2);
   assert.equal(queue.peek(), 0);

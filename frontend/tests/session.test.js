@@ -126,6 +126,7 @@ test("a cancelled utterance that has ended leaves the socket for the next one", 
   socket.connect();
   session.cancel();
   socket.deliver({ ...DONE, cancelled: true });
+  socket.deliver({ type: "input.cancelled" });
   speak(session, {}, "Two.", listen());
   assert.equal(FakeSocket.made.length, 1);
 });

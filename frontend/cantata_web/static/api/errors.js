@@ -12,11 +12,12 @@ const FIXED = {
 
 /** A fault worded as a sentence that can be shown to the listener. */
 export class SpeechError extends Error {
-  /** @param {{status?, code?}} about where the server told them */
-  constructor(sentence, { status = null, code = null } = {}) {
+  /** @param {{status?, code?, detail?}} about where the server told them, in its own words */
+  constructor(sentence, { status = null, code = null, detail = null } = {}) {
     super(sentence);
     this.status = status;
     this.code = code;
+    this.detail = detail;
   }
 }
 
@@ -25,12 +26,12 @@ export class SpeechError extends Error {
  * @param {{status?, retryAfter?}} answer what the HTTP response said beside it
  */
 export function asSpeechError(error, { status = null, retryAfter = null } = {}) {
-  const { code } = error;
-  let sentence = FIXED[code] ?? asSentence(error.message);
+  const { code, message: detail } = error;
+  let sentence = FIXED[code] ?? asSentence(detail);
   if (code === "rate_limit_exceeded") {
     sentence += retryAfter === null ? " Try again soon." : ` Try again in ${retryAfter} s.`;
   }
-  return new SpeechError(sentence, { status, code });
+  return new SpeechError(sentence, { status, code, detail });
 }
 
 export function asSentence(message) {

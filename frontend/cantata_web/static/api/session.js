@@ -22,8 +22,8 @@ export class SpeechSession {
    * Starts a turn.
    * @param {object} config fields of session.config: model, voice, speed, seed, ...
    * @param {{started(message), audio(samples), words(message), finished(message), spoken(),
-   *   failed(error), dropped?()}} turn `finished` after each utterance, `spoken` after everything
-   *   up to a `commit`. A turn with `dropped` lasts until `cancel` or `leave`, and is told when the
+   *   failed(error), configured?(), dropped?()}} turn `finished` after each utterance, `spoken`
+   *   after everything up to a `commit`, `configured` when the server awaits text. A turn with `dropped` lasts until `cancel` or `leave`, and is told when the
    *   server has hung up because nothing was written: the next text needs a `begin`.
    */
   begin(config, turn) {
@@ -117,15 +117,18 @@ export class SpeechSession {
       return;
     }
     const message = JSON.parse(data);
-    if (message.type === "audio.start") {
+    if (message.type === "session.configured") {
+      this.#turn?.configured?.();
+    } else if (message.type === "audio.start") {
       this.#under = true;
       this.#turn?.started(message);
     } else if (message.type === "audio.timestamps") {
       this.#turn?.words(message);
     } else if (message.type === "audio.done") {
       this.#under = false;
-      if (message.cancelled) this.#owed = 0;
-      else this.#turn?.finished(message);
+      if (!message.cancelled) this.#turn?.finished(message);
+    } else if (message.type === "input.cancelled") {
+      this.#owed = 0;
     } else if (message.type === "input.spoken") {
       this.#owed -= 1;
       const turn = this.#turn;

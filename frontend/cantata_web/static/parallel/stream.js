@@ -1,9 +1,15 @@
 // One of many streams: a turn on a session of its own, timed and not played.
+//
+// Chromium holds back sockets when more than a dozen are being opened, by up to five seconds each.
+// Streams that are to start at the same moment are connected first, a few at a time.
 
 import { SpeechSession } from "../api/session.js";
 import { Listener } from "./listener.js";
 
+const CONNECTED_TOGETHER = 6;
+
 export const Outcome = Object.freeze({
+  CONNECTING: "connecting",
   WAITING: "waiting",
   SPEAKING: "speaking",
   DONE: "done",
@@ -13,13 +19,14 @@ export const Outcome = Object.freeze({
 });
 
 export class Stream {
-  outcome = Outcome.WAITING;
+  outcome = Outcome.CONNECTING;
   error = null;
   rtf = null;
   endedAt = null;
   listener = new Listener();
   #session;
-  #startedAt = 0;
+  #startedAt = null;
+  #connected = () => {};
   #over = () => {};
   #samplesPerSecond = 1;
 
@@ -28,12 +35,13 @@ export class Stream {
     this.#session = new SpeechSession(server);
   }
 
-  /** Resolves when it is over, however it ended. */
-  run(config, text) {
-    this.#startedAt = performance.now() / 1000;
+  /** Resolves once the server awaits its text, or it is over. */
+  connect(config) {
+    if (this.endedAt !== null) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#over = resolve;
+      this.#connected = resolve;
       this.#session.begin(config, {
+        configured: resolve,
         started: (message) => {
           this.#samplesPerSecond = message.sample_rate * message.channels;
         },
@@ -45,6 +53,16 @@ export class Stream {
         spoken: () => this.#end(Outcome.DONE),
         failed: (error) => this.#fail(error),
       });
+    });
+  }
+
+  /** Resolves when it is over, however it ended. Times count from here. */
+  speak(text) {
+    if (this.endedAt !== null) return Promise.resolve();
+    this.outcome = Outcome.WAITING;
+    this.#startedAt = performance.now() / 1000;
+    return new Promise((resolve) => {
+      this.#over = resolve;
       this.#session.write(text);
       this.#session.commit();
     });
@@ -56,7 +74,7 @@ export class Stream {
   }
 
   get elapsed() {
-    return performance.now() / 1000 - this.#startedAt;
+    return this.#startedAt === null ? 0 : performance.now() / 1000 - this.#startedAt;
   }
 
   #receive(samples) {
@@ -73,6 +91,16 @@ export class Stream {
     this.outcome = outcome;
     this.endedAt = this.elapsed;
     this.#session.close();
+    this.#connected();
     this.#over();
   }
+}
+
+/** Resolves once each of `streams` is connected, or over. */
+export async function connectAll(streams, config) {
+  const rest = streams.values();
+  const connectRest = async () => {
+    for (const stream of rest) await stream.connect(config);
+  };
+  await Promise.all(Array.from({ length: CONNECTED_TOGETHER }, connectRest));
 }

@@ -78,7 +78,7 @@ export class Player {
 
   /** From a sample's rendering to its leaving the loudspeaker, as far as the browser knows. */
   get outputLatencySeconds() {
-    return this.#context?.outputLatency || this.#context?.baseLatency || 0;
+    return this.#context === null ? 0 : outputLatencyOf(this.#context);
   }
 
   #create(sampleRate) {
@@ -117,6 +117,14 @@ export class Player {
     this.#idleTimer = setTimeout(() => void this.#context.suspend(), IDLE_SUSPEND_MS);
     this.#listener.ended(this.#stoppedAt === null ? null : message.contextTime - this.#stoppedAt);
   }
+}
+
+// WHY: for outputLatency Firefox holds a lock that its audio thread takes, and asks the sound server,
+// which may be waiting for that thread: with PulseAudio the page then hangs for good. SCOPE: there the
+// word that is marked runs ahead by the device's latency. It can go when Firefox answers at once.
+function outputLatencyOf(context) {
+  const asks = navigator.userAgent.includes("Firefox/");
+  return (asks ? 0 : context.outputLatency) || context.baseLatency || 0;
 }
 
 // At the sound's own rate no sample changes on its way; where the device refuses, at the device's.

@@ -1,14 +1,16 @@
-// A first-in, first-out buffer of interleaved 16-bit samples.
+// A ring buffer of chunks of interleaved 16-bit samples.
 //
-// It runs on the audio thread, so reading never allocates and nothing is ever copied: the chunks
-// stay as they came, however far ahead of its playback a text arrives.
+// It runs on the audio thread, so reading never allocates and no sample is ever copied: the chunks
+// stay as they came. The ring doubles when it is full, since a text may arrive as far ahead of its
+// playback as the server likes.
 
-const LEAST_TO_DROP = 64;
+const FIRST_ROOM = 64; // chunks
 
 export class SampleQueue {
-  #chunks = [];
-  #first = 0; // chunks before it have been read
-  #at = 0; // in the first chunk
+  #ring = new Array(FIRST_ROOM).fill(null);
+  #first = 0; // how many chunks have been read to their end
+  #end = 0; // how many have been written
+  #at = 0; // in the first of those between
   #samples = 0;
 
   constructor(channels = 1) {
@@ -23,7 +25,9 @@ export class SampleQueue {
   /** Appends all of `samples` (Int16Array, interleaved) without copying them. */
   write(samples) {
     if (samples.length === 0) return;
-    this.#chunks.push(samples);
+    if (this.#end - this.#first === this.#ring.length) this.#grow();
+    this.#ring[this.#end % this.#ring.length] = samples;
+    this.#end += 1;
     this.#samples += samples.length;
   }
 
@@ -35,7 +39,7 @@ export class SampleQueue {
     const taken = Math.min(count, this.frames);
     for (let i = 0; i < taken; i += 1) {
       for (let channel = 0; channel < this.channels; channel += 1) {
-        targets[channel][i] = this.#chunks[this.#first][this.#at] / 32768;
+        targets[channel][i] = this.#chunk(this.#first)[this.#at] / 32768;
         this.#advance();
       }
     }
@@ -47,28 +51,36 @@ export class SampleQueue {
   peek(channel = 0) {
     if (this.frames === 0) return 0;
     let [index, at] = [this.#first, this.#at + channel];
-    while (at >= this.#chunks[index].length) {
-      at -= this.#chunks[index].length;
+    while (at >= this.#chunk(index).length) {
+      at -= this.#chunk(index).length;
       index += 1;
     }
-    return this.#chunks[index][at] / 32768;
+    return this.#chunk(index)[at] / 32768;
   }
 
   clear() {
-    this.#chunks = [];
-    this.#first = 0;
+    this.#ring.fill(null);
+    this.#first = this.#end;
     this.#at = 0;
     this.#samples = 0;
   }
 
+  #chunk(index) {
+    return this.#ring[index % this.#ring.length];
+  }
+
   #advance() {
     this.#at += 1;
-    if (this.#at < this.#chunks[this.#first].length) return;
-    this.#chunks[this.#first] = null;
+    if (this.#at < this.#chunk(this.#first).length) return;
+    this.#ring[this.#first % this.#ring.length] = null;
     this.#first += 1;
     this.#at = 0;
-    if (this.#first < LEAST_TO_DROP || 2 * this.#first < this.#chunks.length) return;
-    this.#chunks.splice(0, this.#first);
-    this.#first = 0;
+  }
+
+  #grow() {
+    const room = 2 * this.#ring.length;
+    const ring = new Array(room).fill(null);
+    for (let i = this.#first; i < this.#end; i += 1) ring[i % room] = this.#chunk(i);
+    this.#ring = ring;
   }
 }

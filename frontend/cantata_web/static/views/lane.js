@@ -56,8 +56,9 @@ function drawLane({ listener, endedAt, elapsed, outcome }, bar) {
 }
 
 function resultOf({ outcome, error, listener, rtf }) {
+  if (outcome === Outcome.CONNECTING) return "connects";
   if (outcome === Outcome.WAITING) return "waits";
-  if (outcome === Outcome.REFUSED) return "429: no room";
+  if (outcome === Outcome.REFUSED) return `429: ${error.detail}`;
   if (outcome === Outcome.FAILED) return error.message;
   const parts = [milliseconds(listener.firstAt), `${listener.receivedSeconds.toFixed(1)} s`];
   if (rtf !== null) parts.push(`RTF ${rtf.toFixed(2)}`);

@@ -1,7 +1,7 @@
 // The tab that runs many streams at a time.
 
 import { quantile } from "../parallel/listener.js";
-import { Outcome, Stream } from "../parallel/stream.js";
+import { connectAll, Outcome, Stream } from "../parallel/stream.js";
 import { Lane } from "./lane.js";
 import { milliseconds } from "./meters.js";
 import { statusLine } from "./status.js";
@@ -27,7 +27,6 @@ export class ParallelView {
   #count;
   #show;
   #lanes = [];
-  #startedAt = 0;
   #drawing = false;
 
   constructor(root, { server, settings }) {
@@ -54,17 +53,17 @@ export class ParallelView {
       return;
     }
     const count = Number(this.#count.value);
-    this.#startedAt = performance.now() / 1000;
     this.streams = Array.from({ length: count }, (_, i) => new Stream(this.#server, i + 1));
     this.#lanes = this.streams.map(({ number }) => new Lane(number));
     this.#find("lanes").replaceChildren(...this.#lanes.map(({ element }) => element));
     this.#find("run").disabled = true;
     this.#find("halt").disabled = false;
-    this.#show(count === 1 ? "One stream is speaking." : `${count} streams are speaking.`);
+    this.#show("Connecting.");
     this.#animate();
-    const config = this.#settings.request;
+    await connectAll(this.streams, this.#settings.request);
+    this.#show(count === 1 ? "One stream is speaking." : `${count} streams are speaking.`);
     await Promise.all(
-      this.streams.map((stream, i) => stream.run(config, SENTENCES[i % SENTENCES.length])),
+      this.streams.map((stream, i) => stream.speak(SENTENCES[i % SENTENCES.length])),
     );
     this.#find("run").disabled = false;
     this.#find("halt").disabled = true;

@@ -1,0 +1,32 @@
+"""The system's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+
+from playwright.sync_api import Browser, Playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",  # in containers the tests run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-fake-device-for-media-stream",  # a microphone that beeps
+    "--use-fake-ui-for-media-stream",
+]
+
+
+def launch_chromium(playwright: Playwright) -> Browser:
+    """Starts it without a window.
+
+    Raises:
+        FileNotFoundError: none is installed.
+    """
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        raise FileNotFoundError(f"none of {', '.join(NAMES)} is here: apt-get install chromium")
+    return playwright.chromium.launch(executable_path=found, args=ARGUMENTS)

@@ -1,0 +1,67 @@
+"""solo's decoder with the faults that a streaming server has when it mixes up deltas and sums.
+
+The file that `CANTATA_TEST_FAULT` names holds the next utterance's fault, or nothing. One utterance
+at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cantata_models.solo.codec_stage import load_decoder as load_sound_decoder
+
+FAULT_VARIABLE = "CANTATA_TEST_FAULT"
+FAULTY_CHUNK = 2
+
+
+class Fault(StrEnum):
+    REPLAY = "replay"
+    """One chunk is sent twice."""
+    SKIP = "skip"
+    """One chunk is never sent."""
+    CUMULATE = "cumulate"
+    """Each chunk has everything that came before it too."""
+
+
+class FaultyDecoder:
+    """Implements `contract.codec.StreamingDecoder` around a sound one."""
+
+    def __init__(self, decoder: Any, fault_file: Path) -> None:
+        self._decoder = decoder
+        self._fault_file = fault_file
+        self._fault = ""
+        self._sent: list[torch.Tensor] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._decoder, name)
+
+    def reset(self, state: Any, slots: torch.Tensor) -> None:
+        self._decoder.reset(state, slots)
+        self._fault = self._fault_file.read_text(encoding="utf-8")
+        self._sent = []
+
+    def decode(self, state: Any, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        samples: torch.Tensor = self._decoder.decode(state, slots, codes)
+        if not self._fault:
+            return samples
+        self._sent.append(samples)
+        faulty = len(self._sent) == FAULTY_CHUNK
+        match Fault(self._fault):
+            case Fault.REPLAY if faulty:
+                return torch.cat(self._sent[-2:], dim=1)
+            case Fault.SKIP if faulty:
+                return samples[:, :0]
+            case Fault.CUMULATE:
+                return torch.cat(self._sent, dim=1)
+        return samples
+
+
+def load_decoder(checkpoint: Path, device: torch.device) -> FaultyDecoder:
+    """The factory that the pipeline names."""
+    fault_file = Path(os.environ[FAULT_VARIABLE])
+    return FaultyDecoder(load_sound_decoder(checkpoint, device), fault_file)

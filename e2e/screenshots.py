@@ -1,0 +1,133 @@
+"""`make screenshots`: the pictures in docs/, of a real server on this machine.
+
+The figures on them are this machine's: take them while nothing else runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from cantata_bench.server import running_server
+
+from .chromium import launch_chromium
+from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
+
+DOCS = Path(__file__).parent.parent / "docs"
+SIZE: ViewportSize = {"width": 1280, "height": 600}
+MIDDLE_S = 2.4  # of the text that stands there
+STREAMS = 8
+RECORDING_SIZE: ViewportSize = {"width": 1024, "height": 920}
+RECORDING_COLOURS = 48
+LEAST_FRAME_MS = 80
+LAST_FRAME_MS = 2_500
+MOST_RECORDING_BYTES = 2_000_000
+
+Scheme = Literal["light", "dark"]
+
+
+@contextmanager
+def opened(browser: Browser, url: str, size: ViewportSize, scheme: Scheme) -> Iterator[Page]:
+    """The page in a tab of its own, ready to speak."""
+    context = browser.new_context(viewport=size, color_scheme=scheme)
+    page = context.new_page()
+    SpeechPage(page).open(url)
+    yield page
+    context.close()
+
+
+def speaking(browser: Browser, url: str, scheme: Scheme, file: Path) -> None:
+    """In the middle of a sentence."""
+    with opened(browser, url, SIZE, scheme) as page:
+        SpeechPage(page).press("Speak")
+        page.wait_for_function(
+            f"window.cantata.heardSeconds > {MIDDLE_S}", timeout=SPEECH_DEADLINE_MS
+        )
+        page.screenshot(path=file, full_page=True)
+
+
+def parallel(browser: Browser, url: str, file: Path) -> None:
+    """After many streams have ended."""
+    with opened(browser, url, SIZE, "light") as page:
+        speech_page = SpeechPage(page)
+        speech_page.tab("In parallel")
+        speech_page.streams.fill(str(STREAMS))
+        speech_page.press("Start")
+        page.wait_for_function(
+            "window.cantata.streams.length > 0"
+            " && window.cantata.streams.every((stream) => stream.endedAt !== null)",
+            timeout=SPEECH_DEADLINE_MS,
+        )
+        page.mouse.move(0, 0)
+        page.screenshot(path=file, full_page=True)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture of the page and when it was drawn, in seconds."""
+
+    png: bytes
+    at: float
+
+
+def record(browser: Browser, url: str) -> list[Frame]:
+    """A sentence from the click to its end, as the browser drew it."""
+    frames: list[Frame] = []
+    with opened(browser, url, RECORDING_SIZE, "light") as page:
+        protocol = page.context.new_cdp_session(page)
+
+        def keep(event: dict[str, Any]) -> None:
+            frames.append(Frame(base64.b64decode(event["data"]), event["metadata"]["timestamp"]))
+            protocol.send("Page.screencastFrameAck", {"sessionId": event["sessionId"]})
+
+        protocol.on("Page.screencastFrame", keep)
+        protocol.send("Page.startScreencast", {"format": "png"})
+        speech_page = SpeechPage(page)
+        speech_page.press("Speak")
+        speech_page.wait_for_state("done")
+        protocol.send("Page.stopScreencast")
+    return frames
+
+
+def save_recording(frames: Sequence[Frame], file: Path) -> None:
+    """As an animated GIF; a frame lasts until the next one was drawn."""
+    kept = [frames[0]]
+    for frame in frames[1:]:
+        if 1000 * (frame.at - kept[-1].at) >= LEAST_FRAME_MS:
+            kept.append(frame)
+    lasting = [round(1000 * (after.at - frame.at)) for frame, after in pairwise(kept)]
+    pictures = [Image.open(io.BytesIO(frame.png)).convert("RGB") for frame in kept]
+    # One palette for all, of a picture that has every colour: what does not move stays the same.
+    palette = pictures[len(pictures) // 2].quantize(RECORDING_COLOURS)
+    drawn = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    drawn[0].save(
+        file, save_all=True, append_images=drawn[1:], duration=[*lasting, LAST_FRAME_MS], loop=0
+    )
+    size = file.stat().st_size
+    if size > MOST_RECORDING_BYTES:
+        raise RuntimeError(f"{file} has {size} bytes; at most {MOST_RECORDING_BYTES} are wanted")
+
+
+def main() -> None:
+    """Starts a server and takes all of them."""
+    log = Path("artifacts/screenshots-server.log")
+    with running_server(log) as server, sync_playwright() as playwright:
+        browser = launch_chromium(playwright)
+        speaking(browser, server.url, "light", DOCS / "page.png")
+        speaking(browser, server.url, "dark", DOCS / "page-dark.png")
+        parallel(browser, server.url, DOCS / "parallel.png")
+        save_recording(record(browser, server.url), DOCS / "speaking.gif")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

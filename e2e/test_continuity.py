@@ -1,0 +1,95 @@
+"""Is a stream that repeats or drops a chunk caught? The server is broken on purpose to see.
+
+A count of samples does not catch it: what a broken server sends is played to the last sample.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from .conftest import GIVEN_URL
+from .continuity import Fault, Kind, first_fault
+from .server import Server
+from .speech_page import SpeechPage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
+
+PLUGINS = Path(__file__).parent / "plugins"
+FAULT_VARIABLE = "CANTATA_TEST_FAULT"
+TEXT = "The gate is open."
+
+
+@pytest.fixture(scope="module")
+def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Says how the next utterance is broken; empty: not at all."""
+    file = tmp_path_factory.mktemp("faults") / "next"
+    file.touch()
+    return file
+
+
+@pytest.fixture(scope="module")
+def model(fault_file: Path) -> Iterator[str]:
+    """A model that breaks its stream when it is told to (e2e/plugins/faulty)."""
+    if GIVEN_URL:
+        pytest.skip("a server that runs already cannot be broken")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", str(PLUGINS), prepend=os.pathsep)
+        environment.setenv(FAULT_VARIABLE, str(fault_file))
+        yield "faulty"
+
+
+def hear(speech_page: SpeechPage) -> NDArray[np.int16]:
+    speech_page.write(TEXT)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    played = speech_page.played()
+    assert speech_page.metrics()["server"]["samples"] == len(played)
+    return played
+
+
+def sound_of(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
+    answer = server.speech(input=TEXT, response_format="pcm", **speech_page.chosen())
+    assert answer.status_code == 200, answer.text
+    return np.frombuffer(answer.content, dtype="<i2")
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("", None),
+        ("replay", Kind.REPLAYED),
+        ("skip", Kind.SKIPPED),
+        ("cumulate", Kind.REPLAYED),
+    ],
+)
+def test_a_broken_stream_is_heard_as_such(
+    speech_page: SpeechPage,
+    server: Server,
+    fault_file: Path,
+    figures: Callable[..., None],
+    fault: str,
+    kind: Kind | None,
+) -> None:
+    fault_file.write_text("", encoding="utf-8")
+    sound = sound_of(server, speech_page)
+    fault_file.write_text(fault, encoding="utf-8")
+    heard = first_fault(hear(speech_page), sound)
+    verdict = "whole" if heard is None else f"{heard.samples} samples {heard.kind} at {heard.at}"
+    figures(test="broken stream", what=f"told to {fault or 'be sound'}", heard=verdict)
+    assert (heard and heard.kind) == kind
+    assert heard is None or heard.samples > 0
+
+
+def test_a_changed_sample_and_a_missing_end_are_heard() -> None:
+    sound = np.random.default_rng(5).integers(-9_000, 9_000, 24_000, dtype=np.int16)
+    changed = sound.copy()
+    changed[700] += 1
+    assert first_fault(changed, sound) == Fault(Kind.CHANGED, 700, 0)
+    assert first_fault(sound[:20_000], sound) == Fault(Kind.SKIPPED, 20_000, 4_000)
+    assert first_fault(sound, sound) is None
