@@ -1,0 +1,96 @@
+"""speech_tokenizer/config.json: what the decoder reads of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.config import TOKENIZER_12HZ
+from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
+
+FOLDER = "speech_tokenizer"
+"""In a checkpoint's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderConfig:
+    """The decoder's sizes."""
+
+    sample_rate: int
+    """Hz."""
+    samples_per_frame: int
+    codebooks: int
+    codebook_size: int
+    codebook_dim: int
+    """Width of a frame after its quantiser; the entries themselves are half as wide."""
+    latent_dim: int
+    hidden_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    window: int
+    """Frames that a frame attends to, itself included."""
+    rope_theta: float
+    rms_norm_eps: float
+    upsampling_ratios: tuple[int, ...]
+    """Of the stages before the wave is formed."""
+    decoder_dim: int
+    """Width of the first wave stage; each halves it."""
+    upsample_rates: tuple[int, ...]
+    """Of the wave stages."""
+
+
+def load_decoder_config(checkpoint: Path) -> DecoderConfig:
+    """Read the decoder's part of a checkpoint's speech tokenizer.
+
+    Raises:
+        ConfigError: no such file, a value is missing or wrong, or the tokenizer is another one.
+    """
+    root = read_json(checkpoint / FOLDER / "config.json")
+    model_type = root.get("model_type", str)
+    if model_type != TOKENIZER_12HZ:
+        raise ConfigError(
+            f"{root.where}: model_type {model_type!r} is not served; valid: {TOKENIZER_12HZ!r}"
+        )
+    decoder = root.section("decoder_config")
+    hidden_size, heads = decoder.get("hidden_size", int), decoder.get("num_attention_heads", int)
+    config = DecoderConfig(
+        sample_rate=root.get("output_sample_rate", int),
+        samples_per_frame=root.get("decode_upsample_rate", int),
+        codebooks=decoder.get("num_quantizers", int),
+        codebook_size=decoder.get("codebook_size", int),
+        codebook_dim=decoder.get("codebook_dim", int),
+        latent_dim=decoder.get("latent_dim", int),
+        hidden_size=hidden_size,
+        layers=decoder.get("num_hidden_layers", int),
+        heads=heads,
+        kv_heads=decoder.get("num_key_value_heads", int),
+        head_dim=decoder.get("head_dim", int, hidden_size // heads),
+        intermediate_size=decoder.get("intermediate_size", int),
+        window=decoder.get("sliding_window", int),
+        rope_theta=decoder.get("rope_theta", float),
+        rms_norm_eps=decoder.get("rms_norm_eps", float),
+        upsampling_ratios=decoder.integers("upsampling_ratios"),
+        decoder_dim=decoder.get("decoder_dim", int),
+        upsample_rates=decoder.integers("upsample_rates"),
+    )
+    _check_served(config, decoder)
+    return config
+
+
+def _check_served(config: DecoderConfig, fields: JsonFields) -> None:
+    made = math.prod((*config.upsampling_ratios, *config.upsample_rates))
+    if made != config.samples_per_frame:
+        raise ConfigError(
+            f"{fields.where}: upsample_rates and upsampling_ratios make {made} samples a frame, "
+            f"decode_upsample_rate says {config.samples_per_frame}"
+        )
+    if fields.get("attention_bias", bool, False):
+        raise ConfigError(f"{fields.where}: attention_bias is not served; valid: false")
+    activation = fields.get("hidden_act", str, "silu")
+    if activation != "silu":
+        raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")

@@ -1,0 +1,180 @@
+"""Frames to sound: a causal decoder whose streaming state is explicit and held by slot.
+
+Quantiser, convolution, transformer over a window of frames, and stages that each raise the rate,
+1920 samples a frame in the published tokenizer (Qwen3-TTS, arXiv:2601.15621). Nothing looks ahead,
+so every frame yields its samples at once, and streaming equals decoding the whole.
+
+Letters: B rows, T frames, Q codebooks, L positions, C channels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
+from cantata_models.qwen3_tts.codec.layers import (
+    CausalConv,
+    CausalUpsample,
+    ConvNextBlock,
+    Linear,
+    Snake,
+)
+from cantata_models.qwen3_tts.codec.past import CodecState, Past
+from cantata_models.qwen3_tts.codec.transformer import SlidingTransformer
+from cantata_models.qwen3_tts.codec.weights import Weights
+
+USAGE_FLOOR = 1e-5
+DILATIONS = (1, 3, 9)
+
+
+class SplitDequantiser:
+    """[B, T, Q] codes -> [B, T, codebook_dim]: the first codebook and the rest, summed apart."""
+
+    def __init__(self, weights: Weights, name: str, config: DecoderConfig) -> None:
+        inner = config.codebook_dim // 2
+        self._tables, self._projections = [], []
+        for part, count in (("rvq_first", 1), ("rvq_rest", config.codebooks - 1)):
+            books = [
+                self._entries(weights, f"{name}.{part}.vq.layers.{index}._codebook", config)
+                for index in range(count)
+            ]
+            self._tables.append(books)
+            projection = weights.take(
+                f"{name}.{part}.output_proj.weight", config.codebook_dim, inner, 1
+            )
+            self._projections.append(Linear(projection[..., 0]))
+
+    @staticmethod
+    def _entries(weights: Weights, name: str, config: DecoderConfig) -> torch.Tensor:
+        usage = weights.take(f"{name}.cluster_usage", config.codebook_size)
+        shape = (config.codebook_size, config.codebook_dim // 2)
+        total = weights.take(f"{name}.embedding_sum", *shape)
+        return total / usage.clamp(min=USAGE_FLOOR)[:, None]
+
+    def __call__(self, codes: torch.Tensor) -> torch.Tensor:
+        parts, book = [], 0
+        for tables, projection in zip(self._tables, self._projections, strict=True):
+            total = tables[0][codes[..., book]]
+            for offset, table in enumerate(tables[1:], start=1):
+                total = total + table[codes[..., book + offset]]
+            parts.append(projection(total))
+            book += len(tables)
+        return parts[0] + parts[1]
+
+
+class ResidualUnit:
+    """Snake, dilated convolution, snake, pointwise convolution, and the residual."""
+
+    def __init__(self, weights: Weights, name: str, size: int, dilation: int) -> None:
+        self._first_snake = Snake(weights, f"{name}.act1", size)
+        self._dilated = CausalConv(weights, f"{name}.conv1.conv", size, size, 7, dilation)
+        self._second_snake = Snake(weights, f"{name}.act2", size)
+        self._pointwise = CausalConv(weights, f"{name}.conv2.conv", size, size, 1)
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        update = self._dilated(self._first_snake(x), past)
+        return x + self._pointwise(self._second_snake(update), past)
+
+
+class WaveStage:
+    """Raises the rate, halves the width, and refines at three dilations."""
+
+    def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
+        half = size // 2
+        self._snake = Snake(weights, f"{name}.block.0", size)
+        self._upsample = CausalUpsample(weights, f"{name}.block.1.conv", size, half, rate, 2 * rate)
+        self._units = [
+            ResidualUnit(weights, f"{name}.block.{index}", half, dilation)
+            for index, dilation in enumerate(DILATIONS, start=2)
+        ]
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        x = self._upsample(self._snake(x), past)
+        for unit in self._units:
+            x = unit(x, past)
+        return x
+
+
+class SpeechDecoder:
+    """Implements `contract.codec.StreamingDecoder` for the published checkpoint format.
+
+    Raises:
+        ConfigError: (when made) the folder holds no such checkpoint.
+    """
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        config = load_decoder_config(checkpoint)
+        self.sample_rate, self.channels = config.sample_rate, 1
+        self.samples_per_frame = config.samples_per_frame
+        self.num_codebooks, self.codebook_size = config.codebooks, config.codebook_size
+        self._device = device
+        weights = Weights(checkpoint / FOLDER, "decoder.", device)
+        latent, size = config.latent_dim, config.decoder_dim
+        self._dequantise = SplitDequantiser(weights, "quantizer", config)
+        self._into = CausalConv(weights, "pre_conv.conv", config.codebook_dim, latent, 3)
+        self._transformer = SlidingTransformer(weights, "pre_transformer", config, device)
+        self._upsamplers = [
+            (
+                CausalUpsample(weights, f"upsample.{i}.0.conv", latent, latent, ratio, ratio),
+                ConvNextBlock(weights, f"upsample.{i}.1", latent),
+            )
+            for i, ratio in enumerate(config.upsampling_ratios)
+        ]
+        self._widen = CausalConv(weights, "decoder.0.conv", latent, size, 7)
+        self._stages = [
+            WaveStage(weights, f"decoder.{i}", size >> (i - 1), rate)
+            for i, rate in enumerate(config.upsample_rates, start=1)
+        ]
+        last = len(self._stages) + 1
+        narrow = size >> len(self._stages)
+        self._snake = Snake(weights, f"decoder.{last}", narrow)
+        self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
+
+    def init_state(self, slots: int) -> CodecState:
+        """Silent state for `slots` concurrent streams.
+
+        One frame of a stream without a past shows which histories the layers keep.
+        """
+        positions = torch.zeros(slots, dtype=torch.int64, device=self._device)
+        codes = torch.zeros(1, 1, self.num_codebooks, dtype=torch.int64, device=self._device)
+        trial = Past(positions[:1], None)
+        with torch.inference_mode():
+            self._run(codes, trial)
+        shapes = [history.shape[1:] for history in trial.extended]
+        histories = tuple(torch.zeros(slots, *shape, device=self._device) for shape in shapes)
+        return CodecState(positions, histories)
+
+    def reset(self, state: CodecState, slots: torch.Tensor) -> None:
+        """Make these slots ([B] int64) as new, in place."""
+        state.reset(slots.to(self._device))
+
+    @torch.inference_mode()
+    def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """Decode the next frames of these slots and advance their state in place.
+
+        Args:
+            state: from `init_state`.
+            slots: [B] int64, all different.
+            codes: [B, T, Q] int64, T >= 1.
+
+        Returns:
+            [B, T * samples_per_frame] float32 in -1..1.
+        """
+        slots = slots.to(self._device)
+        past = state.take(slots)
+        samples = self._run(codes.to(self._device), past)
+        state.put(slots, past, codes.shape[1])
+        return samples
+
+    def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
+        x = self._into(self._dequantise(codes), past)
+        x = self._transformer(x, past)
+        for upsample, refine in self._upsamplers:
+            x = refine(upsample(x, past), past)
+        x = self._widen(x, past)
+        for stage in self._stages:
+            x = stage(x, past)
+        wave = self._wave(self._snake(x), past)
+        return wave[..., 0].clamp(-1.0, 1.0)

@@ -1,0 +1,104 @@
+"""Sound to frames: the tokenizer's Mimi encoder, by transformers' own implementation of it.
+
+Only the encoding half is built; transformers' whole model would hold an unused decoder of the same
+size. Of the quantiser's codebooks only the published tokenizer's are kept.
+
+Letters: N samples, T frames, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import MimiConfig
+from transformers.models.mimi.modeling_mimi import (
+    MimiConv1d,
+    MimiEncoder,
+    MimiSplitResidualVectorQuantizer,
+    MimiTransformerModel,
+)
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.checkpoint import read_tensors
+from cantata_models.qwen3_tts.codec.config import FOLDER
+from cantata_models.qwen3_tts.json_fields import read_json
+
+PREFIX = "encoder."
+UNLIMITED = 1 << 30
+"""Positions that a position attends to. The checkpoints name 250, ten seconds, but the transformers
+release that the published package pins looks at everything before, and so do its codes."""
+DOWNSAMPLING = 2
+"""From the transformer's positions to frames."""
+
+
+class ReferenceEncoder(nn.Module):
+    """A recording's frames, as a cloned voice's prompt holds them."""
+
+    def __init__(self, config: MimiConfig, sample_rate: int, samples_per_frame: int) -> None:
+        super().__init__()
+        self.sample_rate, self.samples_per_frame = sample_rate, samples_per_frame
+        self.encoder = MimiEncoder(config)
+        self.encoder_transformer = MimiTransformerModel(config)
+        self.downsample = MimiConv1d(
+            config,
+            config.hidden_size,
+            config.hidden_size,
+            kernel_size=2 * DOWNSAMPLING,
+            stride=DOWNSAMPLING,
+            bias=False,
+            pad_mode="replicate",
+        )
+        self.quantizer = MimiSplitResidualVectorQuantizer(config)
+
+    @torch.inference_mode()
+    def encode(self, samples: torch.Tensor) -> torch.Tensor:
+        """Encode a whole recording.
+
+        Args:
+            samples: [N] float32 mono at `sample_rate`, N >= 1.
+
+        Returns:
+            [T, Q] int64; the last frame may reach beyond the recording.
+        """
+        hidden = self.encoder(samples[None, None])
+        hidden = self.encoder_transformer(hidden.transpose(1, 2)).last_hidden_state
+        codes = self.quantizer.encode(self.downsample(hidden.transpose(1, 2)))
+        frames = -(-len(samples) // self.samples_per_frame)
+        return torch.as_tensor(codes[:, 0, :frames].t())
+
+
+def load_encoder(checkpoint: Path) -> ReferenceEncoder:
+    """Load the encoding half of a checkpoint's speech tokenizer, in fp32 on the CPU.
+
+    Raises:
+        ConfigError: the folder holds no such checkpoint.
+    """
+    root = read_json(checkpoint / FOLDER / "config.json")
+    used = root.get("encoder_valid_num_quantizers", int)
+    fields = dict(root.items("encoder_config")) | {
+        "num_quantizers": used,
+        "sliding_window": UNLIMITED,
+        "attn_implementation": "eager",
+    }
+    try:
+        config = MimiConfig(**fields)
+        encoder = ReferenceEncoder(
+            config,
+            root.get("input_sample_rate", int),
+            root.get("encode_downsample_rate", int),
+        )
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{root.where}: encoder_config is not usable: {error}") from error
+    wanted = encoder.state_dict()
+    tensors = {
+        name: tensor.float()
+        for name, tensor in read_tensors(checkpoint / FOLDER, PREFIX)
+        if name in wanted
+    }
+    try:
+        encoder.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ConfigError(f"{checkpoint / FOLDER}: encoder: {error}") from error
+    return encoder.eval().requires_grad_(False)

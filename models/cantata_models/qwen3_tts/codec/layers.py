@@ -1,0 +1,164 @@
+"""Causal building blocks over [B, L, C], whose results do not depend on how L is cut.
+
+Every convolution is one matrix product per position over that position's inputs laid side by side:
+a product with weights that oneDNN packed once gives a row the same bits in any company, which its
+convolutions do not. Other devices than the CPU take the plain product.
+
+Letters: B rows, L positions, C channels, K the kernel, D the dilation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from cantata_models.qwen3_tts.codec.past import Past
+from cantata_models.qwen3_tts.codec.weights import Weights
+
+PACKED_ROWS = 64
+"""Rows for which oneDNN lays out the weights; any number may be multiplied."""
+BLOCK_VALUES = 1 << 20
+"""Inputs that are laid side by side at once: 4 MB stay in the cache and in memory that is reused."""
+LAYER_NORM_EPS = 1e-6
+SNAKE_EPS = 1e-9
+
+
+class Linear:
+    """[..., I] -> [..., O], exact per row in fp32 on a CPU.
+
+    Args:
+        weight: [O, I].
+        bias: [O].
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
+        self.inputs, self.outputs = weight.shape[1], weight.shape[0]
+        self._bias = bias
+        self._packed = weight.device.type == "cpu"
+        self._weight = (
+            torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), PACKED_ROWS)
+            if self._packed
+            else weight
+        )
+
+    @classmethod
+    def load(
+        cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = False
+    ) -> Linear:
+        """Take `name`.weight and perhaps `name`.bias."""
+        weight = weights.take(f"{name}.weight", outputs, inputs)
+        return cls(weight, weights.take(f"{name}.bias", outputs) if bias else None)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        if not self._packed:
+            return functional.linear(x, self._weight, self._bias)
+        rows = x.reshape(-1, self.inputs)
+        # A single row takes another kernel, which sums in another order: there are always two.
+        single = len(rows) == 1
+        rows = rows.expand(2, -1).contiguous() if single else rows.contiguous()
+        product = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
+        made = torch.as_tensor(product[:1] if single else product)
+        return made.view(*x.shape[:-1], self.outputs)
+
+
+class CausalConv:
+    """A convolution whose last tap is on the position itself. [B, L, I] -> [B, L, O]."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        name: str,
+        inputs: int,
+        outputs: int,
+        kernel: int,
+        dilation: int = 1,
+    ) -> None:
+        self._kernel, self._dilation = kernel, dilation
+        weight = weights.take(f"{name}.weight", outputs, inputs, kernel)
+        bias = weights.take(f"{name}.bias", outputs)
+        self._product = Linear(weight.transpose(1, 2).reshape(outputs, kernel * inputs), bias)
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        if self._kernel == 1:
+            return self._product(x)
+        length = x.shape[1]
+        context = past.extend(x, (self._kernel - 1) * self._dilation)
+        block = max(1, BLOCK_VALUES // (self._product.inputs * x.shape[0]))
+        parts = [
+            self._product(self._taps(context, start, min(start + block, length)))
+            for start in range(0, length, block)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _taps(self, context: torch.Tensor, start: int, end: int) -> torch.Tensor:
+        """The inputs of positions start..end, side by side: [B, end - start, K * I]."""
+        offsets = range(0, self._kernel * self._dilation, self._dilation)
+        return torch.cat([context[:, start + o : end + o] for o in offsets], dim=-1)
+
+
+class CausalUpsample:
+    """A transposed convolution cut so that nothing ahead is needed. [B, L, I] -> [B, L * R, O].
+
+    A kernel of R writes each position's R outputs; a kernel of 2R adds to them what the position
+    before wrote beyond its own.
+    """
+
+    def __init__(
+        self, weights: Weights, name: str, inputs: int, outputs: int, rate: int, kernel: int
+    ) -> None:
+        assert kernel in (rate, 2 * rate)
+        self._rate, self._outputs, self._reaches_on = rate, outputs, kernel > rate
+        weight = weights.take(f"{name}.weight", inputs, outputs, kernel)
+        bias = weights.take(f"{name}.bias", outputs)
+        own = weight[..., :rate].permute(2, 1, 0).reshape(rate * outputs, inputs)
+        if self._reaches_on:
+            earlier = weight[..., rate:].permute(2, 1, 0).reshape(rate * outputs, inputs)
+            own = torch.cat([earlier, own], dim=1)
+        self._product = Linear(own, bias.repeat(rate))
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        batch, length, _ = x.shape
+        if self._reaches_on:
+            x = torch.cat([past.extend(x, 1)[:, :-1], x], dim=-1)
+        return self._product(x).view(batch, length * self._rate, self._outputs)
+
+
+class Snake:
+    """x + sin^2(a x) / b with a frequency and a magnitude per channel (Ziyin et al., 2020)."""
+
+    def __init__(self, weights: Weights, name: str, size: int) -> None:
+        self._frequency = weights.take(f"{name}.alpha", size).exp()
+        self._inverse = 1.0 / (weights.take(f"{name}.beta", size).exp() + SNAKE_EPS)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        wave = (x * self._frequency).sin_()
+        return wave.mul_(wave).mul_(self._inverse).add_(x)
+
+
+class ConvNextBlock:
+    """Depthwise convolution, LayerNorm, a two-layer perceptron, and the residual."""
+
+    KERNEL = 7
+
+    def __init__(self, weights: Weights, name: str, size: int) -> None:
+        self._size = size
+        taps = weights.take(f"{name}.dwconv.conv.weight", size, 1, self.KERNEL)
+        self._taps = taps[:, 0].t().contiguous()
+        self._bias = weights.take(f"{name}.dwconv.conv.bias", size)
+        self._norm = (
+            weights.take(f"{name}.norm.weight", size),
+            weights.take(f"{name}.norm.bias", size),
+        )
+        self._up = Linear.load(weights, f"{name}.pwconv1", size, 4 * size, bias=True)
+        self._down = Linear.load(weights, f"{name}.pwconv2", 4 * size, size, bias=True)
+        self._gain = weights.take(f"{name}.gamma", size)
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        length = x.shape[1]
+        context = past.extend(x, self.KERNEL - 1)
+        # Summed in a fixed order, one tap after the other.
+        mixed = self._bias.expand_as(x)
+        for tap in range(self.KERNEL):
+            mixed = mixed + context[:, tap : tap + length] * self._taps[tap]
+        mixed = functional.layer_norm(mixed, (self._size,), *self._norm, eps=LAYER_NORM_EPS)
+        return x + self._gain * self._down(functional.gelu(self._up(mixed)))

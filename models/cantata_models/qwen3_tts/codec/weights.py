@@ -1,0 +1,39 @@
+"""A checkpoint's tensors, taken one by one and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.checkpoint import read_tensors
+
+
+class Weights:
+    """Float32 tensors by name on one device; whoever builds a layer takes what is its own.
+
+    Raises:
+        ConfigError: (when made) as `read_tensors`.
+    """
+
+    def __init__(self, folder: Path, prefix: str, device: torch.device) -> None:
+        self._where = str(folder)
+        self._tensors = {
+            name: tensor.to(device, torch.float32) for name, tensor in read_tensors(folder, prefix)
+        }
+
+    def take(self, name: str, *shape: int) -> torch.Tensor:
+        """Hand out a tensor of this shape; it is not kept.
+
+        Raises:
+            ConfigError: there is none, or it has another shape.
+        """
+        tensor = self._tensors.pop(name, None)
+        if tensor is None:
+            raise ConfigError(f"{self._where}: tensor {name!r} is missing")
+        if tensor.shape != shape:
+            raise ConfigError(
+                f"{self._where}: tensor {name!r} must be {list(shape)}, not {list(tensor.shape)}"
+            )
+        return tensor

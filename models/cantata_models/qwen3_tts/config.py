@@ -1,0 +1,278 @@
+"""The published config.json and generation_config.json, as frozen dataclasses.
+
+Only what serving reads is taken over; the rest of the files (initialisers, training switches) is
+left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
+
+MODEL_TYPE = "qwen3_tts"
+TOKENIZER_12HZ = "qwen3_tts_tokenizer_12hz"
+"""Of the published speech tokenizers the one that is served; the other makes 25 frames a second."""
+FRAME_PERIOD_S = 0.08
+RESERVED_CODES = 1024
+"""The last scores of code 0 belong to control codes; only the end code among them may be chosen."""
+MIN_FRAMES = 2
+"""Frames that the end code cannot cut off."""
+SMALL_MODEL_SIZE = "0b6"
+"""`tts_model_size` of the checkpoints that were not trained on instructions."""
+
+
+class ModelKind(StrEnum):
+    """What a checkpoint was trained for: `tts_model_type` in its config.json."""
+
+    CUSTOM_VOICE = "custom_voice"
+    VOICE_DESIGN = "voice_design"
+    BASE = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class StackConfig:
+    """One stack of Qwen3 decoder layers."""
+
+    hidden_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    rms_norm_eps: float
+    rope_theta: float
+    max_positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodecIds:
+    """Control codes, which share the embedding of code 0."""
+
+    pad: int
+    bos: int
+    eos: int
+    think: int
+    nothink: int
+    think_bos: int
+    think_eos: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextIds:
+    """Text tokens that stand for no text."""
+
+    pad: int
+    bos: int
+    eos: int
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """How the codes of one level are drawn."""
+
+    temperature: float
+    """0 is greedy."""
+    top_k: int
+    """0 means all."""
+    top_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDefaults:
+    """What a request gets where it says nothing: generation_config.json."""
+
+    first: SamplingSettings
+    """Of code 0."""
+    residual: SamplingSettings
+    """Of the codes that follow it in a frame."""
+    repetition_penalty: float
+    max_new_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3TtsConfig:
+    """A checkpoint."""
+
+    kind: ModelKind
+    model_size: str
+    talker: StackConfig
+    predictor: StackConfig
+    num_codebooks: int
+    text_vocab_size: int
+    text_hidden_size: int
+    codec: CodecIds
+    text: TextIds
+    languages: Mapping[str, int]
+    """Language or dialect -> its code."""
+    speakers: Mapping[str, int]
+    """Voice -> its code."""
+    dialects: Mapping[str, str]
+    """Voice -> the dialect that it speaks in place of Chinese."""
+    speaker_size: int
+    """Values of a speaker vector; the width of an input row."""
+    generation: GenerationDefaults
+
+    @property
+    def follows_instructions(self) -> bool:
+        """Whether the checkpoint was trained on instructions."""
+        if self.kind is ModelKind.BASE:
+            return False
+        return self.kind is ModelKind.VOICE_DESIGN or self.model_size != SMALL_MODEL_SIZE
+
+    @property
+    def spoken_languages(self) -> tuple[str, ...]:
+        """What a caller may ask for; dialects come with their voices alone."""
+        return tuple(name for name in self.languages if "dialect" not in name)
+
+
+def load_config(folder: Path) -> Qwen3TtsConfig:
+    """Read a checkpoint's configuration.
+
+    Raises:
+        ConfigError: a file cannot be read, a value is missing or of another type, or the
+            checkpoint needs what is not served (another speech tokenizer, scaled positions).
+    """
+    root = read_json(folder / "config.json")
+    _check_served(root)
+    talker = root.section("talker_config")
+    predictor = talker.section("code_predictor_config")
+    config = Qwen3TtsConfig(
+        kind=_kind(root),
+        model_size=root.get("tts_model_size", str, ""),
+        talker=_stack(talker),
+        predictor=_stack(predictor),
+        num_codebooks=talker.get("num_code_groups", int),
+        text_vocab_size=talker.get("text_vocab_size", int),
+        text_hidden_size=talker.get("text_hidden_size", int),
+        codec=_codec_ids(talker),
+        text=TextIds(
+            pad=root.get("tts_pad_token_id", int),
+            bos=root.get("tts_bos_token_id", int),
+            eos=root.get("tts_eos_token_id", int),
+        ),
+        languages=_codes(talker, "codec_language_id"),
+        speakers=_codes(talker, "spk_id"),
+        dialects=_dialects(talker),
+        speaker_size=root.section("speaker_encoder_config").get("enc_dim", int, 1024),
+        generation=_generation(folder / "generation_config.json"),
+    )
+    _check_consistent(config, root.where)
+    return config
+
+
+def _check_served(root: JsonFields) -> None:
+    model_type = root.get("model_type", str)
+    if model_type != MODEL_TYPE:
+        raise ConfigError(f"{root.where}: model_type must be {MODEL_TYPE!r}, not {model_type!r}")
+    tokenizer = root.get("tokenizer_type", str)
+    if tokenizer != TOKENIZER_12HZ:
+        raise ConfigError(
+            f"{root.where}: tokenizer_type {tokenizer!r} is not served; valid: {TOKENIZER_12HZ!r}"
+        )
+
+
+def _kind(root: JsonFields) -> ModelKind:
+    name = root.get("tts_model_type", str)
+    try:
+        return ModelKind(name)
+    except ValueError:
+        valid = ", ".join(ModelKind)
+        raise ConfigError(f"{root.where}: tts_model_type {name!r}; valid: {valid}") from None
+
+
+def _stack(fields: JsonFields) -> StackConfig:
+    # WHY no M-RoPE: all three position axes of a talker hold the same numbers, and then
+    # interleaved sections rotate as plain positions do.
+    scaling = fields.section("rope_scaling")
+    rope_type = scaling.get("rope_type", str, scaling.get("type", str, "default"))
+    if rope_type != "default":
+        raise ConfigError(f"{scaling.where}: rope_type {rope_type!r}; valid: 'default'")
+    for switch in ("attention_bias", "use_sliding_window"):
+        if fields.get(switch, bool, False):
+            raise ConfigError(f"{fields.where}: {switch} is not served; valid: false")
+    activation = fields.get("hidden_act", str, "silu")
+    if activation != "silu":
+        raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
+    hidden_size, heads = fields.get("hidden_size", int), fields.get("num_attention_heads", int)
+    return StackConfig(
+        hidden_size=hidden_size,
+        layers=fields.get("num_hidden_layers", int),
+        heads=heads,
+        kv_heads=fields.get("num_key_value_heads", int),
+        head_dim=fields.get("head_dim", int, hidden_size // heads),
+        intermediate_size=fields.get("intermediate_size", int),
+        vocab_size=fields.get("vocab_size", int),
+        rms_norm_eps=fields.get("rms_norm_eps", float, 1e-6),
+        rope_theta=fields.get("rope_theta", float),
+        max_positions=fields.get("max_position_embeddings", int),
+    )
+
+
+def _codec_ids(talker: JsonFields) -> CodecIds:
+    return CodecIds(
+        pad=talker.get("codec_pad_id", int),
+        bos=talker.get("codec_bos_id", int),
+        eos=talker.get("codec_eos_token_id", int),
+        think=talker.get("codec_think_id", int),
+        nothink=talker.get("codec_nothink_id", int),
+        think_bos=talker.get("codec_think_bos_id", int),
+        think_eos=talker.get("codec_think_eos_id", int),
+    )
+
+
+def _codes(talker: JsonFields, key: str) -> Mapping[str, int]:
+    section = talker.section(key)
+    return {name.lower(): section.get(name, int) for name in talker.items(key)}
+
+
+def _dialects(talker: JsonFields) -> Mapping[str, str]:
+    section = talker.section("spk_is_dialect")
+    values = talker.items("spk_is_dialect")
+    return {name.lower(): section.get(name, str) for name, value in values.items() if value}
+
+
+def _generation(path: Path) -> GenerationDefaults:
+    """The file, or what the reference falls back to where it says nothing."""
+    fields = read_json(path) if path.exists() else JsonFields({}, str(path))
+    return GenerationDefaults(
+        first=_sampling(fields, "", "do_sample"),
+        residual=_sampling(fields, "subtalker_", "subtalker_dosample"),
+        repetition_penalty=fields.get("repetition_penalty", float, 1.05),
+        max_new_tokens=fields.get("max_new_tokens", int, 2048),
+    )
+
+
+def _sampling(fields: JsonFields, prefix: str, switch: str) -> SamplingSettings:
+    sampled = fields.get(switch, bool, True)
+    return SamplingSettings(
+        temperature=fields.get(f"{prefix}temperature", float, 0.9) if sampled else 0.0,
+        top_k=fields.get(f"{prefix}top_k", int, 50),
+        top_p=fields.get(f"{prefix}top_p", float, 1.0),
+    )
+
+
+def _check_consistent(config: Qwen3TtsConfig, where: str) -> None:
+    spoken = config.talker.vocab_size - RESERVED_CODES
+    if spoken != config.predictor.vocab_size:
+        raise ConfigError(
+            f"{where}: talker_config.vocab_size must be code_predictor_config.vocab_size + "
+            f"{RESERVED_CODES}, not {config.talker.vocab_size} and {config.predictor.vocab_size}"
+        )
+    if not spoken <= config.codec.eos < config.talker.vocab_size:
+        raise ConfigError(f"{where}: codec_eos_token_id {config.codec.eos} is no control code")
+    if config.kind is ModelKind.CUSTOM_VOICE and not config.speakers:
+        raise ConfigError(f"{where}: spk_id names no voice")
+    if config.kind is ModelKind.BASE and config.speaker_size != config.talker.hidden_size:
+        raise ConfigError(
+            f"{where}: speaker_encoder_config.enc_dim {config.speaker_size} is not the talker's "
+            f"hidden_size {config.talker.hidden_size}"
+        )
+    for voice, dialect in config.dialects.items():
+        if dialect not in config.languages:
+            raise ConfigError(f"{where}: voice {voice!r} speaks unknown dialect {dialect!r}")

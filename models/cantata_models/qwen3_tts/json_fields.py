@@ -1,0 +1,86 @@
+"""Reading typed values out of somebody else's JSON, with errors that say where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cantata.contract.errors import ConfigError
+
+T = TypeVar("T", int, float, str, bool)
+
+
+class JsonFields:
+    """One JSON object of a file. Unknown keys are fine: the format is not ours.
+
+    Args:
+        where: the file and the path in it, for messages.
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self._values = values
+        self.where = where
+
+    def get(self, key: str, kind: type[T], default: T | None = None) -> T:
+        """A value of this kind; integers count as floats.
+
+        Raises:
+            ConfigError: it is missing and has no default, or is of another kind.
+        """
+        value = self._values.get(key)
+        if value is None:
+            if default is None:
+                raise ConfigError(f"{self.where}: {key} is missing")
+            return default
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise ConfigError(f"{self.where}: {key} must be {kind.__name__}, not {value!r}")
+        return value
+
+    def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """A list of integers.
+
+        Raises:
+            ConfigError: it is missing and has no default, or is no such list.
+        """
+        if default is not None and key not in self._values:
+            return default
+        value = self._values.get(key)
+        if not isinstance(value, list) or any(type(item) is not int for item in value):
+            raise ConfigError(f"{self.where}: {key} must be a list of integers, not {value!r}")
+        return tuple(value)
+
+    def items(self, key: str) -> Mapping[str, Any]:
+        """A nested object's entries; empty where there is none.
+
+        Raises:
+            ConfigError: it is no object.
+        """
+        value = self._values.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise ConfigError(f"{self.where}: {key} must be an object, not {value!r}")
+        return value
+
+    def section(self, key: str) -> JsonFields:
+        """A nested object; raises as `items`."""
+        return JsonFields(self.items(key), f"{self.where}: {key}")
+
+
+def read_json(path: Path) -> JsonFields:
+    """The object in a JSON file.
+
+    Raises:
+        ConfigError: no such file, no JSON, or no object.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: holds no JSON object")
+    return JsonFields(values, str(path))

@@ -1,0 +1,1 @@
+"""The parts of the talker that are plain torch."""

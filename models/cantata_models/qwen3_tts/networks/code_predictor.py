@@ -1,0 +1,180 @@
+"""The code predictor: given a frame's hidden state and code 0, its other codes one by one.
+
+A short Qwen3 stack over the codebooks of one frame. It sees [hidden state, code 0, code 1, ...]
+and has an embedding and a head for each codebook after the first. Projections are fused; the keys
+and values of one frame fit in one small tensor, so no cache outlives a frame.
+
+Letters: R requests, D the talker's width, H the predictor's, V codes, Q codebooks, E head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata_models.qwen3_tts.config import StackConfig
+
+ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]
+"""[R, V] scores and the codebook -> [R] int64 codes."""
+Turns = tuple[torch.Tensor, torch.Tensor]
+"""Cosines and sines, each [Q, E]."""
+
+
+class RmsNorm(nn.Module):
+    """Root mean square norm."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self._eps = eps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.rms_norm(x, self.weight.shape, self.weight, self._eps)
+
+
+class FusedLinear(nn.Linear):
+    """Several projections of one input in one product; vLLM's layers load theirs the same way.
+
+    Args:
+        parts: name of a part -> its output features.
+    """
+
+    def __init__(self, in_features: int, parts: Mapping[str | int, int]) -> None:
+        super().__init__(in_features, sum(parts.values()), bias=False)
+        self._parts = parts
+        self.weight.weight_loader = self._load_part  # type: ignore[attr-defined]
+
+    def _load_part(self, weight: nn.Parameter, tensor: torch.Tensor, part: str | int) -> None:
+        names = list(self._parts)
+        start = sum(self._parts[name] for name in names[: names.index(part)])
+        target = weight.data[start : start + self._parts[part]]
+        if target.shape != tensor.shape:
+            raise ValueError(f"{list(tensor.shape)} does not fit {list(target.shape)}")
+        target.copy_(tensor)
+
+
+class PredictorLayer(nn.Module):
+    """Attention and feed-forward, each after a norm and around a residual."""
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        q_size, kv_size = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        self.input_layernorm = RmsNorm(hidden, eps)
+        self.qkv_proj = FusedLinear(hidden, {"q": q_size, "k": kv_size, "v": kv_size})
+        self.q_norm = RmsNorm(self.head_dim, eps)
+        self.k_norm = RmsNorm(self.head_dim, eps)
+        self.o_proj = nn.Linear(q_size, hidden, bias=False)
+        self.post_attention_layernorm = RmsNorm(hidden, eps)
+        inner = config.intermediate_size
+        self.gate_up_proj = FusedLinear(hidden, {0: inner, 1: inner})
+        self.down_proj = nn.Linear(inner, hidden, bias=False)
+
+    def forward(
+        self, x: torch.Tensor, start: int, turns: Turns, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        """[R, T, H] at positions start.. -> the same; keys and values [R, K, Q, E] are filled."""
+        x = x + self._attend(self.input_layernorm(x), start, turns, keys, values)
+        gate, up = self.gate_up_proj(self.post_attention_layernorm(x)).chunk(2, dim=-1)
+        return x + torch.as_tensor(self.down_proj(functional.silu(gate) * up))
+
+    def _attend(
+        self, x: torch.Tensor, start: int, turns: Turns, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        requests, length, _ = x.shape
+        end = start + length
+        heads = self.qkv_proj(x).view(requests, length, -1, self.head_dim).transpose(1, 2)
+        query, key, value = heads.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
+        cos, sin = (turn[start:end] for turn in turns)
+        query = _turned(self.q_norm(query), cos, sin)
+        keys[:, :, start:end] = _turned(self.k_norm(key), cos, sin)
+        values[:, :, start:end] = value
+        mixed = functional.scaled_dot_product_attention(
+            query, keys[:, :, :end], values[:, :, :end], is_causal=length > 1, enable_gqa=True
+        )
+        return torch.as_tensor(self.o_proj(mixed.transpose(1, 2).reshape(requests, length, -1)))
+
+
+class CodePredictor(nn.Module):
+    """The stack with its embeddings and heads.
+
+    Args:
+        config: of the stack; `vocab_size` is V.
+        talker_size: D; where it differs from H, a projection stands in front of the stack.
+        num_codebooks: Q, code 0 included.
+    """
+
+    def __init__(self, config: StackConfig, talker_size: int, num_codebooks: int) -> None:
+        super().__init__()
+        self._config = config
+        self._num_codebooks = num_codebooks
+        others = num_codebooks - 1
+        self.codec_embedding = nn.Parameter(torch.empty(others, config.vocab_size, talker_size))
+        self.lm_head = nn.Parameter(torch.empty(others, config.vocab_size, config.hidden_size))
+        self.small_to_mtp_projection = (
+            nn.Linear(talker_size, config.hidden_size)
+            if talker_size != config.hidden_size
+            else nn.Identity()
+        )
+        self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
+        self.norm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+        turns = _rotary(num_codebooks, config.head_dim, config.rope_theta)
+        self.register_buffer("cos", turns[0], persistent=False)
+        self.register_buffer("sin", turns[1], persistent=False)
+
+    def embed(self, codes: torch.Tensor) -> torch.Tensor:
+        """[N, Q - 1] codes after code 0 -> [N, D], summed over codebooks."""
+        books = torch.arange(self._num_codebooks - 1, device=codes.device)
+        return self.codec_embedding[books, codes].sum(dim=1)
+
+    def forward(
+        self, hidden: torch.Tensor, code0: torch.Tensor, choose: ChooseCode
+    ) -> torch.Tensor:
+        """Complete frames.
+
+        Args:
+            hidden: [R, D], the talker's hidden states after its last norm.
+            code0: [R, D], the embedded first codes.
+            choose: draws the codes of one codebook.
+
+        Returns:
+            [R, Q - 1] int64.
+        """
+        config, requests = self._config, hidden.shape[0]
+        shape = (config.layers, 2, requests, config.kv_heads, self._num_codebooks, config.head_dim)
+        cache = hidden.new_empty(shape)
+        x = torch.stack((hidden, code0), dim=1)
+        start, codes = 0, list[torch.Tensor]()
+        for book in range(self._num_codebooks - 1):
+            last = self._run(x, start, cache)
+            codes.append(choose(functional.linear(last, self.lm_head[book]), book + 1))
+            start += x.shape[1]
+            x = self.codec_embedding[book][codes[-1]][:, None]
+        return torch.stack(codes, dim=1)
+
+    def _run(self, x: torch.Tensor, start: int, cache: torch.Tensor) -> torch.Tensor:
+        """[R, T, D] at positions start.. -> [R, H], the last position's hidden state."""
+        x = self.small_to_mtp_projection(x)
+        turns = (self.cos, self.sin)
+        for layer, (keys, values) in zip(self.layers, cache, strict=True):
+            x = layer(x, start, turns, keys, values)
+        return torch.as_tensor(self.norm(x[:, -1]))
+
+
+def _rotary(positions: int, head_dim: int, theta: float) -> Turns:
+    """Angles of rotary position embedding, halves repeated (Su et al. 2021), float32."""
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+    angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
+    angles = torch.cat((angles, angles), dim=-1)
+    return angles.cos(), angles.sin()
+
+
+def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """[..., T, E] rotated by [T, E] angles."""
+    first, second = x.chunk(2, dim=-1)
+    turned = x * cos + torch.cat((-second, first), dim=-1) * sin
+    return turned.to(x.dtype)

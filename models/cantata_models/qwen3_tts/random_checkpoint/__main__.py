@@ -1,0 +1,34 @@
+"""Write a random checkpoint of published size (`python -m` this package).
+
+It speaks noise as fast as the real one speaks: speed depends on shapes, not on values.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from cantata_models.qwen3_tts.random_checkpoint.configs import KINDS, PUBLISHED_SMALL
+from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+
+
+def main() -> None:
+    """Parse the command line and write the folder."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cantata_models.qwen3_tts.random_checkpoint",
+        description="Write a checkpoint of the 0.6B models' size with random weights (2.6 GB).",
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kind", choices=KINDS, default="custom_voice")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    write_checkpoint(
+        arguments.folder, PUBLISHED_SMALL, arguments.kind, arguments.seed, torch.bfloat16
+    )
+    print(arguments.folder)
+
+
+if __name__ == "__main__":
+    main()

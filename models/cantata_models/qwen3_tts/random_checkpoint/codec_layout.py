@@ -1,0 +1,164 @@
+"""Names and shapes of speech_tokenizer/model.safetensors: the Mimi encoder and the decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cantata_models.qwen3_tts.random_checkpoint.tensors import (
+    TensorSpec,
+    bias,
+    conv,
+    linear,
+    norm,
+    weight,
+)
+
+Config = Mapping[str, Any]
+
+DILATIONS = (1, 3, 9)
+OUTPUT_GAIN = 0.05
+"""Of the last convolution: the wave stays within -1..1, where a clipped one would hide faults."""
+
+
+def _scale(name: str, size: int) -> TensorSpec:
+    return TensorSpec(name, (size,), 0.1, 0.3)
+
+
+def _encoder_convolutions(config: Config) -> Iterator[TensorSpec]:
+    name, width = "encoder.encoder.layers", config["num_filters"]
+    yield from conv(f"{name}.0.conv", 1, width, config["kernel_size"], gain=3.0)
+    layer = 1
+    for ratio in reversed(config["upsampling_ratios"]):
+        inner = width // config["compress"]
+        yield from conv(f"{name}.{layer}.block.1.conv", width, inner, 3)
+        yield from conv(f"{name}.{layer}.block.3.conv", inner, width, 1)
+        yield from conv(f"{name}.{layer + 2}.conv", width, 2 * width, 2 * ratio, gain=1.4)
+        width, layer = 2 * width, layer + 3
+    last = config["last_kernel_size"]
+    yield from conv(f"{name}.{layer + 1}.conv", width, config["hidden_size"], last)
+
+
+def _encoder_transformer(config: Config) -> Iterator[TensorSpec]:
+    size, inner = config["hidden_size"], config["intermediate_size"]
+    for index in range(config["num_hidden_layers"]):
+        layer = f"encoder.encoder_transformer.layers.{index}"
+        for projection in ("q_proj", "k_proj"):
+            yield weight(f"{layer}.self_attn.{projection}", size, size, gain=2.0)
+        for projection in ("v_proj", "o_proj"):
+            yield weight(f"{layer}.self_attn.{projection}", size, size)
+        yield weight(f"{layer}.mlp.fc1", inner, size)
+        yield weight(f"{layer}.mlp.fc2", size, inner)
+        for normalisation in ("input_layernorm", "post_attention_layernorm"):
+            yield norm(f"{layer}.{normalisation}", size)
+            yield bias(f"{layer}.{normalisation}", size)
+        yield _scale(f"{layer}.self_attn_layer_scale.scale", size)
+        yield _scale(f"{layer}.mlp_layer_scale.scale", size)
+
+
+def _encoder_quantiser(config: Config) -> Iterator[TensorSpec]:
+    size, inner = config["hidden_size"], config["codebook_dim"]
+    semantic = config["num_semantic_quantizers"]
+    parts = {"semantic": semantic, "acoustic": config["num_quantizers"] - semantic}
+    for part, count in parts.items():
+        name = f"encoder.quantizer.{part}_residual_vector_quantizer"
+        yield weight(f"{name}.input_proj", inner, size, 1)
+        yield weight(f"{name}.output_proj", size, inner, 1)
+        for index in range(count):
+            book = f"{name}.layers.{index}.codebook"
+            yield TensorSpec(f"{book}.initialized", (1,), 0.0, 1.0)
+            yield TensorSpec(f"{book}.cluster_usage", (config["codebook_size"],), 0.2, 1.0)
+            shape = (config["codebook_size"], inner)
+            yield TensorSpec(f"{book}.embed_sum", shape, 0.9**index)
+
+
+def _decoder_quantiser(config: Config) -> Iterator[TensorSpec]:
+    size = config["codebook_dim"]
+    for part, count in (("rvq_first", 1), ("rvq_rest", config["num_quantizers"] - 1)):
+        name = f"decoder.quantizer.{part}"
+        yield weight(f"{name}.input_proj", size // 2, size, 1)
+        yield weight(f"{name}.output_proj", size, size // 2, 1)
+        for index in range(count):
+            book = f"{name}.vq.layers.{index}._codebook"
+            yield TensorSpec(f"{book}.cluster_usage", (config["codebook_size"],), 0.2, 1.0)
+            yield TensorSpec(f"{book}.embedding_sum", (config["codebook_size"], size // 2), 1.0)
+
+
+def _decoder_transformer(config: Config) -> Iterator[TensorSpec]:
+    name, size, latent = "decoder.pre_transformer", config["hidden_size"], config["latent_dim"]
+    inner, head = config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    for index in range(config["num_hidden_layers"]):
+        layer = f"{name}.layers.{index}"
+        yield weight(f"{layer}.self_attn.q_proj", queries, size, gain=2.0)
+        yield weight(f"{layer}.self_attn.k_proj", keys, size, gain=2.0)
+        yield weight(f"{layer}.self_attn.v_proj", keys, size)
+        yield weight(f"{layer}.self_attn.o_proj", size, queries, gain=3.0)
+        yield weight(f"{layer}.mlp.gate_proj", inner, size)
+        yield weight(f"{layer}.mlp.up_proj", inner, size)
+        yield weight(f"{layer}.mlp.down_proj", size, inner, gain=2.0)
+        yield norm(f"{layer}.input_layernorm", size)
+        yield norm(f"{layer}.post_attention_layernorm", size)
+        yield _scale(f"{layer}.self_attn_layer_scale.scale", size)
+        yield _scale(f"{layer}.mlp_layer_scale.scale", size)
+    yield norm(f"{name}.norm", size)
+    yield from linear(f"{name}.input_proj", latent, size, gain=0.5)
+    yield from linear(f"{name}.output_proj", size, latent)
+
+
+def _snake(name: str, size: int) -> Iterator[TensorSpec]:
+    yield TensorSpec(f"{name}.alpha", (size,), 0.3)
+    yield TensorSpec(f"{name}.beta", (size,), 0.3)
+
+
+def _upsampler(name: str, size: int, factor: int) -> Iterator[TensorSpec]:
+    yield weight(f"{name}.0.conv", size, size, factor, fan_in=size)
+    yield bias(f"{name}.0.conv", size)
+    block = f"{name}.1"
+    yield _scale(f"{block}.gamma", size)
+    yield from conv(f"{block}.dwconv.conv", 1, size, 7)
+    yield norm(f"{block}.norm", size)
+    yield bias(f"{block}.norm", size)
+    yield from linear(f"{block}.pwconv1", size, 4 * size)
+    yield from linear(f"{block}.pwconv2", 4 * size, size, gain=2.0)
+
+
+def _wave_block(name: str, size: int, rate: int) -> Iterator[TensorSpec]:
+    half = size // 2
+    yield from _snake(f"{name}.block.0", size)
+    yield weight(f"{name}.block.1.conv", size, half, 2 * rate, fan_in=2 * size)
+    yield bias(f"{name}.block.1.conv", half)
+    for unit in range(2, 2 + len(DILATIONS)):
+        yield from _snake(f"{name}.block.{unit}.act1", half)
+        yield from conv(f"{name}.block.{unit}.conv1.conv", half, half, 7)
+        yield from _snake(f"{name}.block.{unit}.act2", half)
+        yield from conv(f"{name}.block.{unit}.conv2.conv", half, half, 1, gain=0.4)
+
+
+def _decoder_waves(config: Config) -> Iterator[TensorSpec]:
+    latent, size = config["latent_dim"], config["decoder_dim"]
+    yield from conv("decoder.pre_conv.conv", config["codebook_dim"], latent, 3)
+    for index, factor in enumerate(config["upsampling_ratios"]):
+        yield from _upsampler(f"decoder.upsample.{index}", latent, factor)
+    name = "decoder.decoder"
+    yield from conv(f"{name}.0.conv", latent, size, 7)
+    for index, rate in enumerate(config["upsample_rates"], start=1):
+        yield from _wave_block(f"{name}.{index}", size, rate)
+        size //= 2
+    last = len(config["upsample_rates"]) + 1
+    yield from _snake(f"{name}.{last}", size)
+    yield weight(f"{name}.{last + 1}.conv", 1, size, 7, gain=OUTPUT_GAIN)
+    yield TensorSpec(f"{name}.{last + 1}.conv.bias", (1,), 0.01)
+
+
+def codec_tensors(config: Config) -> Iterator[TensorSpec]:
+    """Every tensor of speech_tokenizer/model.safetensors for its config.json."""
+    encoder, decoder = config["encoder_config"], config["decoder_config"]
+    size = encoder["hidden_size"]
+    yield from _encoder_convolutions(encoder)
+    yield from _encoder_transformer(encoder)
+    yield weight("encoder.downsample.conv", size, size, 4)
+    yield from _encoder_quantiser(encoder)
+    yield from _decoder_quantiser(decoder)
+    yield from _decoder_transformer(decoder)
+    yield from _decoder_waves(decoder)

@@ -1,0 +1,68 @@
+"""Random tensors that are the same bits on every machine."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+DRAW_BLOCK = 1 << 20
+"""Numbers drawn at once; bounds what a large tensor takes beside itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One tensor of a checkpoint, drawn as `mean + std * u` with u uniform of variance 1."""
+
+    name: str
+    shape: tuple[int, ...]
+    std: float
+    mean: float = 0.0
+
+
+def weight(name: str, *shape: int, gain: float = 1.0, fan_in: int | None = None) -> TensorSpec:
+    """A matrix or kernel [out, in, ...] whose outputs are `gain` times as large as its inputs."""
+    inputs = math.prod(shape[1:]) if fan_in is None else fan_in
+    return TensorSpec(f"{name}.weight", shape, gain / math.sqrt(inputs))
+
+
+def bias(name: str, size: int) -> TensorSpec:
+    """A bias that matters."""
+    return TensorSpec(f"{name}.bias", (size,), 0.2)
+
+
+def linear(name: str, inputs: int, outputs: int, gain: float = 1.0) -> Iterable[TensorSpec]:
+    """A linear layer with a bias."""
+    return weight(name, outputs, inputs, gain=gain), bias(name, outputs)
+
+
+def conv(
+    name: str, inputs: int, outputs: int, kernel: int, gain: float = 1.0
+) -> Iterable[TensorSpec]:
+    """A one-dimensional convolution with a bias."""
+    return weight(name, outputs, inputs, kernel, gain=gain), bias(name, outputs)
+
+
+def norm(name: str, size: int, mean: float = 1.0) -> TensorSpec:
+    """The gain of a normalisation, around `mean`."""
+    return TensorSpec(f"{name}.weight", (size,), 0.2 * mean, mean)
+
+
+def draw(spec: TensorSpec, seed: int) -> NDArray[np.float32]:
+    """Draw one tensor; it depends on the seed and its name, not on the tensors around it.
+
+    RandomState's uniform numbers are promised never to change, and scaling them is one product and
+    one sum: no library's normal distribution, logarithm or summation order is involved.
+    """
+    source = np.random.RandomState(zlib.crc32(f"{seed}:{spec.name}".encode()))
+    size = math.prod(spec.shape)
+    values = np.empty(size, np.float32)
+    width = spec.std * math.sqrt(12.0)
+    for start in range(0, size, DRAW_BLOCK):
+        block = source.random_sample(min(DRAW_BLOCK, size - start))
+        values[start : start + len(block)] = spec.mean + width * (block - 0.5)
+    return values.reshape(spec.shape)

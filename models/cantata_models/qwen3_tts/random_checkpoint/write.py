@@ -1,0 +1,52 @@
+"""Write a whole checkpoint folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
+from cantata_models.qwen3_tts.random_checkpoint.configs import (
+    FEATURE_EXTRACTOR_CONFIG,
+    GENERATION_CONFIG,
+    Shape,
+    codec_config,
+    model_config,
+)
+from cantata_models.qwen3_tts.random_checkpoint.talker_layout import talker_tensors
+from cantata_models.qwen3_tts.random_checkpoint.tensors import TensorSpec, draw
+from cantata_models.qwen3_tts.random_checkpoint.tokenizer import write_tokenizer
+
+
+def write_checkpoint(
+    folder: Path, shape: Shape, kind: str, seed: int, dtype: torch.dtype = torch.float32
+) -> Path:
+    """Write a checkpoint of one of `configs.KINDS` into `folder` and return it."""
+    codec_folder = folder / "speech_tokenizer"
+    codec_folder.mkdir(parents=True, exist_ok=True)
+    config, codec = model_config(shape, kind), codec_config(shape)
+    _write_json(folder / "config.json", config)
+    _write_json(folder / "generation_config.json", GENERATION_CONFIG)
+    _write_json(codec_folder / "config.json", codec)
+    _write_json(codec_folder / "preprocessor_config.json", FEATURE_EXTRACTOR_CONFIG)
+    write_tokenizer(folder, shape.first_special)
+    _write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
+    # The published codec is float32 whatever the talker is.
+    codec_file = codec_folder / "model.safetensors"
+    _write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
+    return folder
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_tensors(path: Path, specs: Iterable[TensorSpec], seed: int, dtype: torch.dtype) -> None:
+    tensors = {spec.name: torch.from_numpy(draw(spec, seed)).to(dtype) for spec in specs}
+    save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)

@@ -1,0 +1,96 @@
+"""What a request may say beyond text, voice and seed, checked against one checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cantata.contract.errors import InvalidRequest
+from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig
+
+AUTO = "auto"
+TASK_TYPES: Mapping[ModelKind, str] = {
+    ModelKind.CUSTOM_VOICE: "CustomVoice",
+    ModelKind.VOICE_DESIGN: "VoiceDesign",
+    ModelKind.BASE: "Base",
+}
+LANGUAGE_TAGS: Mapping[str, str] = {
+    "chinese": "zh",
+    "english": "en",
+    "french": "fr",
+    "german": "de",
+    "italian": "it",
+    "japanese": "ja",
+    "korean": "ko",
+    "portuguese": "pt",
+    "russian": "ru",
+    "spanish": "es",
+}
+"""Names of languages as checkpoints write them -> BCP 47."""
+
+
+class RequestOptions(BaseModel):
+    """Fields of a request that only this model knows. None: the checkpoint's default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
+    """What the checkpoint was trained for; another one is refused."""
+    language: str | None = None
+    """A name such as "German", its BCP 47 tag, or "Auto"."""
+    x_vector_only_mode: bool = False
+    """Follow a recording's speaker by one vector alone, without going on from its sound."""
+    non_streaming_mode: bool | None = None
+    """Whether all text stands before the first frame, or is added to the frames one by one."""
+    top_k: Annotated[int, Field(ge=0)] | None = None
+    """0 means all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    max_new_tokens: Annotated[int, Field(ge=2)] | None = None
+    """One more than the frames of 80 ms that the utterance may have."""
+
+
+OPTION_NAMES = tuple(RequestOptions.model_fields)
+
+
+def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestOptions:
+    """Check a request's own fields.
+
+    Raises:
+        InvalidRequest: names the field and lists what is valid.
+    """
+    try:
+        options = RequestOptions.model_validate(dict(values))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        field = str(problem["loc"][0])
+        shown = repr(problem["input"])[:80]
+        raise InvalidRequest(f"{field}: {problem['msg']}, not {shown}", field) from None
+    own = TASK_TYPES[config.kind]
+    if options.task_type not in (None, own):
+        raise InvalidRequest(
+            f"task_type {options.task_type!r} needs another checkpoint; valid: {own!r}", "task_type"
+        )
+    return options
+
+
+def language_code(name: str | None, voice: str | None, config: Qwen3TtsConfig) -> int | None:
+    """The code of a request's language; None lets the model find out.
+
+    A voice with a dialect speaks it in place of Chinese, and where no language is named.
+
+    Raises:
+        InvalidRequest: the checkpoint does not speak it; lists those that it does.
+    """
+    wanted = (name or AUTO).lower()
+    by_tag = {tag: language for language, tag in LANGUAGE_TAGS.items()}
+    wanted = by_tag.get(wanted, wanted)
+    if wanted != AUTO and wanted not in config.spoken_languages:
+        valid = ", ".join(["Auto", *(language.title() for language in config.spoken_languages)])
+        raise InvalidRequest(f"language {name!r} is not spoken; valid: {valid}", "language")
+    dialect = config.dialects.get(voice or "")
+    if dialect is not None and wanted in (AUTO, "chinese"):
+        return config.languages[dialect]
+    return None if wanted == AUTO else config.languages[wanted]

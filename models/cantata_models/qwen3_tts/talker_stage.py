@@ -1,0 +1,281 @@
+"""The talker as an AR stage serves it: the backbone in vLLM's Qwen3 layers, the rest plain torch.
+
+Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.layernorm import RMSNorm
+from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
+
+from cantata.contract.errors import ConfigError, InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata_models.qwen3_tts.checkpoint import FUSED, read_tensors
+from cantata_models.qwen3_tts.config import (
+    FRAME_PERIOD_S,
+    MIN_FRAMES,
+    MODEL_TYPE,
+    RESERVED_CODES,
+    ModelKind,
+    Qwen3TtsConfig,
+    load_config,
+)
+from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
+from cantata_models.qwen3_tts.networks.projection import TextProjection
+from cantata_models.qwen3_tts.prompt import (
+    FIRST_REFERENCE_FRAME,
+    NONE,
+    SPEAKER,
+    PromptBuilder,
+    PromptRows,
+    SpokenText,
+)
+
+if TYPE_CHECKING:
+    from cantata_models.qwen3_tts.references import EncodedReference, ReferenceEncoder
+
+TALKER_PREFIX = "talker."
+ROW_BLOCK = 16
+"""Text is projected in blocks of so many rows.
+
+WHY: matrix libraries add in another order for other numbers of rows, and a token is to have the
+same row whether it comes alone, late, or with its whole text.
+"""
+
+
+class Qwen3Talker(nn.Module):
+    """Implements `contract.talker.OpenTalker`.
+
+    A payload is a `request_builder.TalkerInput` as plain data.
+    """
+
+    frame_period_s = FRAME_PERIOD_S
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        model_config = vllm_config.model_config
+        config = load_config(Path(model_config.model))
+        talker = config.talker
+        self._config = config
+        self._max_positions = model_config.max_model_len
+        self._prompts = PromptBuilder(config.codec, config.text)
+        self._references: ReferenceEncoder | None = None
+        self.num_codebooks = config.num_codebooks
+        self.end_code: int | None = config.codec.eos
+        self.layers = nn.ModuleList(
+            Qwen3DecoderLayer(
+                model_config.hf_config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
+            )
+            for index in range(talker.layers)
+        )
+        self.norm = RMSNorm(talker.hidden_size, eps=talker.rms_norm_eps)
+        self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
+        self.text_projection = TextProjection(config.text_hidden_size, talker.hidden_size)
+        self.codec_embedding = nn.Embedding(talker.vocab_size, talker.hidden_size)
+        self.codec_head = nn.Linear(talker.hidden_size, talker.vocab_size, bias=False)
+        self.code_predictor = CodePredictor(
+            config.predictor, talker.hidden_size, config.num_codebooks
+        )
+        self.suppressed: torch.Tensor
+        self.register_buffer("suppressed", _suppressed_codes(config), persistent=False)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """The backbone's sizes under the names of a Qwen3 config."""
+        talker = load_config(checkpoint).talker
+        return {
+            "model_type": MODEL_TYPE,
+            "hidden_size": talker.hidden_size,
+            "num_hidden_layers": talker.layers,
+            "num_attention_heads": talker.heads,
+            "num_key_value_heads": talker.kv_heads,
+            "head_dim": talker.head_dim,
+            "intermediate_size": talker.intermediate_size,
+            "hidden_act": "silu",
+            "rms_norm_eps": talker.rms_norm_eps,
+            "rope_parameters": {"rope_type": "default", "rope_theta": talker.rope_theta},
+            "max_position_embeddings": talker.max_positions,
+            "vocab_size": talker.vocab_size,
+        }
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Fill the parameters from the talker's part of a published checkpoint."""
+        targets = dict(self.named_parameters())
+        loaded = {
+            _load(targets, name, tensor) for name, tensor in read_tensors(checkpoint, TALKER_PREFIX)
+        }
+        # vLLM's layers hold scales for quantised caches, which no checkpoint has.
+        own = {name for name in targets if ".attn._" in name}
+        books = range(self.num_codebooks - 1)
+        stacked = {f"code_predictor.{part}" for part in ("codec_embedding", "lm_head")}
+        wanted = {f"{name}.{book}" for name in stacked for book in books}
+        missing = (targets.keys() - own - stacked | wanted) - loaded
+        if missing:
+            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        if self._config.kind is ModelKind.BASE:
+            # Only checkpoints that follow recordings need the encoders.
+            from cantata_models.qwen3_tts.references import ReferenceEncoder
+
+            self._references = ReferenceEncoder(checkpoint)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states."""
+        hidden, residual = inputs_embeds, None
+        for layer in self.layers:
+            hidden, residual = layer(positions, hidden, residual)
+        normed: torch.Tensor = self.norm(hidden, residual)[0]
+        return normed
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]; of the control codes only the end code can be chosen."""
+        scores: torch.Tensor = self.codec_head(hidden_states)
+        return scores.masked_fill(self.suppressed, -torch.inf)
+
+    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+        """Lay out the prompt and embed it; a recording is encoded here.
+
+        Raises:
+            InvalidRequest: the prompt leaves no room for sound, or the recording is too short
+                to be encoded.
+        """
+        spoken = SpokenText(**payload["spoken"])
+        reference, continues = self._reference(payload), payload["continue_reference"]
+        frames = reference.frames if reference is not None and continues else None
+        layout = self._prompts.build(
+            spoken,
+            language=payload["language"],
+            speaker=SPEAKER if reference is not None else payload["speaker"],
+            reference_frames=0 if frames is None else len(frames),
+            streamed=payload["streamed"],
+        )
+        prompt = TalkerPrompt(
+            rows=self._embed(layout, reference),
+            prompt_len=layout.prompt_len,
+            max_frames=self._max_frames(layout.prompt_len, payload["max_frames"]),
+            min_frames=MIN_FRAMES,
+            context=frames,
+            open=not spoken.complete,
+        )
+        return prompt, SamplingOptions(**payload["sampling"])
+
+    def encode_more(self, payload: Payload) -> torch.Tensor:
+        """Rows of text that came after its request began."""
+        layout = self._prompts.text_rows(payload["body"], complete=payload["complete"])
+        return self._embed(layout, None)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] -> [N, D]."""
+        first: torch.Tensor = self.codec_embedding(frames[:, 0])
+        return first + self.code_predictor.embed(frames[:, 1:])
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, Q]."""
+        others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
+        return torch.cat((code0[:, None], others), dim=1)
+
+    def _reference(self, payload: Payload) -> EncodedReference | None:
+        samples = payload["reference"]
+        if samples is None or self._references is None:
+            return None
+        return self._references.encode(samples, frames=payload["continue_reference"])
+
+    def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
+        """What the request asked for, or the checkpoint's default as far as there is room."""
+        room = self._max_positions - prompt_len
+        if room < MIN_FRAMES:
+            raise InvalidRequest(
+                f"the prompt has {prompt_len} positions; of the {self._max_positions} of this "
+                "deployment none is left for sound",
+                "input",
+            )
+        return min(self._config.generation.max_new_tokens - 1, room) if wanted is None else wanted
+
+    def _embed(self, layout: PromptRows, reference: EncodedReference | None) -> torch.Tensor:
+        """Rows of a layout, [L, D]."""
+        weight = self.codec_embedding.weight
+        text = torch.tensor(layout.text, device=weight.device)
+        codes = torch.tensor(layout.codes, device=weight.device)
+        rows = weight.new_zeros(len(layout.text), weight.shape[1])
+        rows[text != NONE] = self._project(text[text != NONE])
+        rows[codes >= 0] += self.codec_embedding(codes[codes >= 0])
+        if reference is not None:
+            rows[codes == SPEAKER] += reference.speaker.to(rows)
+            continued = codes <= FIRST_REFERENCE_FRAME
+            if reference.frames is not None and bool(continued.any()):
+                rows[continued] += self.embed_frames(reference.frames.to(weight.device))
+        return rows
+
+    def _project(self, text: torch.Tensor) -> torch.Tensor:
+        """[L] tokens -> [L, D]."""
+        padded = functional.pad(text, (0, -len(text) % ROW_BLOCK))
+        blocks = self.text_embedding(padded).split(ROW_BLOCK)
+        return torch.cat([self.text_projection(block) for block in blocks])[: len(text)]
+
+
+def _suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
+    """[V] bool: codes that are never spoken."""
+    codes = torch.arange(config.talker.vocab_size)
+    return (codes >= config.talker.vocab_size - RESERVED_CODES) & (codes != config.codec.eos)
+
+
+def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) -> str:
+    """Copy a published tensor to where it belongs.
+
+    Returns:
+        The name of the parameter; of stacked ones with the codebook behind it.
+
+    Raises:
+        ConfigError: there is no such place, or it has another shape.
+    """
+    ours = _our_name(name)
+    fused = next((part for part in FUSED if f".{part}." in ours), None)
+    target_name = ours if fused is None else ours.replace(fused, FUSED[fused][0])
+    loaded, book = target_name, None
+    if target_name.startswith(("code_predictor.codec_embedding.", "code_predictor.lm_head.")):
+        loaded = target_name.removesuffix(".weight")
+        target_name, _, book = loaded.rpartition(".")
+    target = targets.get(target_name)
+    if target is None or (book is not None and int(book) >= len(target)):
+        raise ConfigError(f"the talker has no place for {name}")
+    try:
+        if fused is not None:
+            target.weight_loader(target, tensor, FUSED[fused][1])  # type: ignore[attr-defined]
+        else:
+            _copy(target.data if book is None else target.data[int(book)], tensor)
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
+        ) from error
+    return loaded
+
+
+def _our_name(name: str) -> str:
+    """A published name without what only wraps the stacks."""
+    if name.startswith("code_predictor."):
+        for wrapper in ("model.", "self_attn.", "mlp."):
+            name = name.replace(f".{wrapper}", ".")
+        return name
+    return name.removeprefix("model.")
+
+
+def _copy(target: torch.Tensor, tensor: torch.Tensor) -> None:
+    if target.shape != tensor.shape:
+        raise ValueError(f"expected {list(target.shape)}")
+    target.copy_(tensor)

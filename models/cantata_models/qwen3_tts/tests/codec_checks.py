@@ -1,0 +1,118 @@
+"""What holds of the codec and the encoders, by the reference's goldens.
+
+Each check builds what it needs from modules as they are imported at that moment, so that the
+mutation tests can put a fault into one of them first.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.engine.codec.windowed import WindowedDecoder
+from cantata_models.qwen3_tts.tests.parity.recordings import random_frames, recording
+from cantata_models.qwen3_tts.tests.parity.write_goldens import (
+    GOLDENS,
+    LONG_FRAMES,
+    MEL_STRIDE,
+    PCM_STRIDE,
+    RECORDINGS,
+    SHORT_FRAMES,
+)
+
+PACKAGE = "cantata_models.qwen3_tts"
+TOLERANCE = 1e-5
+"""Of samples in -1..1."""
+SPEAKER_TOLERANCE = 1e-4
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Networks this small gain nothing from more, and lose much on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def goldens(name: str = "codec") -> Mapping[str, NDArray[Any]]:
+    """The arrays of a golden file."""
+    loaded: Mapping[str, NDArray[Any]] = np.load(GOLDENS / f"{name}.npz")
+    return loaded
+
+
+def load_decoder(checkpoint: Path) -> Any:
+    """The decoder as the stage loads it."""
+    module = importlib.import_module(f"{PACKAGE}.codec.decoder")
+    return module.SpeechDecoder(checkpoint, torch.device("cpu"))
+
+
+def frames(decoder: Any, count: int) -> torch.Tensor:
+    """[1, count, Q]: the beginning of what the goldens were made of."""
+    every = random_frames(LONG_FRAMES, decoder.num_codebooks, decoder.codebook_size)
+    return torch.from_numpy(every[None, :count])
+
+
+def decode(decoder: Any, codes: torch.Tensor, *chunks: int) -> NDArray[np.float32]:
+    """Decode [1, T, Q] in slot 1 of 2, in chunks of these lengths in turn; returns [N]."""
+    state, slot = decoder.init_state(2), torch.tensor([1])
+    decoder.reset(state, slot)
+    parts, turn = [], 0
+    while codes.shape[1]:
+        now, codes = codes.tensor_split([chunks[turn % len(chunks)]], dim=1)
+        parts.append(decoder.decode(state, slot, now)[0])
+        turn += 1
+    samples: NDArray[np.float32] = torch.cat(parts).numpy()
+    return samples
+
+
+def check_whole(checkpoint: Path) -> None:
+    """A whole utterance sounds as the reference's."""
+    decoder = load_decoder(checkpoint)
+    samples = decode(decoder, frames(decoder, SHORT_FRAMES), SHORT_FRAMES)
+    np.testing.assert_allclose(samples[::PCM_STRIDE], goldens()["whole"], rtol=0, atol=TOLERANCE)
+
+
+def check_streamed(checkpoint: Path) -> None:
+    """However its frames arrive."""
+    decoder = load_decoder(checkpoint)
+    samples = decode(decoder, frames(decoder, SHORT_FRAMES), 1, 2, 17)
+    np.testing.assert_allclose(samples[::PCM_STRIDE], goldens()["whole"], rtol=0, atol=TOLERANCE)
+
+
+def check_windowed(checkpoint: Path) -> None:
+    """In windows, as the reference decodes."""
+    inner = load_decoder(checkpoint)
+    for chunk, context, count in ((25, 25, SHORT_FRAMES), (300, 25, LONG_FRAMES)):
+        decoder = WindowedDecoder(inner, chunk, context)
+        samples = decode(decoder, frames(decoder, count), 6, 40)
+        golden = goldens()[f"windowed_{chunk}_{context}"]
+        np.testing.assert_allclose(samples[::PCM_STRIDE], golden, rtol=0, atol=TOLERANCE)
+
+
+def check_reference_frames(checkpoint: Path) -> None:
+    """A recording gives the reference's frames."""
+    encoder = importlib.import_module(f"{PACKAGE}.codec.encoder").load_encoder(checkpoint)
+    for seconds in RECORDINGS:
+        codes = encoder.encode(torch.from_numpy(recording(seconds)))
+        golden = goldens()[f"recording_{seconds}/reference_codes"]
+        np.testing.assert_array_equal(codes.numpy(), golden)
+
+
+def check_speaker(checkpoint: Path) -> None:
+    """A recording gives the reference's log-mel spectrogram and its speaker's vector."""
+    module = importlib.import_module(f"{PACKAGE}.speaker_encoder")
+    encoder = module.load_speaker_encoder(checkpoint)
+    for seconds in RECORDINGS:
+        vector = encoder.embed(torch.from_numpy(recording(seconds)))
+        golden = goldens()[f"recording_{seconds}/speaker"]
+        np.testing.assert_allclose(vector.numpy(), golden, rtol=0, atol=SPEAKER_TOLERANCE)
+    mels = encoder.mel(torch.from_numpy(recording(RECORDINGS[0]))).numpy()
+    np.testing.assert_allclose(mels[::MEL_STRIDE], goldens()["mel"], rtol=0, atol=1e-5)

@@ -1,0 +1,195 @@
+"""Speaks scenarios through the real talker stage and compares with the reference's goldens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import ArDeployment
+from cantata.contract.chunks import FrameChunk
+from cantata.contract.request import Payload, ReferenceAudio, SpeechRequest
+from cantata.contract.stage import Stage
+from cantata.contract.talker import FrameDraws
+from cantata.engine.ar import build_stage
+from cantata_models.qwen3_tts.config import RESERVED_CODES
+from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.request_builder import STAGE, Qwen3RequestBuilder, load_builder
+from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
+from cantata_models.qwen3_tts.tests.parity.scenarios import (
+    SCENARIOS,
+    SHAPES,
+    CheckpointKey,
+    Scenario,
+)
+
+FACTORY = "cantata_models.qwen3_tts.talker_stage:Qwen3Talker"
+DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
+GOLDENS = Path(__file__).with_name("goldens") / "talker.npz"
+TOLERANCE = 1e-4
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One utterance and the scores it was chosen from."""
+
+    codes: Codes
+    """[T, Q]"""
+    first_scores: NDArray[np.float32]
+    """[T or more, codes + 1], the end code last."""
+    residual_scores: NDArray[np.float32]
+    """[T or more, Q - 1, codes]"""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTalker:
+    """A checkpoint behind a stage."""
+
+    stage: Stage
+    builder: Qwen3RequestBuilder
+
+    @property
+    def talker(self) -> Any:
+        """The `Qwen3Talker` that vLLM runs, with what the engine has mixed in."""
+        return self.stage._talker  # type: ignore[attr-defined]
+
+
+class Talkers:
+    """Stages by checkpoint, built when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[CheckpointKey, LoadedTalker] = {}
+
+    def get(self, key: CheckpointKey) -> LoadedTalker:
+        """The stage of this checkpoint."""
+        if key not in self._loaded:
+            checkpoint = write_checkpoint(
+                self._folder / f"{key.shape}-{key.kind}-{key.seed}",
+                SHAPES[key.shape],
+                key.kind,
+                key.seed,
+            )
+            stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
+            self._loaded[key] = LoadedTalker(stage, load_builder(checkpoint))
+        return self._loaded[key]
+
+    def close(self) -> None:
+        """End every engine; nothing may be held by then."""
+        for loaded in self._loaded.values():
+            assert set(loaded.stage.counts().values()) == {0}
+            loaded.stage.close()
+
+
+def scenario_named(name: str) -> Scenario:
+    """One of `SCENARIOS`."""
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def request_of(scenario: Scenario) -> SpeechRequest:
+    """What a caller would send for a scenario."""
+    options: dict[str, Any] = {
+        "language": scenario.language,
+        "max_new_tokens": scenario.max_new_tokens,
+        "non_streaming_mode": not scenario.streaming_text,
+        "repetition_penalty": scenario.repetition_penalty,
+    }
+    reference = None
+    if scenario.recording_seconds is not None:
+        sound = recording(scenario.recording_seconds)
+        reference = ReferenceAudio(sound, SAMPLE_RATE, scenario.reference_text)
+        options["x_vector_only_mode"] = scenario.reference_text is None
+    return SpeechRequest(
+        scenario.text,
+        voice=(scenario.speaker or "").lower(),
+        temperature=0.0,
+        instructions=scenario.instruct,
+        reference=reference,
+        options=options,
+    )
+
+
+def payload_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> Payload:
+    """The talker's input for a scenario."""
+    (request,) = builder.build("request", request_of(scenario))
+    return request.inputs[STAGE]
+
+
+def speak(stage: Stage, requests: dict[str, Payload]) -> dict[str, Codes]:
+    """Run requests together to their end; returns [T, Q] codes by request id."""
+    codes: dict[str, list[Codes]] = {name: [] for name in requests}
+    for name, payload in requests.items():
+        stage.add(name, payload, batch=False)
+    while stage.has_work():
+        result = stage.step()
+        assert not result.failures
+        for chunk in result.chunks:
+            assert isinstance(chunk, FrameChunk)
+            codes[chunk.request_id].append(chunk.codes)
+    return {name: np.concatenate(parts) for name, parts in codes.items()}
+
+
+def observe(loaded: LoadedTalker, payload: Payload) -> Observed:
+    """Run one request alone and keep its scores."""
+    with _watched(loaded.talker) as (first, residual):
+        codes = speak(loaded.stage, {"request": payload})["request"]
+    spoken = loaded.talker.codec_head.out_features - RESERVED_CODES
+    scores = torch.stack(first)
+    allowed = torch.cat((scores[:, :spoken], scores[:, [loaded.talker.end_code]]), dim=1)
+    others = torch.stack(residual).view(-1, loaded.talker.num_codebooks - 1, spoken)
+    return Observed(codes, allowed.numpy(), others.numpy())
+
+
+def differences(observed: Observed, scenario: Scenario) -> list[str]:
+    """How an utterance differs from the scenario's golden; empty when it does not."""
+    goldens = np.load(GOLDENS)
+    codes = goldens[f"{scenario.name}/codes"]
+    if observed.codes.shape != codes.shape or (observed.codes != codes).any():
+        return [f"codes: {len(observed.codes)} frames, {len(codes)} expected"]
+    chosen = np.take_along_axis(
+        observed.residual_scores[: len(codes)], codes[:, 1:, None].astype(np.int64), axis=2
+    )
+    found = []
+    for name, ours in (
+        ("first_scores", observed.first_scores),
+        ("residual_scores", chosen[..., 0]),
+    ):
+        theirs = goldens[f"{scenario.name}/{name}"]
+        steps = min(len(ours), len(theirs))
+        worst = np.abs(ours[:steps] - theirs[:steps]).max()
+        if steps < len(codes) or not worst < TOLERANCE:
+            found.append(f"{name}: off by {worst:.1e} in {steps} steps")
+    return found
+
+
+@contextmanager
+def _watched(talker: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    """Collects the only request's scores: [V] of each code 0, [codes] of each later code."""
+    first: list[torch.Tensor] = []
+    residual: list[torch.Tensor] = []
+    compute, choose = talker.compute_logits, FrameDraws.choose
+
+    def watched_compute(hidden: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = compute(hidden)
+        first.append(scores[0].clone())
+        return scores
+
+    def watched_choose(draws: FrameDraws, scores: torch.Tensor, codebook: int) -> torch.Tensor:
+        residual.append(scores[0].clone())
+        return choose(draws, scores, codebook)
+
+    talker.compute_logits = watched_compute
+    FrameDraws.choose = watched_choose  # type: ignore[method-assign, assignment]
+    try:
+        yield first, residual
+    finally:
+        del talker.compute_logits
+        FrameDraws.choose = choose  # type: ignore[method-assign]

@@ -1,0 +1,55 @@
+"""Tensors of one file or of several."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.checkpoint import INDEX_FILE, SINGLE_FILE, read_tensors
+
+TENSORS = {
+    "talker.a": torch.arange(6, dtype=torch.bfloat16).view(2, 3),
+    "talker.b": torch.ones(4, dtype=torch.float16),
+    "speaker_encoder.c": torch.zeros(2),
+}
+
+
+def shard(folder: Path) -> None:
+    """Two files and an index."""
+    files = {"talker.a": "one.safetensors", "talker.b": "two.safetensors"}
+    files["speaker_encoder.c"] = "two.safetensors"
+    for file in set(files.values()):
+        save_file({name: TENSORS[name] for name in files if files[name] == file}, folder / file)
+    (folder / INDEX_FILE).write_text(json.dumps({"metadata": {}, "weight_map": files}))
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_tensors_of_a_part(tmp_path: Path, sharded: bool) -> None:
+    if sharded:
+        shard(tmp_path)
+    else:
+        save_file(TENSORS, tmp_path / SINGLE_FILE)
+    found = dict(read_tensors(tmp_path, "talker."))
+    assert found.keys() == {"a", "b"}
+    assert found["a"].dtype == torch.bfloat16
+    assert torch.equal(found["a"], TENSORS["talker.a"])
+    assert read_tensors(tmp_path).__next__()[0] in TENSORS
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"neither model\.safetensors nor"):
+        list(read_tensors(tmp_path))
+    shard(tmp_path)
+    with pytest.raises(ConfigError, match=r"starts with 'codec\.'"):
+        list(read_tensors(tmp_path, "codec."))
+    (tmp_path / "two.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"two\.safetensors"):
+        list(read_tensors(tmp_path, "talker."))
+    (tmp_path / "two.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(ConfigError, match=r"two\.safetensors: not a readable"):
+        list(read_tensors(tmp_path, "talker."))

@@ -1,0 +1,183 @@
+"""The goldens bite: a fault anywhere in the codec or the encoders fails a check."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.tests.codec_checks import (
+    PACKAGE,
+    check_reference_frames,
+    check_speaker,
+    check_streamed,
+    check_whole,
+    one_thread,
+)
+from cantata_models.qwen3_tts.tests.parity.scenarios import SHAPES
+from cantata_models.qwen3_tts.tests.parity.write_goldens import CODEC_CHECKPOINT
+
+MODULES = (
+    "codec.config",
+    "codec.weights",
+    "codec.past",
+    "codec.layers",
+    "codec.transformer",
+    "codec.decoder",
+    "codec.encoder",
+    "speaker_encoder",
+)
+"""In the order in which they import each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One fault: a piece of source that stands once in its module, and what replaces it."""
+
+    module: str
+    right: str
+    wrong: str
+    check: Callable[[Path], None]
+
+
+def _mutants(
+    module: str, check: Callable[[Path], None], *faults: tuple[str, str]
+) -> tuple[Mutant, ...]:
+    return tuple(Mutant(module, right, wrong, check) for right, wrong in faults)
+
+
+MUTANTS = (
+    *_mutants(
+        "codec.config",
+        check_whole,
+        ('window=decoder.get("sliding_window", int)', "window=73"),
+        ('window=decoder.get("sliding_window", int)', "window=71"),
+        ('rope_theta=decoder.get("rope_theta", float)', "rope_theta=9_000.0"),
+    ),
+    *_mutants(
+        "codec.layers",
+        check_whole,
+        ("torch.cat([earlier, own], dim=1)", "torch.cat([own, earlier], dim=1)"),
+        ('f"{name}.beta", size).exp()', 'f"{name}.beta", size)'),
+        (".sin_()", ".cos_()"),
+        ("wave.mul_(wave)", "wave.mul_(1.0)"),
+        ("functional.gelu", "functional.silu"),
+        ("x + self._gain * self._down", "x + self._down"),
+        (
+            "functional.layer_norm(mixed, (self._size,), *self._norm",
+            "functional.layer_norm(mixed, (self._size,), *(None, None)",
+        ),
+        ("(self._kernel - 1) * self._dilation)", "self._kernel * self._dilation)"),
+        ("bias.repeat(rate)", "0 * bias.repeat(rate)"),
+    ),
+    *_mutants(
+        "codec.transformer",
+        check_whole,
+        (
+            "key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))",
+            "key = self._key(x).view(batch, frames, self._kv_heads, self._head_dim)",
+        ),
+        ("* self._head_dim**-0.5", ""),
+        ("scores.masked_fill(outside[:, :, None, None], -torch.inf)", "scores"),
+        ("x + self._attention_scale * attended", "x + attended"),
+        ("x + self._mlp_scale *", "x +"),
+        ("torch.exp(-gate)", "torch.exp(gate)"),
+        ("self._out(self._norm(x))", "self._out(x)"),
+    ),
+    *_mutants(
+        "codec.decoder",
+        check_whole,
+        ("total / usage.clamp(min=USAGE_FLOOR)[:, None]", "total"),
+        ("codes[..., book + offset]", "codes[..., book + len(tables) - offset]"),
+        ("return parts[0] + parts[1]", "return parts[0]"),
+        ("DILATIONS = (1, 3, 9)", "DILATIONS = (1, 3, 8)"),
+        ("return x + self._pointwise(", "return self._pointwise("),
+        ("self._wave(self._snake(x), past)", "self._wave(x, past)"),
+    ),
+    *_mutants(
+        "codec.past",
+        check_streamed,
+        ("past.positions + frames", "past.positions"),
+        ("mine[slots] = theirs", "mine[slots] = 0 * theirs"),
+        (
+            "history[slots] for history in self.histories]",
+            "history[slots] * 0 for history in self.histories]",
+        ),
+        ("context[:, context.shape[1] - length :]", "context[:, :length]"),
+    ),
+    *_mutants(
+        "codec.encoder",
+        check_reference_frames,
+        ("UNLIMITED = 1 << 30", "UNLIMITED = 24"),
+        ('pad_mode="replicate"', 'pad_mode="constant"'),
+        ("-(-len(samples) // self.samples_per_frame)", "len(samples) // self.samples_per_frame"),
+        ("codes[:, 0, :frames].t()", "codes[:, 0, :frames].flip(0).t()"),
+        (
+            "self.encoder_transformer(hidden.transpose(1, 2)).last_hidden_state",
+            "hidden.transpose(1, 2)",
+        ),
+    ),
+    *_mutants(
+        "speaker_encoder",
+        check_speaker,
+        ("HOP = 256", "HOP = 240"),
+        ("MAX_FREQUENCY = 12_000.0", "MAX_FREQUENCY = 11_000.0"),
+        ('norm="slaney"', "norm=None"),
+        ('mel_scale="slaney"', 'mel_scale="htk"'),
+        ('mode="reflect")[0]', 'mode="constant")[0]'),
+        ("torch.sqrt(power + POWER_FLOOR)", "power"),
+        ('padding_mode="reflect"', 'padding_mode="zeros"'),
+        ("part if index == 0 else part + made[-1]", "part"),
+        ("x * torch.sigmoid(", "torch.sigmoid("),
+        ("return x + update", "return update"),
+        ("layers[1:]", "layers[:-1]"),
+        ("torch.tanh(self.tdnn", "torch.relu(self.tdnn"),
+        ("self._statistics(x, torch.softmax(attention, dim=2))", "self._statistics(x, even)"),
+        ("variance.clamp(min=VARIANCE_FLOOR).sqrt()", "variance"),
+    ),
+)
+
+
+@contextmanager
+def injected(mutant: Mutant) -> Iterator[None]:
+    """Import the modules anew with the fault in one of them, and put the right ones back."""
+    names = [f"{PACKAGE}.{module}" for module in MODULES]
+    kept = {name: sys.modules[name] for name in names}
+    try:
+        for name in names:
+            spec = importlib.util.find_spec(name)
+            assert spec is not None
+            assert spec.origin is not None
+            source = Path(spec.origin).read_text(encoding="utf-8")
+            if name == f"{PACKAGE}.{mutant.module}":
+                assert source.count(mutant.right) == 1, "the fault's place has moved"
+                source = source.replace(mutant.right, mutant.wrong)
+            sys.modules[name] = module = importlib.util.module_from_spec(spec)
+            exec(compile(source, spec.origin, "exec"), module.__dict__)
+        yield
+    finally:
+        sys.modules.update(kept)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    key = CODEC_CHECKPOINT
+    for module in MODULES:
+        importlib.import_module(f"{PACKAGE}.{module}")
+    folder = tmp_path_factory.mktemp("checkpoint")
+    write_checkpoint(folder, SHAPES[key.shape], key.kind, key.seed)
+    with one_thread():
+        yield folder
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
+def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
+    with injected(mutant), pytest.raises(AssertionError, match=r"Not equal|Arrays are not"):
+        mutant.check(checkpoint)

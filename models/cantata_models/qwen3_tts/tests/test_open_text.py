@@ -1,0 +1,77 @@
+"""Text that arrives late is spoken as the whole text is, in every layout that allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cantata_models.qwen3_tts.request_builder import STAGE
+from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_tts.tests.talker_driver import (
+    GOLDENS,
+    Codes,
+    LoadedTalker,
+    Talkers,
+    request_of,
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start warn of what torch deprecates.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+STREAMED = [scenario for scenario in SCENARIOS if scenario.streaming_text]
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
+    yield talkers
+    talkers.close()
+
+
+def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> Codes:
+    """Give the text so many characters at a time; each is spoken as far as it goes."""
+    stage, spoken = loaded.stage, list[Codes]()
+
+    def run() -> None:
+        while stage.has_work():
+            spoken.extend(chunk.codes for chunk in stage.step().chunks)  # type: ignore[union-attr]
+
+    request = replace(request_of(scenario), text="")
+    feed = loaded.builder.open("request", request)
+    started = False
+    pieces = [
+        scenario.text[start : start + characters]
+        for start in range(0, len(scenario.text), characters)
+    ]
+    for index, piece in enumerate(pieces):
+        last = index == len(pieces) - 1
+        feed.push(piece)
+        if last:
+            feed.close()
+        if not started:
+            begun = feed.start()
+            if begun is None:
+                continue
+            stage.add("request", begun.inputs[STAGE], batch=False)
+            started = True
+        else:
+            more = feed.more()
+            if more is not None:
+                stage.extend("request", more, final=last)
+        run()
+    return np.concatenate(spoken)
+
+
+@pytest.mark.parametrize("characters", [1, 7, 1000])
+@pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
+def test_the_frames_are_the_reference_s(
+    talkers: Talkers, scenario: Scenario, characters: int
+) -> None:
+    codes = speak_arriving(talkers.get(scenario.checkpoint), scenario, characters)
+    np.testing.assert_array_equal(codes, np.load(GOLDENS)[f"{scenario.name}/codes"])

@@ -1,0 +1,256 @@
+"""Over HTTP and WebSocket, from a checkpoint folder: what is heard is what the stages make."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import soundfile
+import torch
+from numpy.typing import NDArray
+from websockets.asyncio.client import connect
+
+from cantata.audio.pcm import encode_s16le
+from cantata.contract.request import SpeechRequest
+from cantata_bench.server import running_server
+from cantata_models.qwen3_tts.codec_stage import load_decoder
+from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_tts.request_builder import SAMPLES_PER_FRAME, STAGE
+from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
+from cantata_models.qwen3_tts.tests.parity.scenarios import SHAPES
+from cantata_models.qwen3_tts.tests.talker_driver import (
+    GOLDENS,
+    Talkers,
+    scenario_named,
+    speak,
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start warn of what torch deprecates.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+PCM_STRIDE = 37
+"""Of the samples that the goldens keep."""
+SPOKEN = {"input": "The other one is on the table.", "voice": "ryan", "seed": 5, "language": "en"}
+FRAMES = 20
+
+
+def serving(folder: Path, scenario: str) -> Iterator[str]:
+    """The address of a server of the scenario's checkpoint, in float32."""
+    key = scenario_named(scenario).checkpoint
+    checkpoint = write_checkpoint(folder / "checkpoint", SHAPES[key.shape], key.kind, key.seed)
+    options = ["--model", str(checkpoint), "--dtype", "float32"]
+    options += ["--voices-dir", str(folder / "voices")]
+    with running_server(folder / "server.log", options=options) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield from serving(tmp_path_factory.mktemp("custom"), "voice")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield from serving(tmp_path_factory.mktemp("base"), "in_context_text_trails")
+
+
+def post(url: str, **fields: Any) -> httpx.Response:
+    body = {"response_format": "pcm", "max_new_tokens": FRAMES + 1, **fields}
+    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
+
+
+def heard(url: str, **fields: Any) -> bytes:
+    response = post(url, **fields)
+    assert response.status_code == 200, response.text
+    return response.content
+
+
+def refused(url: str, **fields: Any) -> dict[str, Any]:
+    response = post(url, **fields)
+    assert response.status_code == 400, response.text
+    error: dict[str, Any] = response.json()["error"]
+    return error
+
+
+def wav(samples: NDArray[np.float32]) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, SAMPLE_RATE, format="WAV", subtype="PCM_16")
+    return file.getvalue()
+
+
+def data_url(sound: bytes) -> str:
+    return "data:audio/wav;base64," + base64.b64encode(sound).decode()
+
+
+def by_stages(folder: Path, **options: Any) -> bytes:
+    """The same request through a talker stage and a decoder in this process."""
+    talkers = Talkers(folder)
+    loaded = talkers.get(scenario_named("voice").checkpoint)
+    request = SpeechRequest(
+        SPOKEN["input"],  # type: ignore[arg-type]
+        "ryan",
+        seed=5,
+        options={"language": "en", "max_new_tokens": FRAMES + 1, **options},
+    )
+    (built,) = loaded.builder.build("request", request)
+    codes = speak(loaded.stage, {"request": built.inputs[STAGE]})["request"]
+    talkers.close()
+    key = scenario_named("voice").checkpoint
+    decoder = load_decoder(folder / f"{key.shape}-{key.kind}-{key.seed}", torch.device("cpu"))
+    state, slot = decoder.init_state(1), torch.tensor([0])
+    decoder.reset(state, slot)
+    with torch.inference_mode():
+        samples = decoder.decode(state, slot, torch.from_numpy(codes).long()[None])
+    return encode_s16le(samples[0].numpy())
+
+
+async def arriving(url: str, pieces: list[str], **config: Any) -> bytes:
+    """Speak over the WebSocket, text by words; returns the samples of the only utterance."""
+    sound = b""
+    async with connect(url.replace("http", "ws") + "/v1/audio/speech/stream") as socket:
+
+        async def send(kind: str, **fields: Any) -> None:
+            await socket.send(json.dumps({"type": kind, **fields}))
+
+        await send("session.config", split_granularity="word", **config)
+        for piece in pieces:
+            await send("input.text", text=piece)
+            await asyncio.sleep(0)
+        await send("input.done")
+        async for message in socket:
+            if isinstance(message, bytes):
+                sound += message
+                continue
+            event = json.loads(message)
+            assert event["type"] != "error", event
+            if event["type"] == "input.spoken":
+                return sound
+    raise AssertionError("the server closed the socket")
+
+
+def test_what_is_heard_is_what_the_stages_make(custom: str, tmp_path: Path) -> None:
+    sound = heard(custom, **SPOKEN)
+    assert len(sound) == 2 * FRAMES * SAMPLES_PER_FRAME
+    samples = np.frombuffer(sound, "<i2")
+    assert np.abs(samples).max() > 300
+    assert sound == by_stages(tmp_path)
+
+
+async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: str) -> None:
+    text = str(SPOKEN["input"])
+    options = {"max_new_tokens": FRAMES + 1, "non_streaming_mode": False}
+    whole = await asyncio.to_thread(heard, custom, **{**SPOKEN, **options})
+    config = {**{key: SPOKEN[key] for key in ("voice", "seed", "language")}, **options}
+    for pieces in ([text], list(text), text.split(" ")):
+        joined = pieces if "".join(pieces) == text else [p + " " for p in pieces[:-1]] + pieces[-1:]
+        assert await arriving(custom, joined, **config) == whole
+
+
+def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> None:
+    (model,) = httpx.get(f"{custom}/v1/audio/models").json()["models"]
+    assert (model["id"], model["sample_rate"]) == ("qwen3-tts", SAMPLE_RATE)
+    assert model["capabilities"]["languages"] == ["zh", "en", "de"]
+    assert {"language", "task_type", "top_k"} <= set(model["capabilities"]["options"])
+    assert not model["capabilities"]["references"]
+    voices = httpx.get(f"{custom}/v1/audio/voices").json()["voices"]
+    assert [voice["id"] for voice in voices] == ["vivian", "ryan", "dylan"]
+    (cloning,) = httpx.get(f"{base}/v1/audio/models").json()["models"]
+    assert cloning["capabilities"]["references"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "message"),
+    [
+        ({"language": "Klingon"}, "language", "valid: Auto, Chinese, English, German"),
+        ({"task_type": "Base"}, "task_type", "valid: 'CustomVoice'"),
+        ({"voice": "nobody"}, "voice", "vivian, ryan, dylan"),
+        ({"top_p": 2}, "top_p", "less than or equal to 1"),
+        ({"speed": 2.0}, "speed", "must be 1"),
+        ({"ref_audio": data_url(b"RIFF")}, "ref_audio", "cannot speak like a recording"),
+        ({"max_new_tokens": 100_000}, None, "more than the 4096 of this deployment"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(
+    custom: str, fields: dict[str, Any], param: str | None, message: str
+) -> None:
+    error = refused(custom, **{**SPOKEN, **fields})
+    assert error["param"] == param
+    assert message in error["message"]
+
+
+def test_a_small_model_says_that_it_ignores_instructions(custom: str) -> None:
+    response = post(custom, **SPOKEN, instructions="Whisper.")
+    assert response.headers["x-ignored"] == "instructions"
+    assert response.content == heard(custom, **SPOKEN)
+
+
+def test_a_recording_is_continued_as_the_reference_does(base: str) -> None:
+    scenario = scenario_named("in_context_text_trails")
+    assert scenario.recording_seconds is not None
+    sound = heard(
+        base,
+        input=scenario.text,
+        ref_audio=data_url(wav(recording(scenario.recording_seconds))),
+        ref_text=scenario.reference_text,
+        temperature=0,
+        max_new_tokens=scenario.max_new_tokens,
+        repetition_penalty=scenario.repetition_penalty,
+    )
+    goldens = np.load(GOLDENS)
+    samples = np.frombuffer(sound, "<i2").astype(np.float32) / 32768
+    assert len(samples) == int(goldens[f"{scenario.name}/samples"])
+    golden = goldens[f"{scenario.name}/pcm"]
+    np.testing.assert_allclose(samples[::PCM_STRIDE], golden, rtol=0, atol=1e-4)
+
+
+def test_an_uploaded_voice_speaks_as_the_same_recording_does(base: str) -> None:
+    sound = wav(recording(1.3))
+    upload = httpx.post(
+        f"{base}/v1/audio/voices",
+        data={"name": "Ada", "consent": "true"},
+        files={"audio_sample": ("ada.wav", sound, "audio/wav")},
+        timeout=60,
+    )
+    assert upload.status_code in (200, 201), upload.text
+    fields = {"input": "Hello there.", "seed": 3, "x_vector_only_mode": True}
+    own = heard(base, **fields, voice=upload.json()["id"])
+    assert own == heard(base, **fields, ref_audio=data_url(sound))
+    assert own != heard(base, **fields, ref_audio=data_url(wav(recording(2.0))))
+    without_text = refused(base, input="Hello there.", voice="Ada")
+    assert without_text["param"] == "ref_text"
+    deleted = httpx.delete(f"{base}/v1/audio/voices/{upload.json()['id']}", timeout=60)
+    assert deleted.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (recording(0.5), "at least 1 s"),
+        (np.zeros(2 * SAMPLE_RATE, np.float32), "too quiet"),
+        (np.tile(recording(1.0), 61), "longer than 60 s"),
+    ],
+)
+def test_recordings_that_cannot_be_used(
+    base: str, samples: NDArray[np.float32], message: str
+) -> None:
+    error = refused(base, input="Hello.", ref_audio=data_url(wav(samples)), ref_text="Hi.")
+    assert (error["param"], error["code"]) == ("ref_audio", "invalid_audio")
+    assert message in error["message"]
+
+
+def test_cloning_wants_a_recording_and_its_words(base: str) -> None:
+    assert refused(base, input="Hello.")["param"] == "ref_audio"
+    said = refused(base, input="Hello.", ref_audio=data_url(wav(recording(1.3))))
+    assert said["param"] == "ref_text"
+    assert "x_vector_only_mode" in said["message"]

@@ -1,0 +1,83 @@
+"""The served talker speaks what the reference speaks: every frame, every score, in every layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.contract.request import Payload
+from cantata_models.qwen3_tts.request_builder import STAGE
+from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_tts.tests.talker_driver import (
+    GOLDENS,
+    Talkers,
+    differences,
+    observe,
+    payload_of,
+    request_of,
+    scenario_named,
+    speak,
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start warn of what torch deprecates.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
+    yield talkers
+    talkers.close()
+
+
+@by_name
+def test_every_frame_and_score_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
+    loaded = talkers.get(scenario.checkpoint)
+    assert differences(observe(loaded, payload_of(loaded.builder, scenario)), scenario) == []
+
+
+@by_name
+def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
+    loaded, goldens = talkers.get(scenario.checkpoint), np.load(GOLDENS)
+    with torch.inference_mode():
+        prompt, _ = loaded.talker.encode_prompt(payload_of(loaded.builder, scenario))
+    rows, trailing = (goldens[f"{scenario.name}/{part}"] for part in ("rows", "trailing"))
+    ours = prompt.rows.numpy()
+    assert prompt.prompt_len == len(rows)
+    np.testing.assert_allclose(ours[: len(rows)], rows, atol=2e-5)
+    # Both repeat their last row for ever; we say it once, the reference not at all.
+    np.testing.assert_allclose(ours[len(rows) :][: len(trailing)], trailing, atol=2e-5)
+    pad = loaded.talker._project(torch.tensor([loaded.talker._config.text.pad]))
+    torch.testing.assert_close(prompt.rows[-1:], pad)
+
+
+def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
+    key = scenario_named("voice").checkpoint
+    loaded = talkers.get(key)
+    voice = scenario_named("voice")
+    requests: dict[str, Payload] = {}
+    for number in range(8):
+        text = " ".join(["Number", *["and"] * number, "on."])
+        request = replace(
+            request_of(voice),
+            text=text,
+            seed=number,
+            temperature=0.9 if number % 2 else 0.0,
+            options={"max_new_tokens": 12 + number, "non_streaming_mode": number % 3 == 0},
+        )
+        (built,) = loaded.builder.build("request", request)
+        requests[f"r{number}"] = built.inputs[STAGE]
+    alone = {name: speak(loaded.stage, {name: p})[name] for name, p in requests.items()}
+    together = speak(loaded.stage, requests)
+    for name, codes in alone.items():
+        np.testing.assert_array_equal(together[name], codes, err_msg=name)
+    assert len({codes.tobytes() for codes in alone.values()}) == len(alone)

@@ -1,0 +1,130 @@
+"""Text to tokens, whole or while it is still arriving.
+
+The tokenizer is the published one (byte-level BPE over Qwen's pieces of text), read from
+vocab.json, merges.txt and tokenizer_config.json. A caller's text is never read for control tokens.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers.models import BPE
+
+from cantata.contract.errors import ConfigError
+from cantata_models.qwen3_tts.json_fields import read_json
+
+PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""Contractions, words, digits, punctuation, line ends, spaces: no token spans two of them."""
+UNSETTLED_PIECES = 2
+"""Of a text that goes on, the last may grow, and a combining mark may join the one before."""
+
+
+class TextTokenizer:
+    """A checkpoint's tokenizer.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or the words of the prompt's template are no
+            single tokens in it.
+    """
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._tokenizer = _load(checkpoint)
+        self._tokenizer.encode_special_tokens = True
+        self.role = self._template("<|im_start|>", "assistant", "\n")
+        """Opens what is spoken."""
+        self._user = self._template("<|im_start|>", "user", "\n")
+        self._end = self._template("<|im_end|>", "\n")
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text, whatever it holds."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def instruction(self, text: str) -> tuple[int, ...]:
+        """Tokens of an instruction in the template's words; none for an empty one."""
+        body = self.encode(text.strip())
+        return (*self._user, *body, *self._end) if body else ()
+
+    def settled(self, text: str) -> int:
+        """How many characters of a text that goes on can be encoded without what follows."""
+        pieces = self._tokenizer.pre_tokenizer.pre_tokenize_str(text)
+        if len(pieces) <= UNSETTLED_PIECES:
+            return 0
+        _, (start, _) = pieces[-UNSETTLED_PIECES]
+        return int(start)
+
+    def normalize(self, text: str) -> str:
+        """The text in the form in which it is cut into pieces."""
+        normalized: str = self._tokenizer.normalizer.normalize_str(text)
+        return normalized
+
+    def _template(self, *words: str) -> tuple[int, ...]:
+        ids = []
+        for word in words:
+            found = self._tokenizer.token_to_id(word)
+            encoded = (found,) if found is not None else self.encode(word)
+            if len(encoded) != 1:
+                raise ConfigError(f"the tokenizer has no single token for {word!r}")
+            ids.append(encoded[0])
+        return tuple(ids)
+
+
+class ArrivingText:
+    """Tokens of a text that arrives in parts: the same ones as of the whole text."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._waiting = ""
+        self._begun = False
+
+    def push(self, text: str) -> tuple[int, ...]:
+        """Add text; returns the tokens that are settled by it."""
+        waiting = self._waiting + text
+        waiting = self._tokenizer.normalize(waiting if self._begun else waiting.lstrip())
+        settled = self._tokenizer.settled(waiting)
+        self._waiting = waiting[settled:]
+        return self._encode(waiting[:settled])
+
+    def close(self) -> tuple[int, ...]:
+        """The text is complete; returns its last tokens."""
+        rest, self._waiting = self._waiting.rstrip(), ""
+        return self._encode(rest)
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        self._begun = self._begun or bool(text)
+        return self._tokenizer.encode(text)
+
+
+def _load(checkpoint: Path) -> Tokenizer:
+    vocabulary, merges = checkpoint / "vocab.json", checkpoint / "merges.txt"
+    try:
+        model = BPE.from_file(str(vocabulary), str(merges))
+    except Exception as error:  # the library raises plain Exception
+        raise ConfigError(
+            f"{checkpoint}: no readable vocab.json and merges.txt: {error}"
+        ) from error
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.add_special_tokens(_special_tokens(checkpoint / "tokenizer_config.json"))
+    return tokenizer
+
+
+def _special_tokens(path: Path) -> list[AddedToken]:
+    """In the order of their ids, which is how the library gives them out again."""
+    by_id: dict[int, Any] = {
+        int(index): token for index, token in read_json(path).items("added_tokens_decoder").items()
+    }
+    return [
+        AddedToken(by_id[index]["content"], normalized=False, special=True)
+        for index in sorted(by_id)
+    ]
