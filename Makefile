@@ -1,5 +1,6 @@
 VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
+REFERENCE_VENV ?= .venv-reference
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
@@ -11,10 +12,10 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast fuzz test-clients lint format bench train-voice eval-voice doctor lock clean
+.PHONY: help install demo serve say test test-fast fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 install: $(VENV)/.runtime ## Make the virtual environment and install what serving needs.
 
@@ -35,9 +36,23 @@ serve: install ## Start the server (MODEL=name-or-folder, HOST=, PORT=).
 say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
-test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and a real browser.
+test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and all levels of the pyramid.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest
+
+pyramid: $(VENV)/.dev ## Run the test pyramid's levels, with their figures: files, one browser, many streams.
+	scripts/browser-packages.sh $(BIN)/python
+	$(BIN)/python -m pytest e2e -m "level1 or level2 or level3"
+
+pyramid-1: $(VENV)/.dev ## Level 1: files of every model and voice: RTF, duration, rate, silence, clipping, words.
+	$(BIN)/python -m pytest e2e -m level1
+
+pyramid-2: $(VENV)/.dev ## Level 2: one listener in a real browser, to the last sample.
+	scripts/browser-packages.sh $(BIN)/python
+	$(BIN)/python -m pytest e2e -m level2
+
+pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each as it is alone.
+	$(BIN)/python -m pytest e2e -m level3
 
 test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).
 	$(BIN)/python -m pytest -m "not integration and not e2e"
@@ -55,17 +70,33 @@ $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
-lint: $(VENV)/.dev ## Check style and types.
+screenshots: $(VENV)/.dev ## Take the pictures in docs/ again, on a quiet machine.
+	scripts/browser-packages.sh $(BIN)/python
+	$(BIN)/python -m e2e.screenshots
+
+parity: $(REFERENCE_VENV)/.installed ## Write Qwen3-TTS's goldens anew with the reference package.
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
+	  $(abspath $(REFERENCE_VENV))/bin/python -m cantata_models.qwen3_tts.tests.parity.write_goldens
+
+$(REFERENCE_VENV)/.installed: requirements/reference.txt
+	python3 -m venv $(REFERENCE_VENV)
+	scripts/install-torch.sh $(REFERENCE_VENV)
+	$(REFERENCE_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
+	@touch $@
+
+lint: $(VENV)/.dev ## Check style, types, scripts and Dockerfiles.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/hadolint docker/Dockerfile.*
+	$(BIN)/shellcheck scripts/*.sh docker/*.sh
 
 format: $(VENV)/.dev ## Format the code and fix what can be fixed.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: install ## Measure TTFP, RTF, start-up and memory at 1 and 8 streams.
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.dev ## Measure this machine beside the bare model (about 15 minutes; BENCH="options").
+	$(BIN)/cantata bench $(BENCH)
 
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes).
 	$(BIN)/python -m cantata_models.solo.training all
@@ -78,6 +109,12 @@ doctor: install ## Check this machine and the installation.
 
 lock: $(VENV)/.dev ## Write the pinned requirement files from what is installed.
 	$(BIN)/python requirements/lock.py
+
+lock-cuda: $(VENV)/.dev ## Write what the CUDA image installs, resolved by pip (minutes).
+	$(BIN)/python requirements/lock_cuda.py
+
+prove-images: ## Build the CPU image without a container engine and let it speak (as root; Debian).
+	docker/prove.sh
 
 clean: ## Remove caches and what tests left behind; the virtual environment stays.
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis artifacts dist

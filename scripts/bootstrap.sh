@@ -19,15 +19,11 @@ fi
 # vLLM's CPU kernels link to libnuma, which no wheel carries.
 "$venv/bin/python" -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null || scripts/apt-install.sh libnuma1
 
-pip="$venv/bin/pip --disable-pip-version-check --quiet install"
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   echo "Installing PyTorch's CPU build"
-  if ! $pip ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} 'torch==2.13.0+cpu'; then
-    echo "pip found no CPU build of torch 2.13.0. Give the address of PyTorch's index of CPU" >&2
-    echo "wheels (pytorch.org, 'Get Started', compute platform CPU): make TORCH_INDEX=..." >&2
-    exit 1
-  fi
+  scripts/install-torch.sh "$venv"
 fi
 echo "Installing vLLM for CPU and everything else (1 to 3 minutes)"
+pip="$venv/bin/pip --disable-pip-version-check --quiet install"
 $pip --no-deps -r requirements/cpu.txt ${2:+-r requirements/dev.txt}
 $pip --no-deps -e .

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from cantata.contract.errors import CantataError
+from cantata.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     import socket
@@ -36,6 +38,18 @@ app = typer.Typer(
 )
 
 
+class Dtype(StrEnum):
+    """Numbers that a model computes with."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+COMMANDS_GROUP = "cantata.commands"
+"""Entry points of other packages' commands: Typer apps, light to import."""
+
+
 class LogLevel(StrEnum):
     """What is logged at least."""
 
@@ -47,6 +61,8 @@ class LogLevel(StrEnum):
 
 def main() -> None:
     """Entry point."""
+    for command in entry_points(group=COMMANDS_GROUP):
+        app.add_typer(command.load(), name=command.name)
     app()
 
 
@@ -81,7 +97,7 @@ def say(
     from rich.console import Console
 
     console = Console(stderr=True)
-    _configure_logging(LogLevel.WARNING)
+    _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
     order = _Order(_read(text, file), out, timestamps, voice, speed, seed, model, server)
     _run(_say(order, console))
 
@@ -110,6 +126,9 @@ def serve(
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME_OR_CHECKPOINT", help="Default: the voice that ships with it."),
+    ] = None,
+    dtype: Annotated[
+        Dtype | None, typer.Option(help="Compute with these numbers, not the deployment's.")
     ] = None,
     deploy: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Deployment YAML.")
@@ -153,11 +172,14 @@ def serve(
         typer.Option(min=1, max=65535, help="A port to fetch from beside 80, 443. Repeatable."),
     ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="What to log at least.")] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Text, or JSON with a line for each record.")
+    ] = LogFormat.TEXT,
 ) -> None:
     """Serve speech over HTTP and WebSocket until interrupted."""
     from rich.console import Console
 
-    _configure_logging(log_level)
+    _configure_logging(log_level, log_format)
     from cantata.api.operator import KEYS_VARIABLE, OperatorOptions
 
     options = OperatorOptions(
@@ -171,7 +193,7 @@ def serve(
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),
     )
-    _run(_serve(host, port, model, deploy, wyoming_port, options, Console()))
+    _run(_serve(host, port, model, deploy, dtype, wyoming_port, options, log_format, Console()))
 
 
 @app.command()
@@ -319,8 +341,10 @@ async def _serve(
     port: int,
     model: str | None,
     deploy: Path | None,
+    dtype: Dtype | None,
     wyoming_port: int | None,
     options: OperatorOptions,
+    log_format: LogFormat,
     console: Console,
 ) -> None:
     from rich.panel import Panel
@@ -340,7 +364,7 @@ async def _serve(
             # Its clients can show no key: where one is needed, they must be on this machine.
             wyoming_host = "127.0.0.1" if settings.security.api_keys else host
             wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        service = create_service(model, deploy)
+        service = create_service(model, deploy, dtype.value if dtype else None, log_format)
         web_app = create_app(service, settings, wyoming=wyoming)
         console.print(f"loading {', '.join(service.models)} ...", highlight=False)
         # The stages load in their own processes while this one imports the pages.
@@ -387,11 +411,8 @@ def _fail(message: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _configure_logging(level: LogLevel) -> None:
-    logging.basicConfig(
-        level=level.value.upper(),
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-    )
+def _configure_logging(level: LogLevel, log_format: LogFormat) -> None:
+    configure_logging(logging.getLevelNamesMapping()[level.name], log_format, "cantata")
     # These write whole addresses and headers, in which there may be keys.
     for chatty in ("httpx", "httpcore", "websockets", "python_multipart"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,8 +144,7 @@ class Session:
     async def cancel(self) -> None:
         """Stop what is spoken; returns when the server has stopped it."""
         await self.send("input.cancel")
-        # An utterance that had just ended is not cancelled any more, and no answer comes.
-        await self._synchronise()
+        await self._read_until(lambda event: event.get("type") == "input.cancelled")
 
     async def send(self, kind: str, **fields: Any) -> None:
         """Send one message of the protocol."""
@@ -154,12 +153,15 @@ class Session:
     async def _synchronise(self) -> None:
         """Read up to here: a repeated configuration is answered after everything before it."""
         await self.send("session.config", **self._options, context_id=_SYNCHRONISE)
+        await self._read_until(lambda event: event.get("context_id") == _SYNCHRONISE)
+
+    async def _read_until(self, is_last: Callable[[dict[str, Any]], bool]) -> None:
         while True:
             message = await self._socket.recv()
             event = {} if isinstance(message, bytes) else json.loads(message)
             if event.get("type") == "audio.done":
                 self._take_report(event)
-            if event.get("context_id") == _SYNCHRONISE:
+            if is_last(event):
                 return
 
     def _decode(self, data: bytes) -> Pcm:

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cantata.contract.errors import ConfigError
 from cantata.contract.pipeline import PipelineSpec, StageKind
 
+Dtype = Literal["float32", "bfloat16", "float16"]
+
 
 class StrictModel(BaseModel):
     """Unknown keys are errors, values are not coerced, instances are frozen."""
@@ -39,15 +41,24 @@ class ArDeployment(StrictModel):
     """One AR stage."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Dtype = "float32"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that step together."""
     max_model_len: Annotated[int, Field(ge=32)] = 1024
     """Positions (prompt and frames) that one request may use. KV memory follows from it."""
     max_num_batched_tokens: Annotated[int, Field(ge=16)] = 2048
-    """Positions computed in one step; longer prompts are prefilled in parts."""
+    """Positions computed in one step; longer prompts are prefilled in parts. Requests under way
+    come first in every step, and wait for the prompts in it: as many positions as take less than
+    half a frame's time hold up nobody."""
     prefix_caching: bool = False
     sampling: SamplingDefaults = SamplingDefaults()
+
+
+class DecodeWindow(StrictModel):
+    """Frames that are decoded from a few frames before them instead of from the whole past."""
+
+    chunk_frames: Annotated[int, Field(ge=1)] = 25
+    context_frames: Annotated[int, Field(ge=0)] = 25
 
 
 class CodecDeployment(StrictModel):
@@ -62,6 +73,8 @@ class CodecDeployment(StrictModel):
     """Rows times frames of one batch at most."""
     credit_s: Annotated[float, Field(ge=1)] = 30.0
     """Seconds of sound decoded ahead of a listener that does not read."""
+    window: DecodeWindow | None = None
+    """None: the decoder's state lasts as long as the stream, and streaming equals the whole."""
 
 
 StageDeployment = ArDeployment | CodecDeployment
@@ -82,6 +95,16 @@ class Deployment(StrictModel):
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
     stages: Mapping[str, StageDeployment]
+
+    def with_dtype(self, dtype: Dtype) -> Deployment:
+        """The same with this dtype in every AR stage."""
+        stages = {
+            name: stage.model_copy(update={"dtype": dtype})
+            if isinstance(stage, ArDeployment)
+            else stage
+            for name, stage in self.stages.items()
+        }
+        return self.model_copy(update={"stages": stages})
 
 
 def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:

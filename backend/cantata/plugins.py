@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from cantata.contract.errors import ConfigError
 from cantata.contract.plugin import ModelPlugin
 
 ENTRY_POINT_GROUP = "cantata.models"
+_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def installed_plugins() -> Mapping[str, ModelPlugin]:
 
 
 def locate(model: str | None) -> LocatedModel:
-    """Find what to serve from a plug-in's name or a checkpoint folder.
+    """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`).
 
     None means the first plug-in, by name, whose weights ship with it.
 
@@ -63,6 +67,8 @@ def locate(model: str | None) -> LocatedModel:
     plugins = installed_plugins()
     if model is not None and Path(model).is_dir():
         return _from_checkpoint(Path(model), plugins)
+    if model is not None and _HUB_ID.fullmatch(model):
+        return _from_checkpoint(_fetched(model), plugins)
     embedded = {name: p for name, p in sorted(plugins.items()) if p.embedded_checkpoint}
     if model is None and embedded:
         model = next(iter(embedded))
@@ -74,6 +80,21 @@ def locate(model: str | None) -> LocatedModel:
     if plugin.embedded_checkpoint is None:
         raise ConfigError(f"model {model!r} ships no weights: give its checkpoint folder instead")
     return LocatedModel(plugin, plugin.embedded_checkpoint)
+
+
+def _fetched(hub_id: str) -> Path:
+    """The folder of a hub's checkpoint, fetched unless it is on this machine already."""
+    # It comes with vLLM; a server of the embedded voice needs neither.
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(hub_id))
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        reason = str(error).strip().splitlines()[:1]
+        raise ConfigError(
+            f"model {hub_id!r} is no folder here and cannot be fetched ({''.join(reason)}); "
+            "give the folder of a checkpoint instead"
+        ) from error
 
 
 def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:

@@ -67,7 +67,7 @@ class BatchResponse(StreamedResponse):
                 for number in range(min(_AT_A_TIME, len(self._items))):
                     group.create_task(self._work(items, body), name=f"{request_id}:{number}")
         except* ClientStalled:
-            logger.info("%s was left unread; its utterances are aborted", request_id)
+            logger.info("it was left unread; its utterances are aborted")
         else:
             await body.end()
 

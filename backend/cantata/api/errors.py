@@ -33,6 +33,7 @@ from cantata.contract.errors import (
     VoiceExists,
     VoicesFull,
 )
+from cantata.logs import of_request
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,9 @@ def install(app: FastAPI) -> None:
 async def _on_error(request: Request, error: Exception) -> Response:
     described = describe(error)
     if described.status == 500:
-        logger.error("%s failed: %s", request_id_of(request.scope), error)
+        # Starlette calls this also when everything that knew the id has been left.
+        with of_request(request_id_of(request.scope)):
+            logger.error("failed: %s", error)
     return respond(request, described)
 
 

@@ -25,6 +25,10 @@ from cantata.contract.errors import CantataError
 from cantata.contract.service import SpokenWord
 
 SSE_MEDIA_TYPE = "text/event-stream"
+EVENT_TYPES = [
+    event.model_fields["type"].default
+    for event in (SpeechAudioDelta, SpeechAudioTimestamps, SpeechAudioDone, SpeechAudioError)
+]
 
 
 def framing_of(body: SpeechBody, audio_format: AudioFormat) -> Framing:

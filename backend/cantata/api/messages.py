@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from cantata.api.errors import explain_validation
 from cantata.api.schemas import (
     ErrorDetail,
+    ModelOptions,
     Name,
     Seed,
     Speed,
@@ -33,7 +34,7 @@ class _Message(WireModel):
     """Whatever the client likes; echoed on what the message leads to."""
 
 
-class SessionConfig(_Message):
+class SessionConfig(_Message, ModelOptions):
     """How the text that follows is spoken. Repeatable; replaces the former one as a whole."""
 
     type: Literal["session.config"]
@@ -44,8 +45,10 @@ class SessionConfig(_Message):
     temperature: Temperature | None = None
     instructions: Text | None = None
     response_format: Literal["pcm"] = "pcm"
-    split_granularity: Literal["none", "sentence"] = "none"
-    """none: text is spoken at `input.done`. sentence: each sentence as soon as it is complete."""
+    split_granularity: Literal["none", "sentence", "clause", "word"] = "none"
+    """none: text is spoken at `input.done`. sentence, clause: each as soon as it is complete.
+    word: as one utterance that begins with the first words and goes on as more arrive, by models
+    with the capability `open_text`."""
     timestamps: bool = False
     """Whether `audio.timestamps` are sent."""
 
@@ -134,12 +137,20 @@ class AudioDone(_Message):
     rtf: float | None
     """Seconds spent waiting for PCM per second of it; None when there was none."""
     cancelled: bool = False
+    timeline: dict[str, float] = Field(default_factory=dict)
+    """Where `ttfp_s` went: seconds by step, in order. Empty when there was no PCM."""
 
 
 class InputSpoken(_Message):
     """Everything up to an `input.done` has been spoken; not sent for what was cancelled."""
 
     type: Literal["input.spoken"] = "input.spoken"
+
+
+class InputCancelled(_Message):
+    """Answers every `input.cancel`: nothing that was sent before it is heard any more."""
+
+    type: Literal["input.cancelled"] = "input.cancelled"
 
 
 class SessionDone(_Message):
@@ -163,6 +174,7 @@ ServerMessage = Annotated[
     | AudioTimestamps
     | AudioDone
     | InputSpoken
+    | InputCancelled
     | SessionDone
     | ErrorMessage,
     Field(discriminator="type"),

@@ -53,6 +53,8 @@ async def list_audio_models(context: Context) -> AudioModelList:
                     instructions=model.capabilities.instructions,
                     references=model.capabilities.references,
                     languages=list(model.capabilities.languages),
+                    open_text=model.capabilities.open_text,
+                    options=list(model.capabilities.options),
                 ),
             )
             for model in _served(context)

@@ -18,9 +18,25 @@ def answers(*media_types: str) -> Responses:
     return {200: {"content": dict.fromkeys(media_types, body)}}
 
 
-def sound(formats: Iterable[AudioFormat], *others: str) -> Responses:
-    """Success is sound in one of these formats, or one of the other media types."""
-    return answers(*(one.media_type for one in formats), *others)
+def sound(formats: Iterable[AudioFormat]) -> Responses:
+    """Success is sound in one of these formats."""
+    return answers(*(one.media_type for one in formats))
+
+
+def events(media_type: str, kinds: Iterable[str]) -> Responses:
+    """Success is server-sent events: JSON objects that have one of these as their `type`."""
+    told = {"type": "object", "properties": {"type": {"enum": [*kinds]}}, "required": ["type"]}
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": told}
+    event = {"type": "object", "properties": {"data": data}, "required": ["data"]}
+    return {200: {"content": {media_type: {"itemSchema": event}}}}
+
+
+def either(*responses: Responses) -> Responses:
+    """Success is what any of these says."""
+    content: dict[str, Any] = {}
+    for one in responses:
+        content |= one[200]["content"]
+    return {200: {"content": content}}
 
 
 def errors_as(body: type[BaseModel]) -> Responses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -10,8 +11,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cantata.logs import of_request
+
 REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"
+_ARRIVED_KEY = "cantata.arrived_at"
 _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 """It goes into logs and headers, so nothing that means something there."""
 
@@ -27,16 +31,23 @@ def request_id_of(scope: Scope) -> str:
     return chosen
 
 
+def arrived_at(scope: Scope) -> float:
+    """When the request's head was here, by the monotonic clock."""
+    arrived: float = scope[_ARRIVED_KEY]
+    return arrived
+
+
 class RequestIdMiddleware:
-    """`x-request-id` on every HTTP response."""
+    """`x-request-id` on every HTTP response, and on what is logged of a request or connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
+        scope[_ARRIVED_KEY] = time.monotonic()
         request_id = request_id_of(scope)
 
         async def send_with_id(message: Message) -> None:
@@ -44,7 +55,8 @@ class RequestIdMiddleware:
                 MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
             await send(message)
 
-        await self._app(scope, receive, send_with_id)
+        with of_request(request_id):
+            await self._app(scope, receive, send_with_id)
 
 
 class BodyLimitMiddleware:

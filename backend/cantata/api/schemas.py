@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -56,7 +57,18 @@ def voice_id(voice: VoiceName | None) -> str | None:
     return voice.id if isinstance(voice, VoiceReference) else voice
 
 
-class SpeechOptions(WireModel):
+class ModelOptions(WireModel):
+    """Keeps unknown keys: models may have options of their own (`Capabilities.options`)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    def own_options(self, names: Iterable[str]) -> dict[str, Any]:
+        """Those of `names` that the client has sent."""
+        sent = self.model_extra or {}
+        return {name: sent[name] for name in names if name in sent}
+
+
+class SpeechOptions(ModelOptions):
     """What to say and how; the same for one text and for each of a batch."""
 
     input: Text
@@ -254,6 +266,10 @@ class CapabilitiesObject(WireModel):
     """Follows the recording of any speaker."""
     languages: list[str]
     """BCP 47; empty: unknown."""
+    open_text: bool
+    """Speaks a text while it arrives: `split_granularity` may be `word`."""
+    options: list[str]
+    """Fields of a request that this model understands beside the common ones."""
 
 
 class AudioModelObject(WireModel):

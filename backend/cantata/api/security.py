@@ -23,7 +23,14 @@ from cantata.api.settings import SecuritySettings
 from cantata.contract.errors import CantataError, Forbidden, Overloaded, Unauthorized
 
 ANY_ORIGIN = "*"
-_EXPOSED = ("x-request-id", "x-sample-rate", "x-channels", "x-ignored", "retry-after")
+_EXPOSED = (
+    "x-request-id",
+    "x-sample-rate",
+    "x-channels",
+    "x-ignored",
+    "retry-after",
+    "server-timing",
+)
 
 _OPEN = ("/health", "/ready")
 _LISTS = ("/v1/models", "/v1/audio/models", "/v1/audio/voices")

@@ -19,6 +19,9 @@ _END = re.compile(
     re.VERBOSE,
 )
 # Nothing here may take longer than its text is long: clients choose the text.
+_CLAUSE_END = re.compile(r"[,;:\u2013\u2014]++[\"')\]\u2019\u201d]*+(?=\s)")
+MIN_CLAUSE = 15
+"""Letters and digits of a clause; a shorter one is not worth a breath of its own."""
 _LAST_WORD = re.compile(r"([A-Za-z.]+)\.$")
 _TAIL = 32
 """Characters that decide about the last word."""
@@ -51,6 +54,39 @@ def split_sentences(text: str) -> tuple[list[TextSpan], int]:
             sentences.append(trimmed(text, TextSpan(start, seen)))
             start, has_words = seen, False
     return sentences, trimmed(text, TextSpan(start, len(text))).start if sentences else start
+
+
+def split_clauses(text: str) -> tuple[list[TextSpan], int]:
+    """Cut off the clauses that are certainly complete: as `split_sentences`, and also behind commas
+    and the like, where that leaves no clause of fewer than `MIN_CLAUSE` letters."""
+    sentences, rest = split_sentences(text)
+    pauses = pause_spans(text)
+    clauses: list[TextSpan] = []
+    for sentence in sentences:
+        cuts, start = _cut_clauses(text, sentence, pauses, least_rest=MIN_CLAUSE)
+        clauses += [*cuts, trimmed(text, TextSpan(start, sentence.end))]
+    cuts, start = _cut_clauses(text, TextSpan(rest, len(text)), pauses, least_rest=0)
+    return [*clauses, *cuts], trimmed(text, TextSpan(start, len(text))).start if cuts else rest
+
+
+def _cut_clauses(
+    text: str, span: TextSpan, pauses: list[TextSpan], least_rest: int
+) -> tuple[list[TextSpan], int]:
+    """The clauses in a span, and where what follows them begins: `least_rest` letters or more."""
+    clauses: list[TextSpan] = []
+    start = seen = span.start
+    letters, left = 0, _letters(text[span.start : span.end])
+    for end in _CLAUSE_END.finditer(text, span.start, span.end):
+        new = _letters(text[seen : end.end()])
+        seen, letters, left = end.end(), letters + new, left - new
+        if letters >= MIN_CLAUSE and left >= least_rest and not _is_inside(end.start(), pauses):
+            clauses.append(trimmed(text, TextSpan(start, seen)))
+            start, letters = seen, 0
+    return clauses, start
+
+
+def _letters(piece: str) -> int:
+    return sum(map(str.isalnum, without_pauses(piece)))
 
 
 def trimmed(text: str, span: TextSpan) -> TextSpan:

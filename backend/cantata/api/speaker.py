@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cantata.api.errors import describe
@@ -18,7 +18,8 @@ from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import CantataError
 from cantata.contract.request import SpeechRequest
 from cantata.contract.service import Samples, ServedModel, SpokenWord
-from cantata.metrics import Metrics
+from cantata.logs import of_request
+from cantata.metrics import EndReason, Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ class Speak:
     """Where the request's text stands in the client's."""
     timestamps: bool = False
     """Whether the client wants to know when words are heard."""
+    more_text: AsyncIterator[str] | None = None
+    """How the request's text goes on, while it arrives."""
     utterance_id: str = field(default_factory=lambda: f"utt_{uuid.uuid4().hex[:16]}")
 
 
@@ -82,25 +85,29 @@ class Speaker:
         self._wake.set()
 
     def cancel(self) -> None:
-        """Forget what waits, stop what is spoken, and say so at once."""
+        """Forget what waits and stop what is spoken. One utterance is told to be cancelled, at
+        once: the one that is spoken, or else the first that waits."""
+        waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
         self.heard_until = 0.0
         dropped = self._outbox.drop_audio()
         current = self._current
-        if current is not None and current.cancel():
+        if current is not None and current.cancel(EndReason.CANCELLED):
             current.samples -= dropped[current.job.utterance_id]
             self._outbox.post(current.done(cancelled=True))
+        elif waiting is not None:
+            self._outbox.post(_Current(waiting).done(cancelled=True))
 
     def finish(self) -> None:
         """Let `run` return after what is queued."""
         self._finishing = True
         self._wake.set()
 
-    def stop(self) -> None:
+    def stop(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
         """Let `run` return as soon as the current utterance's abort is through."""
         self._jobs.clear()
         if self._current is not None:
-            self._current.cancel()
+            self._current.cancel(reason)
         self.finish()
 
     async def run(self, group: asyncio.TaskGroup) -> None:
@@ -116,7 +123,8 @@ class Speaker:
 
     async def _run_job(self, job: Job, group: asyncio.TaskGroup) -> None:
         if isinstance(job, Mark):
-            await self._outbox.put(InputSpoken(context_id=job.context_id))
+            # Not put: one that waited for room would come behind the answer to a cancel.
+            self._outbox.post(InputSpoken(context_id=job.context_id))
             return
         # A task of its own, so that a cancel ends the utterance and not the loop around it.
         current = _Current(job)
@@ -127,8 +135,14 @@ class Speaker:
 
     async def _speak(self, current: _Current) -> None:
         job = current.job
+        with of_request(job.utterance_id):
+            await self._speak_aloud(current, job)
+
+    async def _speak_aloud(self, current: _Current, job: Speak) -> None:
         try:
-            async with speaking(job.model, job.request, self._metrics) as speech:
+            async with speaking(
+                job.model, job.request, self._metrics, more_text=job.more_text
+            ) as speech:
                 current.speech = speech
                 await self._outbox.put(current.start())
                 async for chunk in speech:
@@ -142,7 +156,7 @@ class Speaker:
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
-                logger.warning("%s failed: %s", job.utterance_id, error)
+                logger.warning("failed: %s", error)
                 self._outbox.post(current.failed(error))
 
     def _heard(self, duration_s: float) -> None:
@@ -166,10 +180,12 @@ class _Current:
         first, self._closed = not self._closed, True
         return first
 
-    def cancel(self) -> bool:
+    def cancel(self, reason: EndReason) -> bool:
         """Cancel its task, once: a second cancel would break into the abort of the first."""
         if self.task is None or not self.close():
             return False
+        if self.speech is not None:
+            self.speech.end_reason = reason
         self.task.cancel()
         return True
 
@@ -200,6 +216,7 @@ class _Current:
             ttfp_s=speech.ttfp_s if speech else None,
             rtf=speech.rtf if speech else None,
             cancelled=cancelled,
+            timeline=speech.timeline if speech else {},
         )
 
     def failed(self, error: CantataError) -> ErrorMessage:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from cantata.api.context import Context
 from cantata.api.encoder import encoding
-from cantata.api.framing import SSE_MEDIA_TYPE, Framing, framing_of
-from cantata.api.openapi import sound
+from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, Framing, framing_of
+from cantata.api.openapi import either, events, sound
 from cantata.api.order import Order, order_of
 from cantata.api.schemas import SpeechBody
-from cantata.api.speaking import speaking
+from cantata.api.speaking import Speech, speaking
 from cantata.api.streamed import Body, ClientStalled, StreamedResponse
+from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
 from cantata.audio.formats import FORMATS
 from cantata.contract.errors import CantataError
 from cantata.metrics import Metrics
@@ -26,7 +28,7 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"])
 @router.post(
     "/speech",
     response_class=Response,
-    responses=sound(FORMATS.values(), SSE_MEDIA_TYPE),
+    responses=either(sound(FORMATS.values()), events(SSE_MEDIA_TYPE, EVENT_TYPES)),
 )
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
@@ -62,11 +64,11 @@ class SpeechResponse(StreamedResponse):
         try:
             await self._speak(request_id, body)
         except ClientStalled:
-            logger.info("%s was left unread; its utterance is aborted", request_id)
+            logger.info("it was left unread; its utterance is aborted")
         except CantataError as error:
             if not body.started:
                 raise
-            logger.warning("%s broke off after its first sound: %s", request_id, error)
+            logger.warning("it broke off after its first sound: %s", error)
             # Where the framing has no word for it, the body stays without its end.
             last_words = self._framing.error(error)
             if last_words is not None:
@@ -76,9 +78,18 @@ class SpeechResponse(StreamedResponse):
         order, framing = self._order, self._framing
         async with encoding(order.output) as encoder:
             async with speaking(order.model, order.request, self._metrics) as spoken:
-                logger.debug("%s speaks as %s", request_id, spoken.request_id)
                 async for chunk in spoken:
                     sound = framing.audio(await encoder.feed(chunk.samples))
+                    if not body.started:
+                        _tell_timeline(spoken, body)
                     await body.write(framing.words(chunk.words) + sound)
             rest = framing.audio(await encoder.finish())
         await body.end(rest + framing.end(spoken.duration_s))
+
+
+def _tell_timeline(spoken: Speech, body: Body) -> None:
+    """Put where the time went into the head; the first sound has just been encoded."""
+    order_s = spoken.asked_at - body.asked_at
+    encode_s = time.monotonic() - spoken.asked_at - sum(spoken.timeline.values())
+    timeline = {"order": order_s, **spoken.timeline, "encode": encode_s}
+    body.add_header(SERVER_TIMING_HEADER, server_timing(timeline))

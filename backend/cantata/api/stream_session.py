@@ -14,6 +14,7 @@ from cantata.api.messages import (
     ClientMessage,
     ErrorMessage,
     InputCancel,
+    InputCancelled,
     InputDone,
     InputText,
     ServerMessage,
@@ -27,6 +28,7 @@ from cantata.api.schemas import ErrorDetail
 from cantata.api.speaker import Speaker
 from cantata.api.text_input import TextInput
 from cantata.contract.errors import CantataError, ProtocolViolation
+from cantata.metrics import EndReason
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +98,7 @@ class StreamSession:
             self._hang_up()
         except TimeoutError:
             logger.info("%s was left unread", self._name)
-            self._hang_up()
+            self._hang_up(EndReason.CLIENT_STALLED)
 
     async def _send(self, item: Item) -> None:
         async with asyncio.timeout(self._settings.stall_timeout_s):
@@ -137,15 +139,16 @@ class StreamSession:
             case InputCancel():
                 self._input.clear()
                 self._speaker.cancel()
+                return InputCancelled(context_id=message.context_id)
             case SessionClose():
                 self._closing = True
                 self._speaker.finish()
         return None
 
-    def _hang_up(self) -> None:
+    def _hang_up(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
         """Nobody listens any more."""
         self._outbox.discard()
-        self._speaker.stop()
+        self._speaker.stop(reason)
 
     def _set_busy(self, busy: bool) -> None:
         self._busy = busy

@@ -6,11 +6,12 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
 
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from cantata.api.disconnect import until_disconnect
-from cantata.api.request_id import request_id_of
+from cantata.api.request_id import arrived_at, request_id_of
 
 
 class ClientStalled(ConnectionError):
@@ -23,13 +24,22 @@ class Body:
 
     `write` and `end` raise `ClientStalled` for a client that would hold its place in the stages
     for ever.
+
+    Args:
+        asked_at: when the request arrived, by the monotonic clock.
     """
 
-    def __init__(self, send: Send, head: Message, stall_timeout_s: float) -> None:
+    def __init__(self, send: Send, head: Message, stall_timeout_s: float, asked_at: float) -> None:
+        self.asked_at = asked_at
         self._send = send
         self._head = head
         self._stall_timeout_s = stall_timeout_s
         self.started = False
+
+    def add_header(self, name: str, value: str) -> None:
+        """Put one more into the head; before the first write."""
+        assert not self.started, "the head has been sent"
+        MutableHeaders(raw=self._head["headers"]).append(name, value)
 
     async def write(self, data: bytes) -> None:
         """Send more; nothing but the head when there is no data."""
@@ -69,7 +79,7 @@ class StreamedResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = request_id_of(scope)
         head = {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
-        body = Body(send, head, self._stall_timeout_s)
+        body = Body(send, head, self._stall_timeout_s, arrived_at(scope))
         await until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")
 
     @abstractmethod

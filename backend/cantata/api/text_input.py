@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.messages import InputText, SessionConfig, SessionConfigured
-from cantata.api.sentences import split_sentences, trimmed
+from cantata.api.sentences import split_clauses, split_sentences, trimmed
 from cantata.api.speaker import Job, Mark, Speak, Speaker
 from cantata.api.voice_choice import ChosenVoice, choose_voice
 from cantata.contract.errors import InvalidRequest, Overloaded, ProtocolViolation
@@ -15,6 +16,8 @@ from cantata.contract.service import ServedModel
 
 MAX_SENTENCE_CHARACTERS = 4096
 """What of an unfinished sentence is read again with every message."""
+_SPLIT = {"sentence": split_sentences, "clause": split_clauses}
+"""How text is cut while it arrives, by `split_granularity`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,13 @@ class _Configuration:
     options: SessionConfig
 
     def job(
-        self, text: str, text_offset: int, context_id: str | None, *, continued: bool = False
+        self,
+        text: str,
+        text_offset: int,
+        context_id: str | None,
+        *,
+        continued: bool = False,
+        more_text: ArrivingText | None = None,
     ) -> Speak:
         options = self.options
         request = SpeechRequest(
@@ -36,8 +45,44 @@ class _Configuration:
             instructions=options.instructions,
             reference=self.speaker.reference,
             continued=continued,
+            options=options.own_options(self.model.capabilities.options),
         )
-        return Speak(self.model, request, context_id, text_offset, options.timestamps)
+        timestamps = options.timestamps
+        return Speak(self.model, request, context_id, text_offset, timestamps, more_text)
+
+
+class ArrivingText:
+    """The text of one utterance while it arrives, in pieces."""
+
+    def __init__(self) -> None:
+        # Bounded by what an utterance may have.
+        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self._characters = 0
+
+    def push(self, text: str, limit: int) -> None:
+        """Add a piece.
+
+        Raises:
+            InvalidRequest: the text has more than `limit` characters now; the piece is dropped.
+        """
+        if self._characters + len(text) > limit:
+            raise _too_long(self._characters + len(text), limit)
+        if text:
+            self._characters += len(text)
+            self._pieces.put_nowait(text)
+
+    def close(self) -> None:
+        """Nothing follows."""
+        self._pieces.put_nowait(None)
+
+    def __aiter__(self) -> ArrivingText:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._pieces.get()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
 
 
 class TextInput:
@@ -52,6 +97,8 @@ class TextInput:
         """Of `_text` in what was sent since the last commit."""
         self._uncommitted = False
         """Something was queued since the last commit."""
+        self._arriving: ArrivingText | None = None
+        """Of the utterance that takes text as it arrives."""
 
     @property
     def configured(self) -> bool:
@@ -66,7 +113,13 @@ class TextInput:
             NotReady: no model is served.
         """
         model = self._context.model(message.model)
+        if message.split_granularity == "word" and not model.capabilities.open_text:
+            raise InvalidRequest(
+                f"{model.name} speaks complete texts only; valid: none, sentence, clause",
+                "split_granularity",
+            )
         speaker = await choose_voice(self._context, model, message.voice)
+        self._close_arriving()
         self._configuration = _Configuration(model, speaker, message)
         return SessionConfigured(
             context_id=message.context_id,
@@ -77,7 +130,7 @@ class TextInput:
         )
 
     def append(self, message: InputText) -> None:
-        """Buffer text and, by sentence, queue what is complete. All of it is taken or none.
+        """Buffer text and queue what is complete of it. All of it is taken or none.
 
         Raises:
             ProtocolViolation: there is no configuration yet.
@@ -85,20 +138,19 @@ class TextInput:
             Overloaded: too many sentences wait.
         """
         configuration = self._require()
+        if configuration.options.split_granularity == "word":
+            self._pass_on(configuration, message)
+            return
         sentences: list[TextSpan] = []
         text, rest = self._text + message.text, 0
         limit = configuration.model.max_input_characters
-        if configuration.options.split_granularity == "sentence":
-            sentences, rest = split_sentences(text)
+        split = _SPLIT.get(configuration.options.split_granularity)
+        if split is not None:
+            sentences, rest = split(text)
             limit = min(limit, MAX_SENTENCE_CHARACTERS)
         longest = max([len(text) - rest, *(span.end - span.start for span in sentences)])
         if longest > limit:
-            raise InvalidRequest(
-                f"{longest} characters are too many for one utterance of "
-                f"{configuration.model.name}, which speaks at most {limit} at a time; "
-                "this message was dropped",
-                param="text",
-            )
+            raise _too_long(longest, limit)
         self._queue(
             [
                 configuration.job(
@@ -133,9 +185,27 @@ class TextInput:
 
     def clear(self) -> None:
         """Forget what is buffered."""
+        self._close_arriving()
         self._text = ""
         self._text_offset = 0
         self._uncommitted = False
+
+    def _pass_on(self, configuration: _Configuration, message: InputText) -> None:
+        """Give text to the utterance that takes it, or begin one."""
+        limit = configuration.model.max_input_characters
+        if self._arriving is not None:
+            self._arriving.push(message.text, limit)
+        elif message.text.strip():
+            arriving = ArrivingText()
+            arriving.push(message.text, limit)
+            job = configuration.job("", 0, message.context_id, more_text=arriving)
+            self._queue([job])
+            self._arriving, self._uncommitted = arriving, True
+
+    def _close_arriving(self) -> None:
+        if self._arriving is not None:
+            self._arriving.close()
+            self._arriving = None
 
     def _require(self) -> _Configuration:
         if self._configuration is None:
@@ -148,3 +218,11 @@ class TextInput:
         if not self._speaker.has_room(len(jobs)):
             raise Overloaded("too much text of this connection waits to be spoken; send it later")
         self._speaker.add(jobs)
+
+
+def _too_long(characters: int, limit: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"{characters} characters are too many for one utterance, which has at most {limit}; "
+        "this message was dropped",
+        "text",
+    )

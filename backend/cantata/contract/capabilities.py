@@ -15,3 +15,7 @@ class Capabilities:
     """Follows `SpeechRequest.reference`, a recording of any speaker."""
     languages: tuple[str, ...] = ()
     """BCP 47 tags of what it speaks; empty: unknown."""
+    open_text: bool = False
+    """Speaks a text whose end has not arrived yet; its builder is an `OpenRequestBuilder`."""
+    options: tuple[str, ...] = ()
+    """Fields of a request that it understands beyond those of `SpeechRequest`."""

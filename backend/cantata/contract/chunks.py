@@ -23,6 +23,16 @@ class WordTiming:
 
 
 @dataclass(frozen=True, slots=True)
+class Milestone:
+    """When a step on the way to a request's first sound was done."""
+
+    step: str
+    """`text`, `admit`, or the name of a stage whose first chunk left."""
+    at_s: float
+    """By the machine's monotonic clock, which all its processes share."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameChunk:
     """New codec frames of one request, from a talker to a codec."""
 
@@ -36,6 +46,12 @@ class FrameChunk:
     words: tuple[WordTiming, ...] = ()
     """What has become known of its words, in order; each word is told once, here or in another
     chunk, and not after its sound."""
+    context: NDArray[np.int32] | None = None
+    """[C, Q]: frames that stand before these, on a request's first chunk alone. They are decoded
+    so that the sound goes on from theirs, and not heard."""
+    milestones: tuple[Milestone, ...] = ()
+    """Of the stages up to here; on a request's first chunk alone. Stages need not care: the loop
+    around them passes these on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,8 @@ class PcmChunk:
     final: bool
     words: tuple[WordTiming, ...] = ()
     """As the frames brought them."""
+    milestones: tuple[Milestone, ...] = ()
+    """As with frames."""
 
 
 Chunk = FrameChunk | PcmChunk
@@ -69,6 +87,6 @@ def concatenate(chunks: list[Chunk]) -> Chunk:
         raise ValueError("chunks of different requests or types cannot be joined")
     if isinstance(first, FrameChunk):
         codes = np.concatenate([c.codes for c in chunks if isinstance(c, FrameChunk)])
-        return FrameChunk(first.request_id, 0, codes, last.final, words)
+        return FrameChunk(first.request_id, 0, codes, last.final, words, first.context)
     samples = np.concatenate([c.samples for c in chunks if isinstance(c, PcmChunk)])
     return PcmChunk(first.request_id, 0, samples, last.final, words)

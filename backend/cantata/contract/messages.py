@@ -1,7 +1,8 @@
 """What the orchestrator and a stage process say to each other.
 
-Downwards: Register, Abort, Credit, Ping, Drain. Upwards: Ready, Sustains, Output, Failed, Aborted,
-Pong, Drained. Between stages only chunks flow; nothing flows backwards but aborts and credits.
+Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready, Sustains, Output, Failed,
+Aborted, Pong, Drained. Between stages only chunks flow; nothing flows backwards but aborts and
+credits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from cantata.contract.chunks import PcmChunk
 from cantata.contract.errors import CantataError
 from cantata.contract.request import Payload
+from cantata.contract.steps import StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,16 @@ class Register:
     request_id: str
     payload: Payload | None
     batch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """More input of a request whose text was still arriving when it was registered."""
+
+    request_id: str
+    payload: Payload
+    final: bool
+    """Nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,7 @@ class Drain:
     """Finish what is registered, take nothing new, answer `Drained`, end."""
 
 
-ToStage = Register | Abort | Credit | Ping | Drain
+ToStage = Register | Extend | Abort | Credit | Ping | Drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,7 @@ class Pong:
     number: int
     counts: Mapping[str, int]
     """What is held: requests, slots, queued chunks, KV blocks... All zero when idle."""
+    steps: StepReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from cantata.contract.capabilities import Capabilities
 from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, Voice
 
 
 class RequestBuilder(Protocol):
@@ -21,6 +21,17 @@ class RequestBuilder(Protocol):
     @property
     def voices(self) -> tuple[Voice, ...]:
         """What the checkpoint offers, the default voice first."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the checkpoint can do beyond speaking a text in one of its voices."""
+        ...
+
+    @property
+    def warm_up(self) -> SpeechRequest:
+        """Spoken to nobody before the model is ready, so that the first listener waits for no
+        lazy loading."""
         ...
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
@@ -39,6 +50,48 @@ class RequestBuilder(Protocol):
         ...
 
 
+class TextFeed(Protocol):
+    """One request's text while it arrives. Every call is quick and made by one caller at a time."""
+
+    @property
+    def stage(self) -> str:
+        """The stage that takes what `more` gives."""
+        ...
+
+    def push(self, text: str) -> None:
+        """Add text."""
+        ...
+
+    def close(self) -> None:
+        """Nothing follows."""
+        ...
+
+    def start(self) -> PipelineRequest | None:
+        """The request, once enough has arrived to begin; None before.
+
+        Raises:
+            InvalidRequest: the text is complete and nothing in it can be spoken.
+        """
+        ...
+
+    def more(self) -> Payload | None:
+        """What has come since `start` or the last call, for the stage; None: nothing usable yet.
+        After `close` there is always something."""
+        ...
+
+
+class OpenRequestBuilder(RequestBuilder, Protocol):
+    """A builder whose model can begin a text before its end has arrived."""
+
+    def open(self, request_id: str, request: SpeechRequest) -> TextFeed:
+        """Begin a request; its text so far may be empty.
+
+        Raises:
+            InvalidRequest: an option cannot be served.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelPlugin:
     """One model, whole in its own folder."""
@@ -52,9 +105,8 @@ class ModelPlugin:
     """The YAML file that users copy and edit."""
     load_builder: Callable[[Path], RequestBuilder]
     """Checkpoint folder -> request builder."""
-    warm_up_text: str = "Hello."
-    """Spoken to nobody before the model is ready, so that the first listener waits for no lazy
-    loading."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
-    capabilities: Capabilities = field(default_factory=Capabilities)
+    write_random_checkpoint: Callable[[Path], None] | None = None
+    """Writes a small checkpoint of random weights into a folder, so that the conformance tests can
+    run over a model whose weights are not at hand."""

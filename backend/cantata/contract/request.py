@@ -42,6 +42,8 @@ class SpeechRequest:
     """Follow this speaker instead of `voice`, by models that can."""
     continued: bool = False
     """The end of a text whose beginning was spoken already: it may be pauses alone."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of `Capabilities.options`, as the caller wrote them in JSON; the plug-in checks them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.capabilities import Capabilities
+from cantata.contract.chunks import Milestone
 from cantata.contract.request import SpeechRequest, Voice
+from cantata.contract.steps import StepReport
+
+TEXT, ADMIT = "text", "admit"
+"""Milestones of every utterance: its text was read, it was given a place."""
 
 Samples = NDArray[np.float32]
 """[N] mono or [N, C] interleaved, nominally in -1..1."""
@@ -42,6 +47,8 @@ class SpeechChunk:
     words: tuple[SpokenWord, ...] = ()
     """In order. A word is told once, with its own first samples or earlier; models that know no
     times tell none."""
+    milestones: tuple[Milestone, ...] = ()
+    """Of the stages that it came through, where it is the first of its pipeline request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class StageReport:
     rss_bytes: int
     counts: Mapping[str, int] = field(default_factory=dict)
     """What the stage holds, by name. All zero when idle."""
+    steps: StepReport | None = None
+    """None while it is loading or down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,12 @@ class AdmissionReport:
     """File renders that wait for places which no live request wants."""
     refused: Mapping[str, int] = field(default_factory=dict)
     """Live requests that were turned away since the start, by reason."""
+    admitted: Mapping[str, int] = field(default_factory=dict)
+    """Requests that were given a place since the start: `live`, `batch`."""
+    slots: int = 0
+    """Requests that every stage has memory for."""
+    slots_in_use: int = 0
+    """Requests that the stages hold: not those that have a place and are between two pieces."""
 
 
 class Utterance(Protocol):
@@ -81,6 +96,11 @@ class Utterance(Protocol):
     @property
     def request_id(self) -> str:
         """The id by which the stages know it."""
+        ...
+
+    @property
+    def milestones(self) -> tuple[Milestone, ...]:
+        """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
         ...
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
@@ -137,10 +157,14 @@ class ServedModel(Protocol):
         ...
 
     def speak(
-        self, request: SpeechRequest, *, batch: bool = False
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
     ) -> AbstractAsyncContextManager[Utterance]:
         """Speak one text; `request.voice` is one of `voices`' ids. `[pause 1.5s]` in the text is
-        so much silence (`contract.markup`).
+        so much silence (`contract.markup`), unless the text is still arriving.
 
         Leaving the context, at the end as well as on an error or a cancellation, returns only
         when every stage has freed the request.
@@ -148,6 +172,8 @@ class ServedModel(Protocol):
         Args:
             request: what to say and how.
             batch: a file render, which yields to live streams.
+            more_text: how `request.text` goes on, in pieces as they arrive; speaking begins with
+                the first words. For models with the capability `open_text`.
 
         Raises:
             Overloaded: no room now (on entering).

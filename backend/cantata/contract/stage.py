@@ -40,6 +40,15 @@ class Stage(Protocol):
         """
         ...
 
+    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+        """Take more input of a request that was added with an open end; `final` ends it. Requests
+        that have ended before their input are unknown, and that is fine.
+
+        Raises:
+            CantataError: it is refused; nothing is held for the request any more.
+        """
+        ...
+
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Take chunks from upstream. Chunks of unknown (aborted) requests are dropped."""
         ...

@@ -6,8 +6,9 @@ of pure functions over rows. Position p of a request has the input row
     rows[p]                                    for p < prompt_len
     rows[p] + embed_frames(frame[p - prompt_len])   for p >= prompt_len
 
-(rows beyond the given ones repeat the last), and the hidden state at position prompt_len - 1 + k
-yields frame k. A frame is [Q] codes; its code 0 is what vLLM samples from `compute_logits`.
+(rows beyond the given ones repeat the last, or are waited for while the prompt is open), and the
+hidden state at position prompt_len - 1 + k yields frame k. A frame is [Q] codes; its code 0 is what
+vLLM samples from `compute_logits`.
 
 Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks.
 """
@@ -23,6 +24,7 @@ import torch
 
 from cantata.contract.chunks import WordTiming
 from cantata.contract.request import Payload
+from cantata.contract.sampling import CodeSampling, sample_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,15 @@ class TalkerPrompt:
     words: tuple[WordTiming, ...] = ()
     """When each word will be heard, from a talker that settles durations before it speaks. The
     times are those of the sound: what the decoder lags by is in them."""
+    context: torch.Tensor | None = None
+    """[C, Q] int64: frames that the request continues. The decoder hears them, nobody else does."""
+    open: bool = False
+    """More rows follow, from `OpenTalker.encode_more`. A position whose row has not come waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameDraws:
-    """This step's random numbers and sampling options, per request.
+    """This step's random numbers, and how the codes after code 0 are drawn, per request.
 
     Uniform numbers depend only on (seed, frame, codebook), so neither batching nor preemption
     can change them.
@@ -52,10 +58,15 @@ class FrameDraws:
 
     uniforms: torch.Tensor
     """[R, Q] float32 in [0, 1)."""
-    temperature: torch.Tensor
-    """[R] float32; 0 is greedy."""
-    top_k: torch.Tensor
-    """[R] int64; 0 means all."""
+    sampling: CodeSampling
+    is_sampled: bool
+    """False: every request is greedy."""
+
+    def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
+        """[R, V] scores of a codebook after the first -> [R] int64 codes."""
+        if not self.is_sampled:
+            return scores.argmax(dim=-1)
+        return sample_codes(scores.float(), self.uniforms[:, codebook], self.sampling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,10 @@ class SamplingOptions:
     top_p: float | None = None
     repetition_penalty: float | None = None
     """Of code 0; 1 changes nothing."""
+    residual_temperature: float | None = None
+    """Of the codes after code 0, as the next two. None: as code 0's."""
+    residual_top_k: int | None = None
+    residual_top_p: float | None = None
 
 
 class Talker(Protocol):
@@ -128,5 +143,18 @@ class Talker(Protocol):
 
         A row's frame depends on that row alone. The first code may be `end_code`; such a row's
         frame is neither spoken nor embedded.
+        """
+        ...
+
+
+class OpenTalker(Talker, Protocol):
+    """A talker whose text may still be arriving while it speaks: its prompts may be `open`."""
+
+    def encode_more(self, payload: Payload) -> torch.Tensor:
+        """Rows of text that has come since, [L, D], for the positions after those given so far.
+        Those of a text's end hold the row that is repeated.
+
+        Raises:
+            CantataError: the payload cannot be spoken.
         """
         ...

@@ -24,6 +24,7 @@ from cantata.contract.messages import (
     Abort,
     Aborted,
     Credit,
+    Extend,
     Failed,
     Output,
     Register,
@@ -31,9 +32,10 @@ from cantata.contract.messages import (
     Sustains,
 )
 from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.request import PipelineRequest
+from cantata.contract.request import Payload, PipelineRequest
 from cantata.engine.stage_handle import Report, StageHandle, StageState
 from cantata.engine.stage_process import StageLaunch
+from cantata.logs import LogFormat
 
 logger = logging.getLogger(__name__)
 
@@ -87,12 +89,18 @@ class Orchestrator:
     """Starts a pipeline's stage processes and runs requests through them."""
 
     def __init__(
-        self, pipeline: PipelineSpec, checkpoint: Path, deployment: Deployment, log_level: int
+        self,
+        pipeline: PipelineSpec,
+        checkpoint: Path,
+        deployment: Deployment,
+        log_level: int,
+        log_format: LogFormat = LogFormat.TEXT,
     ) -> None:
         self._pipeline = pipeline
         self._checkpoint = checkpoint
         self._deployment = deployment
         self._log_level = log_level
+        self._log_format = log_format
         self._stages: dict[str, StageHandle] = {}
         self._launches: dict[str, StageLaunch] = {}
         self._capacities: dict[str, StageCapacity] = {}
@@ -110,6 +118,11 @@ class Orchestrator:
         return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
 
     @property
+    def chunk_timeout_s(self) -> float:
+        """Seconds of silence after which a request fails."""
+        return self._deployment.chunk_timeout_s
+
+    @property
     def stages(self) -> Mapping[str, StageHandle]:
         """The stage processes by name."""
         return self._stages
@@ -118,6 +131,11 @@ class Orchestrator:
     def slots(self) -> int:
         """Requests that every stage can hold at once."""
         return min(capacity.slots for capacity in self._capacities.values())
+
+    @property
+    def slots_in_use(self) -> int:
+        """Requests that stages hold, or have not yet said to have freed."""
+        return len(self._open)
 
     @property
     def places(self) -> int:
@@ -176,6 +194,14 @@ class Orchestrator:
             # A second cancellation must not leave the request behind in a stage.
             await asyncio.shield(self._close(stream))
 
+    async def extend(self, stream: PcmStream, stage: str, payload: Payload, *, final: bool) -> None:
+        """Pass on input that a request's stage still waits for.
+
+        Raises:
+            StageDied: the stage is not there.
+        """
+        await self._stages[stage].send(Extend(stream.request_id, payload, final))
+
     async def chunks(self, stream: PcmStream) -> AsyncGenerator[PcmChunk, None]:
         """The stream's chunks that hold something; each sample taken gives the last stage credit
         for another."""
@@ -211,6 +237,7 @@ class Orchestrator:
                 inputs=tuple(listeners[edge.source, edge.target] for edge in inputs),
                 outputs=tuple(sockets[edge.source, edge.target] for edge in outputs),
                 log_level=self._log_level,
+                log_format=self._log_format,
             )
         return launches
 

@@ -5,28 +5,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import psutil
 
-from cantata.config import load_deployment
+from cantata.config import Dtype, load_deployment
+from cantata.contract.chunks import Milestone
 from cantata.contract.errors import InvalidRequest, ModelNotFound, StageDied, VoiceNotFound
 from cantata.contract.markup import Pause
-from cantata.contract.plugin import ModelPlugin, RequestBuilder
+from cantata.contract.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.request import SpeechRequest, Voice
-from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, StageReport
+from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, StageReport
+from cantata.contract.steps import StepReport
+from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageHandle, StageState
 from cantata.engine.utterance import Piece, plan_utterance, spoken_words
+from cantata.logs import LogFormat, new_work_id
 from cantata.plugins import locate
 from cantata.scheduling.admission import Admission, QueueLimits
 
 DRAIN_DEADLINE_S = 5.0
-MAX_WAIT_S = 5.0
+MAX_WAIT_S = 8.0
+"""For a place; voice agents give up on a server after ten."""
 DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 """Names that clients send by habit; they mean whatever this server serves first."""
 
@@ -34,8 +41,14 @@ DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 class PipelineUtterance:
     """One text being spoken: iterates over new sound, piece after piece."""
 
-    def __init__(self, request_id: str, chunks: AsyncIterator[SpeechChunk]) -> None:
+    def __init__(
+        self,
+        request_id: str,
+        chunks: AsyncIterator[SpeechChunk],
+        milestones: tuple[Milestone, ...],
+    ) -> None:
         self.request_id = request_id
+        self.milestones = milestones
         self._chunks = chunks
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
@@ -53,9 +66,8 @@ class PipelineModel:
         max_input_characters: int,
     ) -> None:
         self.name = plugin.name
-        self.capabilities = plugin.capabilities
+        self.capabilities = builder.capabilities
         self.max_input_characters = max_input_characters
-        self._warm_up_text = plugin.warm_up_text
         self.orchestrator = orchestrator
         self._builder = builder
         self._admission: Admission | None = None
@@ -78,7 +90,10 @@ class PipelineModel:
     @property
     def admission(self) -> AdmissionReport:
         """Who runs and who waits; no places before `start` is through."""
-        return self._admission.report if self._admission else AdmissionReport(0, 0, 0, 0)
+        if self._admission is None:
+            return AdmissionReport(0, 0, 0, 0)
+        slots, in_use = self.orchestrator.slots, self.orchestrator.slots_in_use
+        return replace(self._admission.report, slots=slots, slots_in_use=in_use)
 
     def voice(self, name: str | None) -> Voice:
         """Look a voice up by id, name or alias; None is the default.
@@ -116,42 +131,74 @@ class PipelineModel:
                 group.create_task(self._speak_to_nobody(), name=f"{self.name}:warm-up:{number}")
 
     async def _speak_to_nobody(self) -> None:
-        request = SpeechRequest(self._warm_up_text, self.voices[0].id)
-        parts = await asyncio.to_thread(self._prepare, uuid.uuid4().hex, request, False)
+        request = self._builder.warm_up
+        parts = await asyncio.to_thread(self._prepare, new_work_id(), request, False)
         async with aclosing(self._speak(parts)) as chunks:
             async for _ in chunks:
                 pass
 
     @asynccontextmanager
     async def speak(
-        self, request: SpeechRequest, *, batch: bool = False
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
     ) -> AsyncIterator[PipelineUtterance]:
         """Speak a text; leaving the block frees the request everywhere.
 
         Raises:
+            ChunkTimeout: a text that is to go on has not begun in time.
             InvalidRequest: the text or an option cannot be served.
             Overloaded: no room now.
             StageDied: the model is not running.
         """
         if self._admission is None or not self.orchestrator.ready:
             raise StageDied(f"model {self.name!r} is not ready")
-        request_id = uuid.uuid4().hex
-        # Text work is pure Python and may be long: it must not hold up other streams.
-        parts = await asyncio.to_thread(self._prepare, request_id, request, batch)
-        async with (
-            self._admission.admit(batch=batch),
-            aclosing(self._speak(parts)) as chunks,
-        ):
-            yield PipelineUtterance(request_id, chunks)
+        request_id = new_work_id()
+        if more_text is None:
+            # Text work is pure Python and may be long: it must not hold up other streams.
+            parts = await asyncio.to_thread(self._prepare, request_id, request, batch)
+            spoken = self._speak(parts)
+        else:
+            text = await self._begin(request_id, request, batch, more_text)
+            spoken = speak_open_text(self.orchestrator, text)
+        text_read = Milestone(TEXT, time.monotonic())
+        async with self._admission.admit(batch=batch), aclosing(spoken) as chunks:
+            admitted = Milestone(ADMIT, time.monotonic())
+            yield PipelineUtterance(request_id, chunks, (text_read, admitted))
+
+    async def _begin(
+        self, request_id: str, request: SpeechRequest, batch: bool, more_text: AsyncIterator[str]
+    ) -> OpenText:
+        if not self.capabilities.open_text:
+            raise InvalidRequest(f"model {self.name!r} speaks complete texts only", "input")
+        self._check_length(len(request.text))
+        builder = cast(OpenRequestBuilder, self._builder)
+        feed = await asyncio.to_thread(builder.open, request_id, request)
+        text = OpenText(feed, self._limited(len(request.text), more_text), batch=batch)
+        await text.begin(self.orchestrator.chunk_timeout_s)
+        return text
+
+    async def _limited(
+        self, length: int, more_text: AsyncIterator[str]
+    ) -> AsyncGenerator[str, None]:
+        async for text in more_text:
+            length += len(text)
+            self._check_length(length)
+            yield text
 
     def _prepare(self, request_id: str, request: SpeechRequest, batch: bool) -> list[Piece | Pause]:
-        if len(request.text) > self.max_input_characters:
+        self._check_length(len(request.text))
+        return plan_utterance(self._builder, request_id, request, batch=batch)
+
+    def _check_length(self, characters: int) -> None:
+        if characters > self.max_input_characters:
             raise InvalidRequest(
-                f"input has {len(request.text)} characters; "
+                f"input has {characters} characters; "
                 f"at most {self.max_input_characters} are accepted",
                 "input",
             )
-        return plan_utterance(self._builder, request_id, request, batch=batch)
 
     async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
         spoken = 0
@@ -168,7 +215,8 @@ class PipelineModel:
             ):
                 async for chunk in chunks:
                     spoken += len(chunk.samples)
-                    yield SpeechChunk(chunk.samples, spoken_words(part, chunk.words, began_s))
+                    words = spoken_words(part, chunk.words, began_s)
+                    yield SpeechChunk(chunk.samples, words, chunk.milestones)
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
@@ -230,10 +278,12 @@ class PipelineService:
 
 async def _report(model: str, stage: StageHandle) -> StageReport:
     counts: Mapping[str, int] = {}
+    steps: StepReport | None = None
     rss_bytes = 0
     if stage.state is StageState.READY:
         with contextlib.suppress(StageDied, psutil.Error):
-            counts = await stage.counts()
+            pong = await stage.ask()
+            counts, steps = pong.counts, pong.steps
             rss_bytes = psutil.Process(stage.pid).memory_info().rss
     return StageReport(
         model=model,
@@ -243,15 +293,23 @@ async def _report(model: str, stage: StageHandle) -> StageReport:
         startup_s=stage.startup_s,
         rss_bytes=rss_bytes,
         counts=counts,
+        steps=steps,
     )
 
 
-def create_service(model: str | None, deploy: Path | None) -> PipelineService:
+def create_service(
+    model: str | None,
+    deploy: Path | None,
+    dtype: Dtype | None = None,
+    log_format: LogFormat = LogFormat.TEXT,
+) -> PipelineService:
     """Compose the service for one model; nothing runs before `start`.
 
     Args:
-        model: a plug-in's name or a checkpoint folder; None serves the embedded voice.
+        model: a plug-in's name, a checkpoint folder or a hub's id; None serves the embedded voice.
         deploy: deployment file; None takes the plug-in's own.
+        dtype: of the AR stages; None: what the deployment says.
+        log_format: of the stage processes.
 
     Raises:
         ConfigError: no such model, or the deployment is not valid.
@@ -259,8 +317,12 @@ def create_service(model: str | None, deploy: Path | None) -> PipelineService:
     located = locate(model)
     plugin = located.plugin
     deployment = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    if dtype is not None:
+        deployment = deployment.with_dtype(dtype)
     log_level = logging.getLogger().getEffectiveLevel()
-    orchestrator = Orchestrator(plugin.pipeline, located.checkpoint, deployment, log_level)
+    orchestrator = Orchestrator(
+        plugin.pipeline, located.checkpoint, deployment, log_level, log_format
+    )
     builder = plugin.load_builder(located.checkpoint)
     served = PipelineModel(plugin, builder, orchestrator, deployment.max_input_characters)
     return PipelineService([served])

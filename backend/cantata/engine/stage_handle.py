@@ -17,6 +17,7 @@ from cantata.contract.messages import (
     Credit,
     Drain,
     Drained,
+    Extend,
     Failed,
     Output,
     Ping,
@@ -79,7 +80,7 @@ class StageHandle:
         self._channel: AsyncChannel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
-        self._pongs: dict[int, asyncio.Future[Mapping[str, int]]] = {}
+        self._pongs: dict[int, asyncio.Future[Pong]] = {}
         self._pings = 0
 
     @property
@@ -106,7 +107,7 @@ class StageHandle:
         logger.info("%s ready after %.1f s", self._title, self.startup_s)
         return capacity
 
-    async def send(self, message: Register | Abort | Credit) -> None:
+    async def send(self, message: Register | Extend | Abort | Credit) -> None:
         """Send one message.
 
         Raises:
@@ -120,7 +121,11 @@ class StageHandle:
             raise self._death() from error
 
     async def counts(self) -> Mapping[str, int]:
-        """What the stage holds now, by name.
+        """What the stage holds now, by name; raises as `ask` does."""
+        return (await self.ask()).counts
+
+    async def ask(self) -> Pong:
+        """How the stage is now.
 
         Raises:
             StageDied: the process is gone or does not answer.
@@ -133,8 +138,8 @@ class StageHandle:
         try:
             await self._channel.send(Ping(number))
             async with asyncio.timeout(PING_DEADLINE_S):
-                counts: Mapping[str, int] = await answer
-                return counts
+                pong: Pong = await answer
+                return pong
         except (ConnectionError, TimeoutError) as error:
             raise self._death() from error
         finally:
@@ -182,10 +187,10 @@ class StageHandle:
         match message:
             case Output() | Failed() | Aborted() | Sustains():
                 self._on_message(self.name, message)
-            case Pong(number, counts):
-                answer = self._pongs.get(number)
+            case Pong():
+                answer = self._pongs.get(message.number)
                 if answer is not None and not answer.done():
-                    answer.set_result(counts)
+                    answer.set_result(message)
             case Ready(capacity):
                 self._ready.set_result(capacity)
             case Drained():
@@ -195,7 +200,7 @@ class StageHandle:
         while True:
             await asyncio.sleep(PING_INTERVAL_S)
             try:
-                await self.counts()
+                await self.ask()
             except StageDied:
                 if self.state is StageState.READY:
                     logger.error("%s does not answer; ending it", self._title)

@@ -33,6 +33,7 @@ from cantata.contract.messages import (
     Credit,
     Drain,
     Drained,
+    Extend,
     Failed,
     Output,
     Ping,
@@ -46,12 +47,17 @@ from cantata.contract.messages import (
 from cantata.contract.pipeline import StageSpec
 from cantata.contract.request import Payload
 from cantata.contract.stage import Stage
+from cantata.engine.first_chunks import FirstChunks
+from cantata.engine.step_meter import StepMeter
+from cantata.logs import LogFormat, configure_logging, of_request
 from cantata.scheduling.pace import Pace
 
 logger = logging.getLogger(__name__)
 
 UNLIMITED_CREDIT = sys.maxsize
 """Samples; more than any request has."""
+INTAKE_SHARE = 0.1
+"""Of a frame period: new requests are taken in for so long between two steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class StageLaunch:
     outputs: tuple[Path, ...]
     """Where the edges that start here are listened to."""
     log_level: int
+    log_format: LogFormat
 
 
 def run(launch: StageLaunch, control_socket: socket.socket) -> None:
@@ -85,9 +92,12 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
         control.send(Ready(stage.capacity))
         # What is loaded stays until the end: collections, those of closing too, may skip it.
         gc.freeze()
-        StageLoop(stage, control, launch.inputs, outputs, launch.async_chunk).run()
+        loop = StageLoop(
+            stage, control, launch.inputs, outputs, launch.async_chunk, name=launch.spec.name
+        )
+        loop.run()
     except ConnectionError:
-        logger.info("%s: the server is gone", launch.title)
+        logger.info("the server is gone")
     # Tearing the interpreter down takes seconds and gives back nothing that an exit does not.
     logging.shutdown()
     os._exit(0)
@@ -108,11 +118,14 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) 
 
 def _settle_in(launch: StageLaunch) -> None:
     setproctitle(launch.title)
-    logging.basicConfig(
-        level=launch.log_level, format=f"%(asctime)s %(levelname)s {launch.title} %(message)s"
-    )
+    configure_logging(launch.log_level, launch.log_format, launch.title)
     # Ctrl-C reaches the whole process group; the server decides when its stages end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settle_threads()
+
+
+def settle_threads() -> None:
+    """Load torch with as many threads as a stage has."""
     # One thread per process: idle OpenMP threads spin and starve the neighbours. Whoever has
     # idle cores sets the variable.
     threads = os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -128,6 +141,7 @@ class StageLoop:
 
     Args:
         clock: monotonic seconds; tells how long steps take.
+        name: the stage's.
     """
 
     def __init__(
@@ -138,11 +152,15 @@ class StageLoop:
         outputs: Iterable[ChunkSender],
         async_chunk: bool,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        name: str,
     ) -> None:
         self._stage = stage
         self._clock = clock
         self._pace = Pace(stage.capacity.frame_period_s, stage.capacity.slots)
         self._sustains = stage.capacity.slots
+        self._meter = StepMeter()
+        self._first_chunks = FirstChunks(name)
         self._control = control
         self._outputs = list(outputs)
         self._hold = None if async_chunk else ChunkHold()
@@ -171,13 +189,15 @@ class StageLoop:
     def _step(self) -> None:
         began_s = self._clock()
         result = self._stage.step()
-        self._measure(result.chunks, self._clock() - began_s)
+        ended_s = self._clock()
+        self._measure(result.chunks, ended_s - began_s)
         for request_id, error in result.failures:
             self._fail(request_id, error)
-        self._publish(result.chunks)
+        self._publish(result.chunks, ended_s)
 
     def _measure(self, chunks: Sequence[Chunk], seconds: float) -> None:
-        self._pace.measure(_frames(chunks, self._stage.capacity), seconds)
+        self._meter.add(seconds, len(chunks))
+        self._pace.measure(frames_in(chunks, self._stage.capacity), seconds)
         if self._pace.places != self._sustains:
             self._sustains = self._pace.places
             self._control.send(Sustains(self._sustains))
@@ -195,13 +215,27 @@ class StageLoop:
         ready = [key.fileobj for key, _ in self._selector.select(None if wait else 0)]
         # A chunk's Register was readable before the chunk was: with the control channel emptied
         # first, one message of every edge in `ready` is safe to take.
-        while self._control_is_readable():
-            self._handle(self._control.receive())
+        if not self._empty_control():
+            return
         for end in ready:
             if isinstance(end, socket.socket):
                 self._selector.register(SocketReceiver(end), selectors.EVENT_READ)
             elif isinstance(end, SocketReceiver):
                 self._take_from(end)
+
+    def _empty_control(self) -> bool:
+        """Handle what waits there; False when it took so long that a step is due first.
+
+        Encoding a prompt may take as long as some steps: many newcomers at once are taken in over
+        several of them, so that those who are spoken to hear no gap.
+        """
+        began_s = self._clock()
+        intake_s = INTAKE_SHARE * self._stage.capacity.frame_period_s
+        while self._control_is_readable():
+            self._handle(self._control.receive())
+            if self._stage.has_work() and self._clock() - began_s > intake_s:
+                return False
+        return True
 
     def _take_from(self, receiver: SocketReceiver) -> None:
         try:
@@ -210,6 +244,7 @@ class StageLoop:
             self._selector.unregister(receiver)
             receiver.close()
         else:
+            self._first_chunks.take(chunks)
             self._stage.receive(chunks)
 
     def _control_is_readable(self) -> bool:
@@ -219,31 +254,44 @@ class StageLoop:
         match message:
             case Register(request_id, payload, batch):
                 self._add(request_id, payload, batch)
+            case Extend(request_id, payload, final):
+                with of_request(request_id):
+                    try:
+                        self._stage.extend(request_id, payload, final=final)
+                    except CantataError as error:
+                        self._fail(request_id, error)
             case Abort(request_ids):
                 for request_id in request_ids:
-                    self._stage.abort(request_id)
+                    with of_request(request_id):
+                        logger.debug("aborted")
+                        self._stage.abort(request_id)
                     self._forget(request_id)
                 self._control.send(Aborted(request_ids))
             case Credit(request_id, samples):
                 self._stage.credit(request_id, samples)
             case Ping(number):
                 held = {} if self._hold is None else {"held_chunks": len(self._hold)}
-                self._control.send(Pong(number, {**self._stage.counts(), **held}))
+                counts = {**self._stage.counts(), **held}
+                self._control.send(Pong(number, counts, self._meter.report))
             case Drain():
                 self._draining = True
 
     def _add(self, request_id: str, payload: Payload | None, batch: bool) -> None:
-        try:
-            self._stage.add(request_id, payload, batch=batch)
-        except CantataError as error:
-            self._fail(request_id, error)
-        else:
+        with of_request(request_id):
+            try:
+                self._stage.add(request_id, payload, batch=batch)
+            except CantataError as error:
+                self._fail(request_id, error)
+                return
+            logger.debug("taken in")
+            self._first_chunks.expect(request_id)
             if self._hold is not None:
                 # What is held back reaches no listener that could give credit for it.
                 self._stage.credit(request_id, UNLIMITED_CREDIT)
 
-    def _publish(self, chunks: Iterable[Chunk]) -> None:
-        leaving = list(chunks) if self._hold is None else self._hold.pass_on(chunks)
+    def _publish(self, chunks: Iterable[Chunk], now_s: float) -> None:
+        complete = chunks if self._hold is None else self._hold.pass_on(chunks)
+        leaving = self._first_chunks.sign(complete, now_s)
         if not leaving:
             return
         for sender in self._outputs:
@@ -252,10 +300,13 @@ class StageLoop:
             self._control.send(Output(tuple(c for c in leaving if isinstance(c, PcmChunk))))
 
     def _fail(self, request_id: str, error: CantataError) -> None:
+        with of_request(request_id):
+            logger.info("failed: %s", error)
         self._forget(request_id)
         self._control.send(Failed(request_id, error))
 
     def _forget(self, request_id: str) -> None:
+        self._first_chunks.forget(request_id)
         if self._hold is not None:
             self._hold.drop(request_id)
 
@@ -263,7 +314,7 @@ class StageLoop:
         return not any(self._stage.counts().values())
 
 
-def _frames(chunks: Sequence[Chunk], capacity: StageCapacity) -> int:
+def frames_in(chunks: Sequence[Chunk], capacity: StageCapacity) -> int:
     """How many frames these hold, as codes or as sound."""
     samples_per_frame = round(capacity.frame_period_s * (capacity.sample_rate or 0))
     return sum(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from cantata.contract.errors import Overloaded
 from cantata.contract.service import AdmissionReport
 
+LIVE, BATCH = "live", "batch"
 QUEUE_FULL, WAITED_TOO_LONG = "queue_full", "waited_too_long"
 _NEW_WEIGHT = 0.2
 """Of the latest request in the mean time for which a place is held."""
@@ -48,6 +49,7 @@ class Admission:
         self._running = 0
         self._running_batch = 0
         self._mean_held_s = 0.0
+        self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
         self._refused: Counter[str] = Counter({QUEUE_FULL: 0, WAITED_TOO_LONG: 0})
 
     @property
@@ -59,6 +61,7 @@ class Admission:
             waiting=len(self._live),
             waiting_batch=len(self._batch),
             refused=dict(self._refused),
+            admitted=dict(self._admitted),
         )
 
     def resize(self, places: int) -> None:
@@ -79,6 +82,7 @@ class Admission:
             Overloaded: the queue is full, or no place became free in time.
         """
         await (self._enter_batch() if batch else self._enter_live())
+        self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
         try:
             yield

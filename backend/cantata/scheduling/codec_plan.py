@@ -1,11 +1,12 @@
 """Which streams a codec stage decodes next.
 
-Earliest playback deadline first, first chunks ahead of all, equal lengths together. Nothing here
-knows a model, a tensor or the time: deadlines come in as numbers.
+Earliest playback deadline first, first chunks ahead of all, chunks that grow with what listeners
+have in reserve, equal lengths together. Nothing here knows a model or a tensor or reads a clock.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,8 @@ class StreamView:
     """Whether the listener has sound already; one that has none waits for its first packet."""
     deadline_s: float
     """When the listener runs dry, on any monotonic clock; infinity for file renders."""
+    unheard_frames: int = 0
+    """The first of its frames, decoded for what follows them; nobody hears these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class PlanLimits:
     """Frames of one stream at most."""
     max_batch_frames: int
     """Rows times frames at most."""
+    frame_period_s: float
+    """Seconds of sound in one frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +46,28 @@ class DecodeBatch:
     frames: int
 
 
-def plan(streams: Sequence[StreamView], limits: PlanLimits) -> DecodeBatch | None:
+def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> DecodeBatch | None:
     """Choose the next batch; None when no stream has a frame to decode.
 
-    The most urgent stream sets the number of frames: one for a first chunk, so that sound starts at
-    once, else the largest power of two that it has ready (few distinct shapes, and chunks that
-    grow by themselves when frames pile up under load). Streams with as many frames ready join
-    in order of urgency until the batch is full.
+    The most urgent stream sets the number of frames: one for a first chunk that is heard, so that
+    sound starts at once, else the largest power of two (few distinct shapes) that it has ready and
+    that `_patience` allows. Streams with as many frames ready join in order of urgency until the
+    batch is full.
+
+    Args:
+        streams: all that are held, those with nothing to decode too: a batch cannot be interrupted,
+            and they may need the next one.
+        limits: of one batch.
+        now_s: on the deadlines' clock.
     """
     waiting = sorted((s for s in streams if s.ready_frames > 0), key=_urgency)
     if not waiting:
         return None
-    frames = _chunk_frames(waiting[0], limits)
+    patience = _patience(streams, waiting, limits, now_s)
+    frames = _chunk_frames(waiting[0], patience)
     rows = max(1, limits.max_batch_frames // frames)
     # A newcomer's single frame may be joined by anyone; longer chunks only by streams under way.
-    joining = [s for s in waiting if _chunk_frames(s, limits) >= frames]
+    joining = [s for s in waiting if _chunk_frames(s, patience) >= frames]
     return DecodeBatch(tuple(s.slot for s in joining[:rows]), frames)
 
 
@@ -63,8 +75,28 @@ def _urgency(stream: StreamView) -> tuple[bool, float, int]:
     return stream.started, stream.deadline_s, stream.slot
 
 
-def _chunk_frames(stream: StreamView, limits: PlanLimits) -> int:
-    if not stream.started:
+def _patience(
+    streams: Sequence[StreamView], waiting: Sequence[StreamView], limits: PlanLimits, now_s: float
+) -> int:
+    """Frames that each row may have without making another listener run dry.
+
+    While a stage keeps up, a chunk of n frames takes less time than n frames last. So the listener
+    with the least in reserve bounds them, and half of its reserve is left for its own batch. Where
+    sound that is ready is late already, only throughput helps: all who wait share a full batch.
+    """
+    if any(s.deadline_s <= now_s for s in waiting if s.started):
+        frames = limits.max_batch_frames // len(waiting)
+    else:
+        # Listeners that have run dry with nothing to decode wait for the talker, not for this.
+        reserves_s = (s.deadline_s - now_s for s in streams if s.started and s.deadline_s > now_s)
+        least_s = min(reserves_s, default=math.inf)
+        frames = int(min(least_s / limits.frame_period_s / 2, limits.max_chunk_frames))
+    return max(1, min(frames, limits.max_chunk_frames))
+
+
+def _chunk_frames(stream: StreamView, patience: int) -> int:
+    if not stream.started and not stream.unheard_frames:
         return 1
-    frames = min(stream.ready_frames, limits.max_chunk_frames)
+    most = patience if stream.started else min(patience, stream.unheard_frames)
+    frames = min(stream.ready_frames, most)
     return 1 << (frames.bit_length() - 1)

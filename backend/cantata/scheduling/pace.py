@@ -3,26 +3,31 @@
 A step takes a fixed time and some for each frame that it makes: t(n) = a + b n. With one frame for
 each of n listeners in every step, all of them hear sound without a gap as long as t(n) stays below
 the frame period. Nothing here knows a model or reads a clock: times come in as numbers.
+
+What changes with a machine's other work is how fast all steps are; how a step grows with its frames
+hardly changes. A Kalman filter says just that of a and b: their common speed drifts, the rest keeps
+still. So after an hour with one listener, on a machine that has become busy meanwhile, it is still
+known what eight would cost, at the speed of now.
 """
 
 from __future__ import annotations
 
 USABLE = 0.8
 """Of the frame period; the rest is for prompts, messages and whoever else uses the machine."""
-_KEPT = 0.99
-"""What a measurement still weighs one step later: about the last hundred steps count."""
+_NOISE = 0.3
+"""How far a step's time is from the mean, as a part of it."""
+_SPEED_DRIFT = 0.004
+"""Of the speed, from one step to the next: about the last hundred steps count."""
+_SHAPE_DRIFT = 0.0004
+"""Of a and b by themselves."""
 _SETTLING_STEPS = 4
 """The first steps of a process also load kernels and memory; they are not counted."""
-_PRIOR = 0.1
-"""Weight of the assumption that all of a step's time grows with its frames. It decides as long as
-all steps made equally many, so that nothing is promised that was not measured."""
-
 _LEAST_SLOPE_S = 1e-6
 """A frame is never free."""
 
 
 class Pace:
-    """Fits t(n) to the latest steps.
+    """Fits t(n) to the steps.
 
     Args:
         frame_period_s: seconds of sound in one frame.
@@ -33,12 +38,12 @@ class Pace:
         self._period_s = frame_period_s
         self._slots = slots
         self._steps = 0
-        self._weight = 0.0
-        self._frames = 0.0
-        """Mean of n; the next three are of t, n n and n t."""
-        self._seconds = 0.0
-        self._frames_squared = 0.0
-        self._frames_seconds = 0.0
+        self._fixed_s = 0.0
+        """a"""
+        self._frame_s = 0.0
+        """b"""
+        self._doubt = (0.0, 0.0, 0.0)
+        """Covariance of a and b: of a, of both, of b."""
 
     def measure(self, frames: int, seconds: float) -> None:
         """Take a step into account.
@@ -52,28 +57,52 @@ class Pace:
         self._steps += 1
         if self._steps <= _SETTLING_STEPS:
             return
-        self._weight = self._weight * _KEPT + 1
-        share = 1 / self._weight
-        self._frames += share * (frames - self._frames)
-        self._seconds += share * (seconds - self._seconds)
-        self._frames_squared += share * (frames * frames - self._frames_squared)
-        self._frames_seconds += share * (frames * seconds - self._frames_seconds)
+        if not self._frame_s:
+            self._begin(frames, seconds)
+            return
+        self._drift(frames)
+        self._correct(frames, seconds)
 
     @property
     def places(self) -> int:
         """Listeners that can be served without a gap: 1 to `slots`; `slots` before a step was
         measured."""
-        if not self._weight:
+        if not self._frame_s:
             return self._slots
-        fixed_s, frame_s = self._line()
-        affordable = (self._period_s * USABLE - fixed_s) / frame_s
+        affordable = (self._period_s * USABLE - self._fixed_s) / self._frame_s
         return max(1, min(self._slots, int(affordable)))
 
-    def _line(self) -> tuple[float, float]:
-        """a and b, in seconds; least squares, neither below zero."""
-        proportional = self._seconds / self._frames
-        variance = self._frames_squared - self._frames**2
-        covariance = self._frames_seconds - self._frames * self._seconds
-        slope = (covariance + _PRIOR * proportional) / (variance + _PRIOR)
-        slope = max(min(slope, proportional), _LEAST_SLOPE_S)
-        return self._seconds - slope * self._frames, slope
+    def _begin(self, frames: int, seconds: float) -> None:
+        """All of the time is taken to grow with the frames, until steps of another size show how
+        much does not: nothing is promised that was not measured."""
+        self._frame_s = max(seconds / frames, _LEAST_SLOPE_S)
+        doubt = self._frame_s**2
+        self._doubt = (doubt * frames**2, -doubt * frames, doubt)
+
+    def _drift(self, frames: int) -> None:
+        fixed, both, frame = self._doubt
+        speed, shape = _SPEED_DRIFT**2, _SHAPE_DRIFT**2
+        step_s = self._fixed_s + self._frame_s * frames
+        self._doubt = (
+            fixed + speed * self._fixed_s**2 + shape * step_s**2,
+            both + speed * self._fixed_s * self._frame_s,
+            frame + speed * self._frame_s**2 + shape * self._frame_s**2,
+        )
+
+    def _correct(self, frames: int, seconds: float) -> None:
+        fixed, both, frame = self._doubt
+        expected_s = self._fixed_s + self._frame_s * frames
+        with_fixed, with_frame = fixed + both * frames, both + frame * frames
+        total = with_fixed + with_frame * frames + (_NOISE * expected_s) ** 2
+        of_fixed, of_frame = with_fixed / total, with_frame / total
+        self._doubt = (
+            fixed - of_fixed * with_fixed,
+            both - of_fixed * with_frame,
+            frame - of_frame * with_frame,
+        )
+        news_s = seconds - expected_s
+        step_s = expected_s + (of_fixed + of_frame * frames) * news_s
+        frame_s = self._frame_s + of_frame * news_s
+        # Neither is below zero.
+        self._frame_s = max(min(frame_s, step_s / frames), _LEAST_SLOPE_S)
+        self._fixed_s = step_s - self._frame_s * frames

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.errors import InvalidRequest
 from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.plugin import ModelPlugin
-from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, TextSpan, Voice
 from tiny_talker.checkpoint import TEXT_VOCAB
 
 FRAMES_PER_WORD = 5
 MAX_PROMPT = 16
+MAX_OPEN_FRAMES = 60
+"""Of a text that goes on; its end does not end it."""
 
 
 def pipeline_with(talker: str, load_decoder: str) -> PipelineSpec:
@@ -37,6 +40,8 @@ class TinyRequestBuilder:
     """Implements `contract.plugin.RequestBuilder`: a piece for each sentence."""
 
     voices = (Voice("tiny", "Tiny"),)
+    capabilities = Capabilities(open_text=True)
+    warm_up = SpeechRequest("Hello.", "tiny")
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         sentences = list(re.finditer(r"[^.]*\w[^.]*", request.text))
@@ -46,6 +51,11 @@ class TinyRequestBuilder:
             self._piece(f"{request_id}-{index}", sentence)
             for index, sentence in enumerate(sentences)
         )
+
+    def open(self, request_id: str, request: SpeechRequest) -> TinyTextFeed:
+        feed = TinyTextFeed(f"{request_id}-0")
+        feed.push(request.text)
+        return feed
 
     def _piece(self, request_id: str, sentence: re.Match[str]) -> PipelineRequest:
         words = [
@@ -60,6 +70,43 @@ class TinyRequestBuilder:
             "words": len(words),
         }
         return PipelineRequest(request_id, {"talker": payload}, words=tuple(words))
+
+
+class TinyTextFeed:
+    """Implements `contract.plugin.TextFeed`: a frame for each character, beside it."""
+
+    stage = "talker"
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+        self._text: list[int] = []
+        self._closed = False
+
+    def push(self, text: str) -> None:
+        self._text += [ord(character) % TEXT_VOCAB for character in text]
+
+    def close(self) -> None:
+        self._closed = True
+
+    def start(self) -> PipelineRequest | None:
+        if not self._text and not self._closed:
+            return None
+        if not self._text:
+            raise InvalidRequest("nothing to say", "input")
+        payload = {
+            "text": self._take(),
+            "track": True,
+            "max_frames": MAX_OPEN_FRAMES,
+            "open": not self._closed,
+        }
+        return PipelineRequest(self._request_id, {self.stage: payload})
+
+    def more(self) -> Payload | None:
+        return {"text": self._take()} if self._text or self._closed else None
+
+    def _take(self) -> list[int]:
+        text, self._text = self._text, []
+        return text
 
 
 def load_builder(checkpoint: Path) -> TinyRequestBuilder:

@@ -56,6 +56,7 @@ async def tiny_server(
     slots: int,
     pipeline: PipelineSpec = AUDIBLE,
     builder: TinyRequestBuilder | None = None,
+    chunk_timeout_s: float = 60.0,
 ) -> AsyncIterator[TinyServer]:
     """Serve; the kernel keeps little of what a client leaves unread.
 
@@ -64,13 +65,15 @@ async def tiny_server(
         slots: of both stages.
         pipeline: one of `tiny_talker.plugin`.
         builder: of requests.
+        chunk_timeout_s: of the deployment.
     """
     save_tiny_checkpoint(folder)
     stages = {
         "talker": {"slots": slots, "max_model_len": 128},
         "decoder": {"slots": slots, "credit_s": 4.0},
     }
-    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, pipeline)
+    raw = {"stages": stages, "chunk_timeout_s": chunk_timeout_s}
+    deployment = parse_deployment(raw, pipeline)
     orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
     model = PipelineModel(PLUGIN, builder or TinyRequestBuilder(), orchestrator, 20_000)
     wyoming = listen("127.0.0.1", 0)

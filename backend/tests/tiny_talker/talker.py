@@ -34,11 +34,11 @@ from tiny_talker.checkpoint import (
 
 
 class TinyTalker(nn.Module):
-    """Implements `contract.talker.Talker`.
+    """Implements `contract.talker.OpenTalker`.
 
     A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
-    beside the frames, one id each, instead of being prefilled), `words` (so many, equally long)
-    and `sampling`.
+    beside the frames, one id each, instead of being prefilled), `open` (more text follows), `words`
+    (so many, equally long), `context` (frames that it continues) and `sampling`.
     """
 
     num_codebooks = NUM_CODEBOOKS
@@ -112,8 +112,13 @@ class TinyTalker(nn.Module):
             max_frames=payload["max_frames"],
             min_frames=payload.get("min_frames", 0),
             words=tuple(WordTiming(i, i * word_s, (i + 1) * word_s) for i in range(words)),
+            context=torch.tensor(payload["context"]) if "context" in payload else None,
+            open=payload.get("open", False),
         )
         return prompt, SamplingOptions(**payload.get("sampling", {}))
+
+    def encode_more(self, payload: Payload) -> torch.Tensor:
+        return self.text_embedding(torch.tensor(payload["text"], dtype=torch.int64))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""
@@ -127,7 +132,7 @@ class TinyTalker(nn.Module):
         for book in range(1, NUM_CODEBOOKS):
             hidden = hidden + self.code_embeddings[book - 1][codes[-1]]
             logits = nn.functional.linear(hidden, self.local_heads[book - 1])
-            codes.append(_draw(logits, draws.uniforms[:, book], draws))
+            codes.append(draws.choose(logits, book))
         return torch.stack(codes, dim=1)
 
 
@@ -135,15 +140,3 @@ class PatientTalker(TinyTalker):
     """Its frames last long."""
 
     frame_period_s = 0.8
-
-
-def _draw(logits: torch.Tensor, uniforms: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
-    """Inverse CDF inside top-k, or the largest: [R, C] and [R] -> [R]."""
-    greedy = draws.temperature == 0
-    temperature = torch.where(greedy, 1.0, draws.temperature)[:, None]
-    ranked, order = (logits / temperature).softmax(-1).sort(-1, descending=True)
-    top_k = torch.where(draws.top_k > 0, draws.top_k, CODEBOOK_SIZE)[:, None]
-    cdf = (ranked * (torch.arange(CODEBOOK_SIZE) < top_k)).cumsum(-1)
-    choice = (cdf <= uniforms[:, None] * cdf[:, -1:]).sum(-1)
-    choice = torch.where(greedy, 0, choice.clamp(max=CODEBOOK_SIZE - 1))
-    return order.gather(-1, choice[:, None])[:, 0]

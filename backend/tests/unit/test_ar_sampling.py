@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cantata.engine.ar.sampling import (
-    CodeSampling,
-    counter_uniforms,
-    penalize_repetition,
-    sample_codes,
-)
+from cantata.contract.sampling import CodeSampling, sample_codes
+from cantata.engine.ar.sampling import counter_uniforms, penalize_repetition
 
 FRAMES, CODEBOOKS = 4000, 16
 REFERENCE = [[4094770, 2484438, 1841434], [8816129, 10559677, 11702493]]
@@ -101,6 +97,14 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
     for top_p, kept in ((0.4, {0}), (0.6, {0, 1}), (0.85, {0, 1, 2}), (1.0, {0, 1, 2, 3})):
         codes = sample_codes(logits, uniforms, sampling(2000, temperature=1.0, top_p=top_p))
         assert set(codes.tolist()) == kept
+
+
+def test_top_p_is_a_share_of_what_top_k_leaves() -> None:
+    """Of 0.4 and 0.3 the first alone is more than a half, though of all codes it is not."""
+    logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log().expand(2000, -1)
+    uniforms = counter_uniforms(2, 2000, 1)[:, 0]
+    codes = sample_codes(logits, uniforms, sampling(2000, temperature=1.0, top_k=2, top_p=0.5))
+    assert set(codes.tolist()) == {0}
 
 
 def test_the_largest_uniform_number_stays_inside() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
 from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
-GREEDY = ResolvedSampling(seed=0, temperature=0.0, top_k=0, top_p=1.0, repetition_penalty=1.0)
+GREEDY = ResolvedSampling(
+    seed=0, temperature=(0.0, 0.0), top_k=(0, 0), top_p=(1.0, 1.0), repetition_penalty=1.0
+)
 
 
 class AddingTalker:
@@ -148,7 +151,7 @@ def test_min_frames_masks_the_end_code(states: RequestStates, step: TalkerStep) 
 
 
 def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: TalkerStep) -> None:
-    penalized = ResolvedSampling(0, 0.0, 0, 1.0, repetition_penalty=3.0)
+    penalized = replace(GREEDY, repetition_penalty=3.0)
     states.add("a", prompt(), penalized)
     states.add("b", prompt(), GREEDY)
     logits = scores(4, 4) + 0.5 * scores(6, 6)

@@ -112,11 +112,36 @@ def test_words_leave_with_the_next_samples_and_none_is_lost() -> None:
     assert run(stage) == []
     stage.credit("a", 100)
     chunks = run(stage)
-    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(second,), ()]
+    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(second,), (), ()]
     stage.receive([FrameChunk("a", 2, codes[:0], True, (last,))])
     (end,) = run(stage)
     assert isinstance(end, PcmChunk)
     assert (end.words, len(end.samples), end.final) == ((last,), 0, True)
+
+
+def test_context_is_decoded_at_once_and_not_heard() -> None:
+    stage = make_stage(credit_s=1.0, max_chunk_frames=8)  # 8 samples: two frames
+    context, codes = frames(11, seed=2), frames(3, seed=3)
+    stage.add("a", None, batch=False)
+    stage.receive([FrameChunk("a", 0, codes[:1], False, context=context)])
+    chunks = run(stage)
+    stage.receive([FrameChunk("a", 1, codes[1:], True)])
+    chunks += run(stage)
+    stage.credit("a", 100)  # context costs no credit, what is heard does
+    assert [len(c.samples) for c in chunks if isinstance(c, PcmChunk)] == [4, 4]
+    chunks += run(stage)
+    whole = expected(np.concatenate([context, codes]))
+    np.testing.assert_array_equal(pcm(chunks, "a"), whole[len(context) * SAMPLES_PER_FRAME :])
+    assert set(stage.counts().values()) == {0}
+
+
+def test_context_alone_ends_without_a_sample() -> None:
+    stage = make_stage()
+    stage.add("a", None, batch=False)
+    stage.receive([FrameChunk("a", 0, frames(0, seed=1), True, context=frames(5, seed=2))])
+    (end,) = run(stage)
+    assert isinstance(end, PcmChunk)
+    assert (len(end.samples), end.final) == (0, True)
 
 
 def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
@@ -159,6 +184,14 @@ def test_abort_frees_the_slot_and_late_chunks_are_dropped() -> None:
         (FrameChunk("bad", 0, np.zeros((1, 3), np.int32), False), r"expected \[T, 2\] codes"),
         (FrameChunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
         (PcmChunk("bad", 0, np.zeros(4, np.float32), False), "expected frames, got PcmChunk"),
+        (
+            FrameChunk("bad", 0, frames(1, 0), False, context=np.zeros((2, 3), np.int32)),
+            "unexpected context",
+        ),
+        (
+            FrameChunk("bad", 0, frames(1, 0), False, context=np.full((1, 2), -1, np.int32)),
+            "codes must be in 0..99",
+        ),
     ],
 )
 def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk, problem: str) -> None:

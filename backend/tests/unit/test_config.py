@@ -20,6 +20,15 @@ PIPELINE = PipelineSpec(
 )
 
 
+def test_another_dtype_is_that_of_the_ar_stages() -> None:
+    deployment = parse_deployment({"stages": {"talker": {"slots": 3}, "decoder": {}}}, PIPELINE)
+    changed = deployment.with_dtype("bfloat16")
+    talker = changed.stages["talker"]
+    assert isinstance(talker, ArDeployment)
+    assert (talker.slots, talker.dtype) == (3, "bfloat16")
+    assert changed.stages["decoder"] == deployment.stages["decoder"]
+
+
 def test_stages_get_the_settings_of_their_kind() -> None:
     deployment = parse_deployment({"stages": {"talker": {"slots": 3}, "decoder": {}}}, PIPELINE)
     assert isinstance(deployment.stages["talker"], ArDeployment)

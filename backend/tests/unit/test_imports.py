@@ -17,6 +17,7 @@ SOURCES = {
 
 MAY_IMPORT: dict[str, set[str]] = {
     "cantata.contract": set(),
+    "cantata.logs": set(),
     "cantata.scheduling": {"contract"},
     "cantata.connectors": {"contract"},
     "cantata.audio": {"contract"},
@@ -26,10 +27,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.client": {"contract"},
     "cantata.engine.ar": {"contract", "config", "plugins"},
     "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
-    "cantata.engine": {"contract", "config", "plugins", "scheduling", "connectors"},
+    "cantata.engine": {"contract", "config", "plugins", "scheduling", "connectors", "logs"},
     "cantata.references": {"contract"},
-    "cantata.api": {"contract", "audio", "metrics", "references"},
-    "cantata.cli": {"contract", "audio", "config", "plugins", "client", "engine", "api", "doctor"},
+    "cantata.api": {"contract", "audio", "metrics", "references", "logs"},
+    "cantata.cli": {
+        "contract",
+        "audio",
+        "config",
+        "plugins",
+        "client",
+        "engine",
+        "api",
+        "doctor",
+        "logs",
+    },
     "cantata.doctor": {"plugins", "contract"},
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""

@@ -77,6 +77,32 @@ def test_it_follows_a_machine_that_gets_slower_and_recovers() -> None:
     assert 3 <= seen[1] <= 4
 
 
+def test_what_a_crowd_costs_is_remembered_while_one_listens_and_the_machine_slows_down() -> None:
+    dice = random.Random(5)
+    pace = paced(0.01, 0.001, [1, 16], slots=16)
+    assert pace.places == 16
+    for _ in range(5000):
+        pace.measure(1, 4 * 0.011 * dice.uniform(0.7, 1.3))
+    assert 4 <= pace.places <= 8  # 6; if all of a step grew with its frames it would be 1
+    for _ in range(5000):
+        pace.measure(1, 0.011 * dice.uniform(0.7, 1.3))
+    assert pace.places == 16
+
+
+def test_a_memory_that_is_wrong_is_corrected_by_who_is_let_in() -> None:
+    """The machine was busy while one listener was measured, and idle when sixteen were."""
+    pace = Pace(PERIOD_S, 16)
+    for frames, seconds in ((1, 0.03), (16, 0.03)):
+        for _ in range(50):
+            pace.measure(frames, seconds)
+    assert pace.places == 16
+    admitted = []
+    for _ in range(2000):
+        admitted.append(min(pace.places, 12))
+        pace.measure(admitted[-1], 0.02 + 0.005 * admitted[-1])
+    assert set(admitted[-500:]) <= {8, 9}
+
+
 def test_noise_changes_little() -> None:
     dice = random.Random(3)
     pace = Pace(PERIOD_S, 64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -16,13 +17,14 @@ from cantata.connectors.base import ChunkSender
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketSender, listen
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.chunks import Chunk, FrameChunk, Milestone, PcmChunk
 from cantata.contract.errors import InvalidRequest, RequestFailed
 from cantata.contract.messages import (
     Abort,
     Aborted,
     Drain,
     Drained,
+    Extend,
     Failed,
     Output,
     Ping,
@@ -33,6 +35,7 @@ from cantata.contract.messages import (
 )
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
+from cantata.engine.first_chunks import FirstChunks
 from cantata.engine.stage_process import UNLIMITED_CREDIT, StageLoop
 
 
@@ -51,6 +54,13 @@ class EchoStage:
         if payload and payload.get("refuse"):
             raise InvalidRequest("refused", "input")
         self.requests.add(request_id)
+
+    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+        if payload.get("refuse"):
+            self.requests.discard(request_id)
+            raise InvalidRequest("refused", "input")
+        codes = np.array(payload["codes"], np.int32).reshape(-1, 1)
+        self.pending.append(FrameChunk(request_id, payload["index"], codes, final))
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         known = [c for c in chunks if c.request_id in self.requests]
@@ -101,6 +111,13 @@ class Harness:
     def register(self, request_id: str, payload: Payload | None = None) -> None:
         self.control.send(Register(request_id, payload, False))
 
+    def ask(self, number: int) -> Pong:
+        self.control.send(Ping(number))
+        pong = self.control.receive()
+        assert isinstance(pong, Pong)
+        assert pong.number == number
+        return pong
+
     def frames(self, request_id: str, index: int, *codes: int, final: bool = False) -> None:
         rows = np.array(codes, np.int32).reshape(-1, 1)
         self.upstream.put([FrameChunk(request_id, index, rows, final)])
@@ -116,7 +133,13 @@ def running_loop(
     stage = EchoStage()
     clock = count(step=step_s)
     loop = StageLoop(
-        stage, BlockingChannel(theirs), [listener], outputs, async_chunk, lambda: next(clock)
+        stage,
+        BlockingChannel(theirs),
+        [listener],
+        outputs,
+        async_chunk,
+        lambda: next(clock),
+        name="echo",
     )
     thread = threading.Thread(target=loop.run)
     thread.start()
@@ -136,6 +159,12 @@ def running_loop(
 def samples(message: object) -> list[tuple[str, int, list[float], bool]]:
     assert isinstance(message, Output)
     return [(c.request_id, c.index, c.samples.tolist(), c.final) for c in message.chunks]
+
+
+def next_output(harness: Harness) -> Output:
+    while not isinstance(message := harness.control.receive(), Output):
+        pass
+    return message
 
 
 def test_chunks_become_output_while_more_arrive(tmp_path: Path) -> None:
@@ -177,12 +206,10 @@ def test_batch_mode_holds_output_and_an_abort_forgets_it(tmp_path: Path) -> None
         assert samples(harness.control.receive()) == [("b", 0, [5.0, 6.0], True)]
         # Nobody listens until the end, so nothing may wait for a listener's credit.
         assert harness.stage.credits == {"a": UNLIMITED_CREDIT, "b": UNLIMITED_CREDIT}
-        harness.control.send(Ping(1))
-        assert harness.control.receive() == Pong(1, {"requests": 1, "held_chunks": 1})
+        assert harness.ask(1).counts == {"requests": 1, "held_chunks": 1}
         harness.control.send(Abort(("a", "unknown")))
         assert harness.control.receive() == Aborted(("a", "unknown"))
-        harness.control.send(Ping(2))
-        assert harness.control.receive() == Pong(2, {"requests": 0, "held_chunks": 0})
+        assert harness.ask(2).counts == {"requests": 0, "held_chunks": 0}
 
 
 def test_faults_are_told_and_stay_with_their_request(tmp_path: Path) -> None:
@@ -203,6 +230,20 @@ def test_faults_are_told_and_stay_with_their_request(tmp_path: Path) -> None:
         assert samples(harness.control.receive()) == [("good", 0, [1.0], True)]
 
 
+def test_more_input_reaches_its_request(tmp_path: Path) -> None:
+    with running_loop(tmp_path) as harness:
+        harness.register("a")
+        harness.register("b")
+        harness.control.send(Extend("a", {"codes": [1, 2], "index": 0}, final=False))
+        assert samples(harness.control.receive()) == [("a", 0, [1.0, 2.0], False)]
+        harness.control.send(Extend("b", {"refuse": True}, final=True))
+        refusal = harness.control.receive()
+        assert isinstance(refusal, Failed)
+        assert refusal.request_id == "b"
+        harness.control.send(Extend("a", {"codes": [3], "index": 1}, final=True))
+        assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
+
+
 def test_a_stage_that_is_too_slow_for_all_its_slots_says_so_once(tmp_path: Path) -> None:
     """A step takes 0.6 s for a frame of 1 s, so one listener hears no gap and two would."""
     with running_loop(tmp_path, step_s=0.6) as harness:
@@ -215,6 +256,47 @@ def test_a_stage_that_is_too_slow_for_all_its_slots_says_so_once(tmp_path: Path)
         assert received == [Sustains(1)]
 
 
+def test_a_requests_first_chunk_tells_when_it_left_each_stage(tmp_path: Path) -> None:
+    with running_loop(tmp_path, step_s=0.5) as harness:
+        harness.register("a")
+        rows, before = np.ones((1, 1), np.int32), Milestone("talker", 0.25)
+        harness.upstream.put([FrameChunk("a", 0, rows, False, milestones=(before,))])
+        first = harness.control.receive()
+        harness.frames("a", 1, 2, final=True)
+        second = next_output(harness)
+    assert isinstance(first, Output)
+    talker, echo = first.chunks[0].milestones
+    assert talker == before
+    assert (echo.step, echo.at_s > 0) == ("echo", True)
+    assert second.chunks[0].milestones == ()
+
+
+def test_nothing_is_remembered_of_a_request_that_ended_before_its_first_chunk() -> None:
+    first_chunks = FirstChunks("decoder")
+    chunk = FrameChunk(
+        "a", 0, np.ones((1, 1), np.int32), False, milestones=(Milestone("talker", 1.0),)
+    )
+    first_chunks.expect("a")
+    first_chunks.take([chunk])
+    first_chunks.forget("a")
+    first_chunks.take([chunk])  # it was on its way
+    bare = FrameChunk("a", 0, chunk.codes, False)
+    assert first_chunks.sign([bare], 2.0) == [bare]
+
+
+def test_steps_are_counted(tmp_path: Path) -> None:
+    with running_loop(tmp_path, step_s=0.25) as harness:
+        harness.register("a")
+        for number in range(3):
+            harness.frames("a", number, number, final=number == 2)
+            next_output(harness)
+        steps = harness.ask(1).steps
+    assert steps.seconds.total == pytest.approx(0.75)
+    assert sum(steps.seconds.counts) == 3
+    assert steps.seconds.counts[bisect_left(steps.seconds.bounds, 0.25)] == 3
+    assert steps.batch.total == 3
+
+
 def test_draining_waits_for_what_is_registered(tmp_path: Path) -> None:
     with running_loop(tmp_path) as harness:
         harness.register("a")
@@ -225,7 +307,40 @@ def test_draining_waits_for_what_is_registered(tmp_path: Path) -> None:
 
 def test_the_loop_ends_when_the_server_is_gone(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
-    loop = StageLoop(EchoStage(), BlockingChannel(theirs), [], [], True)
+    loop = StageLoop(EchoStage(), BlockingChannel(theirs), [], [], True, name="echo")
     ours.close()
     with pytest.raises(ConnectionError):
         loop.run()
+
+
+class SpeakingStage(EchoStage):
+    """In the middle of speaking; notes in which order it is called."""
+
+    def __init__(self, frames: int) -> None:
+        super().__init__()
+        codes = np.ones((1, 1), np.int32)
+        self.pending = [FrameChunk("speaker", index, codes, False) for index in range(frames)]
+        self.calls: list[str] = []
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        self.calls.append(request_id)
+
+    def step(self) -> StepResult:
+        self.calls.append("step")
+        return super().step()
+
+
+@pytest.mark.parametrize(
+    ("intake_s", "calls"),
+    [(1.0, ["n0", "step", "n1", "step", "n2"]), (0.0, ["n0", "n1", "n2", "step"])],
+)
+def test_newcomers_do_not_hold_up_who_is_spoken_to(intake_s: float, calls: list[str]) -> None:
+    """A frame lasts a second; by the clock taking in a request lasts `intake_s`."""
+    ours, theirs = socket.socketpair()
+    control, stage, clock = BlockingChannel(ours), SpeakingStage(frames=9), count(step=intake_s)
+    for number in range(3):
+        control.send(Register(f"n{number}", None, False))
+    control.send(Drain())
+    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
+    assert stage.calls[: len(calls)] == calls
+    control.close()

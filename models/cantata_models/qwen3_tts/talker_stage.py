@@ -180,8 +180,8 @@ class Qwen3Talker(nn.Module):
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""
-        first: torch.Tensor = self.codec_embedding(frames[:, 0])
-        return first + self.code_predictor.embed(frames[:, 1:])
+        first = self.codec_embedding(frames[:, :1])
+        return torch.cat((first, self.code_predictor.embed(frames[:, 1:])), dim=1).sum(dim=1)
 
     def complete_frames(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws

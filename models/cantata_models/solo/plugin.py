@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from cantata.contract.capabilities import Capabilities
 from cantata.contract.plugin import ModelPlugin
 from cantata_models.solo.pipeline import PIPELINE
 from cantata_models.solo.request_builder import load_builder
@@ -16,5 +15,4 @@ PLUGIN = ModelPlugin(
     deployment=_FOLDER / "deploy.yaml",
     load_builder=load_builder,
     embedded_checkpoint=_FOLDER / "weights",
-    capabilities=Capabilities(references=True, languages=("en",)),
 )

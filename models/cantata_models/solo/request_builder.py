@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.errors import InvalidRequest
 from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata_models.solo.config import SoloConfig, load_config
@@ -32,6 +33,16 @@ class SoloRequestBuilder:
     def voices(self) -> tuple[Voice, ...]:
         """The checkpoint's voices, with OpenAI's names as aliases."""
         return self._voices
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """English, in any speaker's voice."""
+        return Capabilities(references=True, languages=("en",))
+
+    @property
+    def warm_up(self) -> SpeechRequest:
+        """A word."""
+        return SpeechRequest("Hello.", self._voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         """One pipeline request for each sentence.

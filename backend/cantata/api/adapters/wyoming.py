@@ -182,7 +182,7 @@ class _Channel(Channel):
         match item:
             case messages.AudioStart():
                 if self._format is None:
-                    await self._events.send(_start(item))
+                    await self._events.send(_start(item.sample_rate, item.channels))
                 self._format = item
             case AudioFrame():
                 assert self._format is not None
@@ -197,8 +197,11 @@ class _Channel(Channel):
                 await self._events.send(item.event)
 
     async def _stop(self, *, streamed: bool) -> None:
-        if self._format is not None:
-            await self._events.send(AudioStop().event())
+        if self._format is None:
+            # Clients wait for a stop also where nothing was to be said.
+            model = self._events.context.model(None)
+            await self._events.send(_start(model.sample_rate, model.channels))
+        await self._events.send(AudioStop().event())
         self._format = None
         if streamed:
             await self._events.send(SynthesizeStopped().event())
@@ -253,9 +256,8 @@ def _info(context: ApiContext) -> Info:
     return Info(tts=[program])
 
 
-def _start(item: messages.AudioStart) -> Event:
-    start = AudioStart(rate=item.sample_rate, width=BYTES_PER_SAMPLE, channels=item.channels)
-    return start.event()
+def _start(sample_rate: int, channels: int) -> Event:
+    return AudioStart(rate=sample_rate, width=BYTES_PER_SAMPLE, channels=channels).event()
 
 
 def _chunk(sound: messages.AudioStart, frame: AudioFrame) -> Event:

@@ -66,15 +66,18 @@ class TalkerEngine:
         *,
         cache_salt: str | None,
         priority: int,
+        resumable: bool = False,
     ) -> None:
-        """Queue a request.
+        """Queue a request, or let a resumable one make more frames.
 
         Args:
-            request_id: not in the engine.
-            prompt_len: positions to prefill.
+            request_id: not in the engine; or that of a resumable request, which goes on after the
+                frames that it may make already.
+            prompt_len: positions to prefill; 1 to go on: the position of its last frame.
             max_frames: frames after which it ends by length.
             cache_salt: sets apart requests whose rows differ; placeholders are all alike.
             priority: lower goes first.
+            resumable: at its end it waits, its memory kept, to go on or to be aborted.
         """
         end_code = self.talker.end_code
         params = SamplingParams(
@@ -96,6 +99,7 @@ class TalkerEngine:
             cache_salt=cache_salt,
             data_parallel_rank=None,
             priority=priority,
+            resumable=resumable,
         )
         self._client.add_request(request)
 

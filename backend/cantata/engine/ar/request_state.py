@@ -17,15 +17,19 @@ import torch
 from cantata.contract.talker import TalkerPrompt
 from cantata.engine.ar.sampling import counter_uniforms
 
+CODE_0, RESIDUAL = 0, 1
+"""The two levels that draw codes in their own way."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSampling:
-    """One request's sampling options with the deployment's defaults filled in."""
+    """One request's sampling options with the deployment's defaults filled in; pairs are code 0's
+    and the other codes'."""
 
     seed: int
-    temperature: float
-    top_k: int
-    top_p: float
+    temperature: tuple[float, float]
+    top_k: tuple[int, int]
+    top_p: tuple[float, float]
     repetition_penalty: float
 
 
@@ -55,9 +59,10 @@ class RequestStates:
         """[S+1, P, Q]: every frame so far."""
         self.uniforms = torch.zeros(*shape, num_codebooks, dtype=torch.float32, device=device)
         """[S+1, P, Q]: the random number of each code, drawn when the request is added."""
-        self.temperature = torch.zeros(rows, dtype=torch.float32, device=device)
-        self.top_k = torch.zeros(rows, dtype=torch.int64, device=device)
-        self.top_p = torch.ones(rows, dtype=torch.float32, device=device)
+        self.temperature = torch.zeros(rows, 2, dtype=torch.float32, device=device)
+        """[S+1, 2], as the next two: code 0 and the other codes."""
+        self.top_k = torch.zeros(rows, 2, dtype=torch.int64, device=device)
+        self.top_p = torch.ones(rows, 2, dtype=torch.float32, device=device)
         self.repetition_penalty = torch.ones(rows, dtype=torch.float32, device=device)
 
         self.prompt_len = np.ones(rows, dtype=np.int64)
@@ -65,7 +70,7 @@ class RequestStates:
         self.min_frames = np.zeros(rows, dtype=np.int64)
         self.num_frames = np.zeros(rows, dtype=np.int64)
         """Frames that have been computed; the next step's new frame has this index."""
-        self.is_sampled = np.zeros(rows, dtype=bool)
+        self.is_sampled = np.zeros((rows, 2), dtype=bool)
         self.is_penalized = np.zeros(rows, dtype=bool)
 
         self._slot_of: dict[str, int] = {}
@@ -100,16 +105,28 @@ class RequestStates:
         self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
             sampling.seed, prompt.max_frames, self.num_codebooks
         ).to(self.uniforms.device, non_blocking=True)
-        self.temperature[slot] = sampling.temperature
-        self.top_k[slot] = sampling.top_k
-        self.top_p[slot] = sampling.top_p
+        self.temperature[slot] = torch.tensor(sampling.temperature)
+        self.top_k[slot] = torch.tensor(sampling.top_k)
+        self.top_p[slot] = torch.tensor(sampling.top_p)
         self.repetition_penalty[slot] = sampling.repetition_penalty
         self.prompt_len[slot] = prompt.prompt_len
         self.last_row[slot] = num_rows - 1
         self.min_frames[slot] = prompt.min_frames
         self.num_frames[slot] = 0
-        self.is_sampled[slot] = sampling.temperature > 0
+        self.is_sampled[slot] = np.array(sampling.temperature) > 0
         self.is_penalized[slot] = sampling.repetition_penalty != 1.0
+
+    def extend(self, request_id: str, rows: torch.Tensor) -> int:
+        """Append [L, D] conditioning rows; the caller has checked that they fit.
+
+        Returns:
+            How many rows the request has now.
+        """
+        slot = self._slot_of[request_id]
+        start = int(self.last_row[slot]) + 1
+        self.rows[slot, start : start + len(rows)] = rows
+        self.last_row[slot] = start + len(rows) - 1
+        return start + len(rows)
 
     def free(self, request_id: str) -> None:
         """Give the slot back; unknown ids are fine."""

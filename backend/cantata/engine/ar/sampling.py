@@ -1,4 +1,4 @@
-"""Choosing codes by numbers that depend on nothing but the request.
+"""Random numbers that depend on nothing but the request, and a penalty on what it has said.
 
 A generator's state would have to survive batching, chunked prefill and preemption. A counter
 needs none: the uniform number of (seed, frame, codebook) is a hash of these three.
@@ -8,8 +8,6 @@ Letters: R requests of this step, V codes, F frames, Q codebooks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 _SEED_SALT = 0x243F6A8885A308D3
@@ -18,18 +16,6 @@ _CODEBOOK_STEP = -3335678366873096957  # 0xD1B54A32D192ED03
 _MIX_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _MIX_2 = -7723592293110705685  # 0x94D049BB133111EB
 _MANTISSA_BITS = 24
-
-
-@dataclass(frozen=True, slots=True)
-class CodeSampling:
-    """How the codes of this step are drawn, one entry per request."""
-
-    temperature: torch.Tensor
-    """[R] float32; 0 is greedy."""
-    top_k: torch.Tensor
-    """[R] int64; 0 means all."""
-    top_p: torch.Tensor
-    """[R] float32; 1 means all."""
 
 
 def counter_uniforms(seed: int, num_frames: int, num_codebooks: int) -> torch.Tensor:
@@ -48,38 +34,6 @@ def counter_uniforms(seed: int, num_frames: int, num_codebooks: int) -> torch.Te
     key = _mix(torch.tensor(_as_int64(seed ^ _SEED_SALT)))
     bits = _mix(_mix(key + frame * _FRAME_STEP) + codebook * _CODEBOOK_STEP)
     return _shift_right(bits, 64 - _MANTISSA_BITS).to(torch.float32) * 2.0**-_MANTISSA_BITS
-
-
-def sample_codes(
-    logits: torch.Tensor, uniforms: torch.Tensor, sampling: CodeSampling
-) -> torch.Tensor:
-    """Draw one code per request by inverse CDF over its most likely codes.
-
-    A row's code depends on that row alone.
-
-    Args:
-        logits: [R, V] float32.
-        uniforms: [R] float32 in [0, 1).
-        sampling: temperature, top-k and top-p by request.
-
-    Returns:
-        [R] int64.
-    """
-    greedy = sampling.temperature <= 0
-    temperature = torch.where(greedy, 1.0, sampling.temperature)
-    probs, order = torch.softmax(logits / temperature[:, None], dim=-1).sort(
-        dim=-1, descending=True, stable=True
-    )
-    rank = torch.arange(logits.shape[-1], device=logits.device)
-    top_k = torch.where(sampling.top_k > 0, sampling.top_k, logits.shape[-1])
-    before = probs.cumsum(dim=-1) - probs
-    kept = (rank < top_k[:, None]) & ((before < sampling.top_p[:, None]) | (rank == 0))
-    cumulative = (probs * kept).cumsum(dim=-1)
-    chosen = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=-1)
-    # A uniform just below 1 may round up to the total: the last kept code takes it.
-    chosen = torch.minimum(chosen, kept.sum(dim=-1) - 1)
-    sampled = order.gather(-1, chosen[:, None]).squeeze(-1)
-    return torch.where(greedy, logits.argmax(dim=-1), sampled)
 
 
 def penalize_repetition(

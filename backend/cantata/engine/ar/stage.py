@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from vllm.v1.engine import EngineCoreOutput, FinishReason
 
 from cantata.config import ArDeployment
@@ -22,7 +25,7 @@ from cantata.contract.errors import (
 from cantata.contract.messages import StageCapacity
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
-from cantata.contract.talker import SamplingOptions, TalkerPrompt
+from cantata.contract.talker import OpenTalker, SamplingOptions, TalkerPrompt
 from cantata.engine.ar.engine import TalkerEngine
 from cantata.engine.ar.frame_output import codes_of_logprobs
 from cantata.engine.ar.request_state import ResolvedSampling
@@ -31,6 +34,25 @@ T = TypeVar("T")
 
 _BATCH_PRIORITY = 1
 _LIVE_PRIORITY = 0
+
+
+@dataclass(slots=True)
+class _Held:
+    """One request of this stage."""
+
+    prompt_len: int
+    max_frames: int
+    granted_frames: int
+    """That vLLM may make by now: all, or as many as there are rows for."""
+    resumable: bool
+    open: bool
+    """More rows follow."""
+    priority: int
+    words: tuple[WordTiming, ...]
+    """Not sent yet, as the next: the first chunk takes them along."""
+    context: NDArray[np.int32] | None
+    num_frames: int = 0
+    """Chunks so far, one frame each."""
 
 
 class ArStage:
@@ -44,9 +66,7 @@ class ArStage:
         self._engine = TalkerEngine(architecture, checkpoint, deployment)
         self._talker = self._engine.talker
         self._states = self._talker.talker_step.states
-        self._next_index: dict[str, int] = {}
-        self._unsent_words: dict[str, tuple[WordTiming, ...]] = {}
-        """Of requests that have no chunk yet: the first one takes them along."""
+        self._held: dict[str, _Held] = {}
 
     @property
     def capacity(self) -> StageCapacity:
@@ -64,22 +84,53 @@ class ArStage:
             InvalidRequest: the payload cannot be spoken, or not within max_model_len.
             RequestFailed: the talker could not encode it.
         """
-        if request_id in self._next_index:
+        if request_id in self._held:
             raise ProtocolViolation(f"request {request_id!r} is already held")
         if not self._states.num_free:
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
         if payload is None:
             raise InvalidRequest("an AR stage needs an input to speak")
         prompt = self._make_state(request_id, payload)
+        held = _Held(
+            prompt_len=prompt.prompt_len,
+            max_frames=prompt.max_frames,
+            granted_frames=_frames_with_rows(prompt, len(prompt.rows)),
+            resumable=prompt.open,
+            open=prompt.open,
+            priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
+            words=prompt.words,
+            context=None if prompt.context is None else prompt.context.cpu().numpy().astype("i4"),
+        )
         self._engine.add(
             request_id,
             prompt_len=prompt.prompt_len,
-            max_frames=prompt.max_frames,
+            max_frames=held.granted_frames,
             cache_salt=_salt_of(prompt) if self._deployment.prefix_caching else None,
-            priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
+            priority=held.priority,
+            resumable=held.resumable,
         )
-        self._next_index[request_id] = 0
-        self._unsent_words[request_id] = prompt.words
+        self._held[request_id] = held
+
+    @torch.inference_mode()
+    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+        """Append rows to an open request's prompt; it goes on if it was waiting for them.
+
+        Raises:
+            ProtocolViolation: the request's prompt is not open.
+            InvalidRequest: the text does not fit into max_model_len.
+            RequestFailed: the talker could not encode it. In any case the request is freed.
+        """
+        held = self._held.get(request_id)
+        if held is None:
+            return  # it ended before its text did
+        try:
+            self._append_rows(request_id, held, payload, final)
+        except CantataError:
+            self.abort(request_id)
+            raise
+        except Exception as error:  # as in _make_state
+            self.abort(request_id)
+            raise RequestFailed(f"more text could not be encoded: {error!r}") from error
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Nothing flows into this stage but its requests' payloads."""
@@ -89,7 +140,7 @@ class ArStage:
 
     def abort(self, request_id: str) -> None:
         """Free the request at once; unknown ids are fine."""
-        if request_id in self._next_index:
+        if request_id in self._held:
             self._engine.abort(request_id)
             self._free(request_id)
 
@@ -108,9 +159,10 @@ class ArStage:
                 failures.append((request_id, error))
                 self._free(request_id)
                 continue
-            chunks.append(self._chunk_of(output))
-            if output.finish_reason is not None:
-                self._free(request_id)
+            chunk = self._chunk_of(output)
+            chunks.append(chunk)
+            if chunk.final:
+                self._end(request_id)
         return StepResult(chunks, failures)
 
     def counts(self) -> Mapping[str, int]:
@@ -123,18 +175,52 @@ class ArStage:
 
     def _chunk_of(self, output: EngineCoreOutput) -> FrameChunk:
         request_id = output.request_id
+        held = self._held[request_id]
         codes = codes_of_logprobs(output.new_logprobs)
-        if output.finish_reason == FinishReason.STOP:
+        index, held.num_frames = held.num_frames, held.num_frames + 1
+        stopped = output.finish_reason == FinishReason.STOP
+        if stopped:
             codes = codes[:0]  # the end code's frame is not spoken
-        index = self._next_index[request_id]
-        self._next_index[request_id] = index + 1
-        words = self._unsent_words.pop(request_id, ())
-        return FrameChunk(request_id, index, codes, output.finish_reason is not None, words)
+        final = stopped or held.num_frames == held.max_frames
+        words, context = held.words, held.context
+        held.words, held.context = (), None
+        return FrameChunk(request_id, index, codes, final, words, context)
+
+    def _append_rows(self, request_id: str, held: _Held, payload: Payload, final: bool) -> None:
+        if not held.open:
+            raise ProtocolViolation(f"the text of request {request_id!r} is complete")
+        rows = cast(OpenTalker, self._talker).encode_more(payload)
+        slot_rows = self._states.last_row[self._states.slot_of(request_id)] + 1 + len(rows)
+        if slot_rows > self._deployment.max_model_len:
+            raise InvalidRequest(
+                f"the text needs {slot_rows} positions, more than the "
+                f"{self._deployment.max_model_len} of this deployment"
+            )
+        num_rows = self._states.extend(request_id, rows)
+        held.open = not final
+        may_make = held.max_frames
+        if held.open:
+            may_make = min(may_make, num_rows - held.prompt_len + 1)
+        more, held.granted_frames = may_make - held.granted_frames, may_make
+        if more:
+            self._engine.add(
+                request_id,
+                prompt_len=1,
+                max_frames=more,
+                cache_salt=None,
+                priority=held.priority,
+                resumable=True,
+            )
+
+    def _end(self, request_id: str) -> None:
+        """Free a request that vLLM has ended, or believes to go on."""
+        if self._held[request_id].resumable:
+            self._engine.abort(request_id)
+        self._free(request_id)
 
     def _free(self, request_id: str) -> None:
         self._states.free(request_id)
-        del self._next_index[request_id]
-        self._unsent_words.pop(request_id, None)
+        del self._held[request_id]
 
     @torch.inference_mode()
     def _make_state(self, request_id: str, payload: Payload) -> TalkerPrompt:
@@ -167,17 +253,27 @@ class ArStage:
     def _resolve(self, options: SamplingOptions) -> ResolvedSampling:
         """Fill in the deployment's defaults where the request says nothing."""
         defaults = self._deployment.sampling
+        temperature = _or_default(options.temperature, defaults.temperature)
+        top_k = _or_default(options.top_k, defaults.top_k)
+        top_p = _or_default(options.top_p, defaults.top_p)
         return ResolvedSampling(
             seed=options.seed,
-            temperature=_or_default(options.temperature, defaults.temperature),
-            top_k=_or_default(options.top_k, defaults.top_k),
-            top_p=_or_default(options.top_p, defaults.top_p),
+            temperature=(temperature, _or_default(options.residual_temperature, temperature)),
+            top_k=(top_k, _or_default(options.residual_top_k, top_k)),
+            top_p=(top_p, _or_default(options.residual_top_p, top_p)),
             repetition_penalty=_or_default(options.repetition_penalty, defaults.repetition_penalty),
         )
 
 
 def _or_default(value: T | None, default: T) -> T:
     return default if value is None else value
+
+
+def _frames_with_rows(prompt: TalkerPrompt, num_rows: int) -> int:
+    """How many frames may be made with so many rows: each but the first is fed back with one."""
+    if not prompt.open:
+        return prompt.max_frames
+    return min(prompt.max_frames, num_rows - prompt.prompt_len + 1)
 
 
 def _salt_of(prompt: TalkerPrompt) -> str:

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.contract.sampling import CodeSampling, sample_codes
 from cantata.contract.talker import FrameDraws, Talker
-from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.sampling import CodeSampling, penalize_repetition, sample_codes
+from cantata.engine.ar.request_state import CODE_0, RESIDUAL, RequestStates
+from cantata.engine.ar.sampling import penalize_repetition
 
 MIN_ROWS = 8
 """Rows of every matrix product at least.
@@ -122,11 +123,11 @@ class TalkerStep:
         slot_index, frame_index = self._index(slots), self._index(frame)
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
-            temperature=states.temperature[slot_index],
-            top_k=states.top_k[slot_index],
+            sampling=self._sampling(slot_index, RESIDUAL),
+            is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
         )
         # Requests are padded by made-up ones of the scratch slot; see MIN_ROWS.
-        code0 = self._sample_code0(pad_rows(logits).float(), draws, slots, frame)
+        code0 = self._sample_code0(pad_rows(logits).float(), draws.uniforms, slots, frame)
         frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)[:count]
         target = np.where(is_new, rows.slots, states.scratch_slot)
         states.frames[self._index(target), frame_index[:count]] = frames
@@ -137,7 +138,7 @@ class TalkerStep:
     def _sample_code0(
         self,
         logits: torch.Tensor,
-        draws: FrameDraws,
+        uniforms: torch.Tensor,
         slots: NDArray[np.int64],
         frame: NDArray[np.int64],
     ) -> torch.Tensor:
@@ -154,10 +155,18 @@ class TalkerStep:
         if end_code is not None and too_early.size:
             logits = logits.clone()
             logits[self._index(too_early), end_code] = -torch.inf
-        if not states.is_sampled[slots].any():
+        if not states.is_sampled[slots, CODE_0].any():
             return logits.argmax(dim=-1)
-        sampling = CodeSampling(draws.temperature, draws.top_k, states.top_p[self._index(slots)])
-        return sample_codes(logits, draws.uniforms[:, 0], sampling)
+        sampling = self._sampling(self._index(slots), CODE_0)
+        return sample_codes(logits, uniforms[:, 0], sampling)
+
+    def _sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
+        states = self.states
+        return CodeSampling(
+            states.temperature[slot_index, level],
+            states.top_k[slot_index, level],
+            states.top_p[slot_index, level],
+        )
 
     def _spoken_codes(
         self, slots: NDArray[np.int64], frame: NDArray[np.int64], none: int

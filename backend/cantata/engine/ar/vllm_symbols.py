@@ -81,7 +81,7 @@ USED: Mapping[str, str] = {
     "vllm.v1.engine:EngineCoreOutput": "request_id finish_reason new_logprobs",
     "vllm.v1.engine:EngineCoreRequest": (
         "request_id prompt_token_ids mm_features sampling_params pooling_params arrival_time "
-        "lora_request cache_salt data_parallel_rank priority"
+        "lora_request cache_salt data_parallel_rank priority resumable"
     ),
     "vllm.v1.engine:FinishReason": "",
     "vllm.v1.engine.core_client:InprocClient": "vllm_config executor_class log_stats",

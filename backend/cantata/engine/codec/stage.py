@@ -19,6 +19,7 @@ from cantata.contract.errors import CantataError, RequestFailed
 from cantata.contract.messages import StageCapacity
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
+from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 
@@ -26,7 +27,11 @@ from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, p
 def build_stage(factory: str, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
     """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it."""
     load: Callable[[Path, torch.device], StreamingDecoder] = resolve(factory)
-    return CodecStage(load(checkpoint, torch.device(deployment.device)), deployment)
+    decoder = load(checkpoint, torch.device(deployment.device))
+    if deployment.window is not None:
+        window = deployment.window
+        decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
+    return CodecStage(decoder, deployment)
 
 
 @dataclass(slots=True)
@@ -39,6 +44,8 @@ class _Stream:
     batch: bool
     codes: list[NDArray[np.int32]] = field(default_factory=list)
     """Frames not decoded yet, one [Q] row each."""
+    unheard_frames: int = 0
+    """The first of them are context: decoded, and their sound dropped."""
     words: list[WordTiming] = field(default_factory=list)
     """Not passed on yet: the next PCM takes them along."""
     received_chunks: int = 0
@@ -64,7 +71,11 @@ class CodecStage:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._decoder = decoder
-        self._limits = PlanLimits(deployment.max_chunk_frames, deployment.max_batch_frames)
+        self._limits = PlanLimits(
+            max_chunk_frames=deployment.max_chunk_frames,
+            max_batch_frames=deployment.max_batch_frames,
+            frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
+        )
         self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
         self._clock = clock
         self._state = decoder.init_state(deployment.slots)
@@ -96,6 +107,9 @@ class CodecStage:
         self._decoder.reset(self._state, torch.tensor([slot]))
         self._streams[request_id] = _Stream(slot, self._credit_samples, batch)
 
+    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+        """Requests are added to this stage whole."""
+
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
         for chunk in chunks:
@@ -108,6 +122,9 @@ class CodecStage:
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
                 continue
             stream.received_chunks += 1
+            if chunk.context is not None:
+                stream.codes.extend(chunk.context)
+                stream.unheard_frames = len(chunk.context)
             stream.codes.extend(chunk.codes)
             stream.words.extend(chunk.words)
             stream.complete = chunk.final
@@ -132,7 +149,8 @@ class CodecStage:
         """Decode one batch."""
         failures, self._failures = self._failures, []
         chunks = self._announce_ends()
-        batch = plan([self._view(s) for s in self._streams.values()], self._limits)
+        views = [self._view(stream) for stream in self._streams.values()]
+        batch = plan(views, self._limits, self._clock())
         if batch is not None:
             chunks.extend(self._decode(batch))
         return StepResult(chunks, failures)
@@ -155,20 +173,27 @@ class CodecStage:
         codebooks, size = self._decoder.num_codebooks, self._decoder.codebook_size
         if chunk.codes.ndim != 2 or chunk.codes.shape[1] != codebooks:
             return f"expected [T, {codebooks}] codes, got {list(chunk.codes.shape)}"
-        if chunk.codes.size and not 0 <= chunk.codes.min() <= chunk.codes.max() < size:
+        frames = chunk.codes
+        if chunk.context is not None:
+            if stream.received_chunks or chunk.context.shape[1:] != chunk.codes.shape[1:]:
+                return f"unexpected context of {list(chunk.context.shape)}"
+            frames = np.concatenate([chunk.context, chunk.codes])
+        if frames.size and not 0 <= frames.min() <= frames.max() < size:
             return f"codes must be in 0..{size - 1}"
         return None
 
     def _ready_frames(self, stream: _Stream) -> int:
         affordable = stream.credit_samples // self._decoder.samples_per_frame
-        return max(0, min(len(stream.codes), affordable))
+        return max(0, min(len(stream.codes), stream.unheard_frames + affordable))
 
     def _view(self, stream: _Stream) -> StreamView:
         deadline_s = math.inf
         if stream.started_s is not None and not stream.batch:
             deadline_s = stream.started_s + stream.sent_samples / self._decoder.sample_rate
         started = stream.batch or stream.started_s is not None
-        return StreamView(stream.slot, self._ready_frames(stream), started, deadline_s)
+        return StreamView(
+            stream.slot, self._ready_frames(stream), started, deadline_s, stream.unheard_frames
+        )
 
     @torch.inference_mode()
     def _decode(self, batch: DecodeBatch) -> list[Chunk]:
@@ -177,15 +202,22 @@ class CodecStage:
         codes = torch.from_numpy(np.stack([np.stack(s.codes[: batch.frames]) for _, s in rows]))
         samples = self._decoder.decode(self._state, torch.tensor(batch.slots), codes.long())
         pcm = samples.to("cpu", torch.float32).numpy()
-        return [
+        emitted = [
             self._emit(request_id, stream, pcm[row], batch.frames)
             for row, (request_id, stream) in enumerate(rows)
         ]
+        return [chunk for chunk in emitted if chunk is not None]
 
     def _emit(
         self, request_id: str, stream: _Stream, samples: NDArray[np.float32], frames: int
-    ) -> Chunk:
+    ) -> Chunk | None:
+        """The new sound of a stream; None while there is only context."""
         del stream.codes[:frames]
+        unheard = min(frames, stream.unheard_frames)
+        stream.unheard_frames -= unheard
+        if unheard == frames and not (stream.complete and not stream.codes):
+            return None
+        samples = samples[unheard * self._decoder.samples_per_frame :]
         if stream.started_s is None:
             stream.started_s = self._clock()
         stream.sent_samples += len(samples)

@@ -35,7 +35,7 @@ async def server(settings: ServerSettings) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=10) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         yield client
 
 

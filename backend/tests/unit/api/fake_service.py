@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
 
 from cantata.contract.capabilities import Capabilities
+from cantata.contract.chunks import Milestone
 from cantata.contract.errors import (
     CantataError,
     InvalidRequest,
@@ -22,6 +24,8 @@ from cantata.contract.errors import (
 )
 from cantata.contract.request import SpeechRequest, Voice
 from cantata.contract.service import (
+    ADMIT,
+    TEXT,
     AdmissionReport,
     Samples,
     ServedModel,
@@ -29,6 +33,7 @@ from cantata.contract.service import (
     SpokenWord,
     StageReport,
 )
+from cantata.engine.step_meter import StepMeter
 
 VOICES = (
     Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),
@@ -49,6 +54,10 @@ class Behaviour:
     first_after_s: float = 0.0
     abort_s: float = 0.0
     """How long an abort takes to reach every stage."""
+    may_sound: asyncio.Event | None = None
+    """Waited for before the first chunk."""
+    may_abort: asyncio.Event | None = None
+    """Waited for by an abort."""
     fail_after: int | None = None
     """Chunks after which `error` is raised; 0 is before the first."""
     error: Exception | None = None
@@ -60,6 +69,8 @@ class Counts:
     """What the fake saw."""
 
     open: int = 0
+    asked: int = 0
+    """Before any text that is still to come."""
     started: int = 0
     finished: int = 0
     aborted: int = 0
@@ -85,6 +96,7 @@ def expected_pcm(text: str, behaviour: Behaviour, channels: int = 1) -> Samples:
 class FakeUtterance:
     def __init__(self, request_id: str, pcm: AsyncIterator[SpeechChunk]) -> None:
         self.request_id = request_id
+        self.milestones = tuple(Milestone(step, time.monotonic()) for step in (TEXT, ADMIT))
         self._pcm = pcm
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
@@ -102,19 +114,23 @@ class FakeModel:
         instructions: bool = False,
     ) -> None:
         self.name = name
-        self.capabilities = Capabilities(instructions=instructions, languages=("en",))
+        self.capabilities = Capabilities(
+            instructions=instructions, languages=("en",), open_text=instructions, options=("mood",)
+        )
         self.voices = VOICES
         self.sample_rate = sample_rate
         self.channels = channels
         self.max_input_characters = 200
         self.behaviour = Behaviour()
         self.counts = Counts()
+        self.meter = StepMeter()
         self._ids = count()
 
     @property
     def admission(self) -> AdmissionReport:
-        refused = {"queue_full": self.counts.refused}
-        return AdmissionReport(self.behaviour.capacity, self.counts.open, 0, 0, refused)
+        refused, admitted = {"queue_full": self.counts.refused}, {"live": self.counts.started}
+        places, running = self.behaviour.capacity, self.counts.open
+        return AdmissionReport(places, running, 0, 0, refused, admitted, 1000, running)
 
     def voice(self, name: str | None) -> Voice:
         if name is None:
@@ -127,8 +143,15 @@ class FakeModel:
 
     @asynccontextmanager
     async def speak(
-        self, request: SpeechRequest, *, batch: bool = False
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
     ) -> AsyncIterator[FakeUtterance]:
+        self.counts.asked += 1
+        if more_text is not None:
+            request = replace(request, text="".join([text async for text in more_text]))
         if self.counts.open >= self.behaviour.capacity:
             self.counts.refused += 1
             raise Overloaded("all slots are taken", retry_after_s=2.5)
@@ -152,6 +175,8 @@ class FakeModel:
     async def _abort(self) -> None:
         try:
             await asyncio.sleep(self.behaviour.abort_s)
+            if self.behaviour.may_abort is not None:
+                await self.behaviour.may_abort.wait()
         except asyncio.CancelledError:
             self.counts.abort_interrupted += 1
             raise
@@ -160,6 +185,8 @@ class FakeModel:
     async def _pcm(self, text: str, ended: list[bool]) -> AsyncIterator[SpeechChunk]:
         how = self.behaviour
         await asyncio.sleep(how.first_after_s)
+        if how.may_sound is not None:
+            await how.may_sound.wait()
         sound = expected_pcm(text, how, self.channels)
         for index in range(len(sound) // how.chunk_samples):
             if how.fail_after == index and how.error is not None:
@@ -167,8 +194,10 @@ class FakeModel:
             if index:
                 await asyncio.sleep(how.interval_s)
             self.counts.chunks += 1
+            self.meter.add(0.004, 1)
             samples = sound[index * how.chunk_samples : (index + 1) * how.chunk_samples]
-            yield SpeechChunk(samples, self._words(text, index))
+            milestones = () if index else (Milestone("talker", time.monotonic()),)
+            yield SpeechChunk(samples, self._words(text, index), milestones)
         ended[0] = True
 
     def _words(self, text: str, index: int) -> tuple[SpokenWord, ...]:
@@ -213,6 +242,7 @@ class FakeService:
                 startup_s=1.5,
                 rss_bytes=1 << 20,
                 counts={"requests": model.counts.open},
+                steps=model.meter.report,
             )
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +31,7 @@ from cantata.audio.pcm import to_s16
 from cantata.cli import app
 from cantata.client import connect
 from cantata.contract.errors import ConfigError
+from cantata.logs import LogFormat
 
 HERE = Path(__file__).parent
 
@@ -40,7 +41,12 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     """What the command finds instead of the engine."""
     fake = FakeService()
 
-    def create_service(model: str | None, deploy: Path | None) -> FakeService:
+    def create_service(
+        model: str | None,
+        deploy: Path | None,
+        dtype: str | None = None,
+        log_format: LogFormat = LogFormat.TEXT,
+    ) -> FakeService:
         if model == "nope":
             raise ConfigError("model 'nope' is neither a checkpoint folder nor installed")
         return fake
@@ -186,7 +192,7 @@ sys.path.insert(0, {here!r})
 from fake_service import FakeService
 from cantata.contract.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
-service = SimpleNamespace(create_service=lambda model, deploy: FakeService(start_error=error))
+service = SimpleNamespace(create_service=lambda *given: FakeService(start_error=error))
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app
 cantata.api.app.entry_points = lambda group: []
@@ -217,14 +223,14 @@ def test_serve_says_where_it_is_and_ends_with_a_signal() -> None:
         ):
             assert line, lines
             lines.append(line)
-        assert httpx.get(f"{found.group()}/ready").status_code == 200
+        assert httpx.get(f"{found.group()}/ready", timeout=60).status_code == 200
         port = found.group().rpartition(":")[2]
         with serving("--port", port) as second:
-            output, _ = second.communicate(timeout=30)
+            output, _ = second.communicate(timeout=120)
             assert f"cannot listen on 127.0.0.1:{port}" in output
             assert second.returncode == 1
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) in {0, 130}
+        assert process.wait(timeout=60) in {0, 130}
 
 
 def test_serve_asks_for_the_keys_of_its_file(tmp_path: Path) -> None:
@@ -236,11 +242,12 @@ def test_serve_asks_for_the_keys_of_its_file(tmp_path: Path) -> None:
         while not (found := re.search(r"http://127[0-9.]+:\d+(?= )", process.stdout.readline())):
             assert process.poll() is None
         url = f"{found.group()}/v1/audio/speech"
-        assert httpx.post(url, json={"input": "a"}).status_code == 401
+        assert httpx.post(url, json={"input": "a"}, timeout=60).status_code == 401
         shown = {"authorization": "Bearer a-key-0123456789"}
-        assert httpx.post(url, json={"input": "a"}, headers=shown).status_code == 200
+        answer = httpx.post(url, json={"input": "a"}, headers=shown, timeout=60)
+        assert answer.status_code == 200
     with serving("--port", "0", "--api-key-file", str(file), "--no-auth") as process:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=120)
         assert process.returncode == 1
         assert "exclude each other" in output
 
@@ -258,14 +265,14 @@ def test_serve_speaks_wyoming_where_no_key_is_needed(tmp_path: Path, host: str, 
         while not (found := re.search(r"Wyoming on (\S+):(\d+)", process.stdout.readline())):
             assert process.poll() is None
         assert found[1] == host
-        with socket.create_connection((host, int(found[2])), timeout=10) as client:
+        with socket.create_connection((host, int(found[2])), timeout=60) as client:
             client.sendall(b'{"type": "describe"}\n')
             assert json.loads(client.makefile().readline())["type"] == "info"
 
 
 def test_serve_ends_when_the_service_cannot_start() -> None:
     with serving("--port", "0", broken=True) as process:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=120)
         assert process.returncode == 1
         assert "these weights are broken" in output
 
@@ -276,9 +283,9 @@ def test_help_is_instant() -> None:
         "heavy = {'torch', 'vllm', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"
     )
-    started = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert time.monotonic() - started < 5
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 5
 
 
 class TestDoctor:

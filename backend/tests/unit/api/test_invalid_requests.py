@@ -294,7 +294,7 @@ async def test_what_is_no_http_is_refused_and_closed(server: Server, sent: bytes
     host, port = server.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         head = await reader.readline()
         with contextlib.suppress(ConnectionError):  # it may close with much of this unread
             while await reader.read(1 << 16):

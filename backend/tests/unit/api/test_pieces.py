@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, InputSpoken
 from cantata.api.outbox import AudioFrame, Outbox, OutboxFull
-from cantata.api.sentences import split_sentences
+from cantata.api.sentences import split_clauses, split_sentences
 from cantata.audio.pcm import encode_s16le, to_s16
 from cantata.audio.wav import streaming_header
 
@@ -98,6 +98,42 @@ def test_sentences_lose_nothing_however_text_arrives(pieces: list[str]) -> None:
 def test_long_text_of_any_kind_is_split_at_once(text: str) -> None:
     started = time.process_time()
     split_sentences(text)
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "clauses", "rest"),
+    [
+        ("When the kettle boils,", [], "When the kettle boils,"),
+        ("When the kettle boils, w", ["When the kettle boils,"], "w"),
+        ("Well, when it boils, we ", ["Well, when it boils,"], "we "),
+        ("It costs 10,000 pounds at 10:30 o'", [], "It costs 10,000 pounds at 10:30 o'"),
+        ("She left the house early, too. N", ["She left the house early, too."], "N"),
+        ("She left very early, ... And", ["She left very early, ..."], "And"),
+        (
+            "She left very early \u2013 he followed her later. A",
+            ["She left very early \u2013", "he followed her later."],
+            "A",
+        ),
+        (
+            "He counted his steps [pause 1, s] slowly, a",
+            ["He counted his steps [pause 1, s] slowly,"],
+            "a",
+        ),
+    ],
+)
+def test_clauses(text: str, clauses: list[str], rest: str) -> None:
+    spans, start = split_clauses(text)
+    assert [text[span.start : span.end] for span in spans] == clauses
+    assert text[start:] == rest
+
+
+@pytest.mark.parametrize(
+    "text", [", " * 100_000, "a, " * 40_000, "[pause ,, " * 20_000, "a. " * 20_000]
+)
+def test_long_text_of_any_kind_is_cut_into_clauses_at_once(text: str) -> None:
+    started = time.process_time()
+    split_clauses(text)
     assert time.process_time() - started < 2
 
 

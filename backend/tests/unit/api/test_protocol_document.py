@@ -10,6 +10,18 @@ from typing import Any, get_args
 import pytest
 from fake_service import FakeService
 from pydantic import BaseModel
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.error import Error
+from wyoming.event import Event
+from wyoming.info import Describe, Info
+from wyoming.ping import Ping, Pong
+from wyoming.tts import (
+    Synthesize,
+    SynthesizeChunk,
+    SynthesizeStart,
+    SynthesizeStop,
+    SynthesizeStopped,
+)
 
 from cantata.api import batch, messages, schemas
 from cantata.api.adapters import deepgram_messages, elevenlabs_messages
@@ -65,6 +77,33 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "Readiness"}
     assert bodies <= shown
+
+
+def test_every_message_of_the_adapters_has_an_example() -> None:
+    shown = {name for name, _ in EXAMPLES}
+    assert members(deepgram_messages.DeepgramClientMessage) <= shown
+    answers = {"Metadata", "Flushed", "Cleared", "DeepgramWarning", "DeepgramError"}
+    bodies = {"DeepgramSpeakBody", "DeepgramErrorBody"}
+    assert answers | bodies <= shown
+    sockets = {"StreamText", "ContextText", "AudioOutput", "SocketError"}
+    bodies = {"SynthesisBody", "AudioWithTimestamps", "ElevenLabsVoices", "ElevenLabsErrorBody"}
+    assert sockets | bodies <= shown
+
+
+@pytest.mark.parametrize(
+    ("side", "kinds"),
+    [
+        ("client", (Describe, Ping, Synthesize, SynthesizeStart, SynthesizeChunk, SynthesizeStop)),
+        ("server", (Info, Pong, AudioStart, AudioChunk, AudioStop, SynthesizeStopped, Error)),
+    ],
+)
+def test_wyoming_events_are_what_its_own_package_reads(side: str, kinds: tuple[Any, ...]) -> None:
+    (block,) = re.findall(rf"^```json wyoming {side}\n(.*?)^```$", DOCUMENT, re.M | re.S)
+    events = [json.loads(line) for line in block.splitlines()]
+    for event, kind in zip(events, kinds, strict=True):
+        assert kind.is_type(event["type"])
+        read = kind.from_event(Event(event["type"], event.get("data", {}), b""))
+        check_part(event.get("data", {}), read.event().data)
 
 
 def test_messages_are_told_apart_by_their_type() -> None:

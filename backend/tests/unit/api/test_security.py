@@ -38,7 +38,7 @@ async def guarded(
     service = FakeService()
     async with running(service, settings) as server:
         await eventually(lambda: service.ready)
-        async with httpx.AsyncClient(base_url=server.url, timeout=10) as http:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
             yield server, http
 
 
@@ -267,7 +267,7 @@ async def test_a_key_has_a_number_of_requests() -> None:
             server.solo.behaviour.first_after_s = 0
             assert (await http.post(SPEECH, json=BODY, headers=other)).status_code == 200
         # The place of the socket is free again once the server has seen it close.
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (await http.post(SPEECH, json=BODY, headers=mine)).status_code == 429:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         open_ones[0].cancel()

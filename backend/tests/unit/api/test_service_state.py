@@ -12,11 +12,12 @@ import pytest
 from fake_service import FakeService, eventually
 from live_server import Server, running
 from prometheus_client.parser import text_string_to_metric_families
+from socket_client import client
 from websockets.asyncio.client import connect
 
 from cantata.api import app as app_module
 from cantata.api.app import create_app, mount_pages
-from cantata.contract.errors import ConfigError, RequestFailed
+from cantata.contract.errors import ChunkTimeout, ConfigError, RequestFailed, StageDied
 
 
 async def test_health_answers_while_the_service_starts() -> None:
@@ -92,6 +93,8 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "instructions": True,
         "references": False,
         "languages": ["en"],
+        "open_text": True,
+        "options": ["mood"],
     }
     formats = {one["id"]: one for one in audio[1]["formats"]}
     assert list(formats) == ["mp3", "opus", "aac", "flac", "wav", "pcm"]
@@ -114,6 +117,11 @@ async def test_the_openapi_document_promises_what_is_sent(asgi: httpx.AsyncClien
     responses = document["paths"]["/v1/audio/speech"]["post"]["responses"]
     assert set(responses) == {"200", "4XX", "5XX"}
     assert "HTTPValidationError" not in document["components"]["schemas"]
+    content = responses["200"]["content"]
+    assert content["audio/mpeg"]["schema"] == {"type": "string", "format": "binary"}
+    event = content["text/event-stream"]["itemSchema"]["properties"]["data"]
+    told = event["contentSchema"]["properties"]["type"]["enum"]
+    assert told == [f"speech.audio.{kind}" for kind in ("delta", "timestamps", "done", "error")]
 
 
 async def samples(http: httpx.AsyncClient) -> dict[tuple[str, ...], float]:
@@ -131,19 +139,35 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     behaviour.fail_after, behaviour.error = 1, RequestFailed("broke")
     with pytest.raises(httpx.RemoteProtocolError):
         await http.post("/v1/audio/speech", json={"input": "hello"})
-    behaviour.fail_after, behaviour.interval_s = None, 0.05
+    behaviour.fail_after, behaviour.chunks, behaviour.interval_s = None, 10_000, 0.01
     async with http.stream("POST", "/v1/audio/speech", json={"input": "hello"}) as response:
         pieces = response.aiter_raw()
         await anext(pieces)
         during = await samples(http)
         assert during[("cantata_requests_running", "solo")] == 1
         assert during[("cantata_stage_held", "solo", "codec", "requests")] == 1
+        assert during[("cantata_slots_in_use", "solo")] == 1
+        assert during[("cantata_slots", "solo")] == 1000
     await eventually(lambda: server.solo.counts.open == 0)
     behaviour.capacity = 0
     await http.post("/v1/audio/speech", json={"input": "hello"})
     after = await samples(http)
     for outcome in ("completed", "failed", "aborted"):
         assert after[(f"cantata_speech_stream_{outcome}_total", "solo")] == 1
+    for reason in ("failed", "client_left"):
+        assert after[("cantata_aborts_total", "solo", reason)] == 1
+    assert after[("cantata_admission_admitted_total", "live", "solo")] == 3
+    assert after[("cantata_queue_wait_seconds_count", "live", "solo")] == 3
+    assert after[("cantata_audio_seconds_total", "solo")] >= 0.1 + 0.02
+    steps = server.solo.counts.chunks
+    assert after[("cantata_stage_step_seconds_count", "solo", "talker")] == steps
+    assert after[("cantata_stage_step_seconds_sum", "solo", "talker")] == pytest.approx(
+        0.004 * steps
+    )
+    assert after[("cantata_stage_step_seconds_bucket", "0.002", "solo", "talker")] == 0
+    assert after[("cantata_stage_step_seconds_bucket", "0.005", "solo", "talker")] == steps
+    assert after[("cantata_stage_step_seconds_bucket", "+Inf", "solo", "talker")] == steps
+    assert after[("cantata_stage_batch_size_sum", "solo", "talker")] == steps
     assert after[("cantata_requests_running", "solo")] == 0
     assert after[("cantata_requests_waiting", "live", "solo")] == 0
     assert after[("cantata_admission_places", "solo")] == 0
@@ -156,6 +180,59 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     assert after[("cantata_audio_rtf_count", "solo")] == 1
     assert after[("cantata_stage_rss_bytes", "solo", "talker")] == 1 << 20
     assert after[("cantata_stage_startup_seconds", "duo", "codec")] == 1.5
+
+
+async def test_what_a_listener_would_hear_is_measured(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    """20 ms of sound, and the next after more than 60: a gap without a reserve, none with 100 ms.
+    Files of a batch are heard by nobody."""
+    server.solo.behaviour.chunks, server.solo.behaviour.interval_s = 2, 0.06
+    await http.post("/v1/audio/speech", json={"input": "hello"})
+    server.solo.behaviour.chunks = 1
+    await http.post("/v1/audio/speech", json={"input": "hello"})
+    batch = {"requests": [{"custom_id": "a", "input": "hello"}]}
+    await http.post("/v1/audio/speech/batch", json=batch)
+    after = await samples(http)
+    assert after[("cantata_audio_underruns_total", "solo", "0")] == 1
+    assert after[("cantata_audio_underrun_seconds_count", "solo", "0")] == 2
+    assert after[("cantata_audio_underrun_seconds_sum", "solo", "0")] >= 0.03
+    assert after[("cantata_audio_continuous_total", "solo", "0")] == 1
+    assert after[("cantata_audio_underrun_seconds_count", "solo", "100")] == 2
+    assert after[("cantata_queue_wait_seconds_count", "batch", "solo")] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ChunkTimeout("silent"), "timeout"),
+        (StageDied("gone"), "stage_died"),
+        (RequestFailed("broke"), "failed"),
+    ],
+)
+async def test_failures_are_counted_by_reason(
+    server: Server, http: httpx.AsyncClient, error: Exception, reason: str
+) -> None:
+    server.solo.behaviour.fail_after, server.solo.behaviour.error = 0, error
+    await http.post("/v1/audio/speech", json={"input": "hello"})
+    assert (await samples(http))[("cantata_aborts_total", "solo", reason)] == 1
+
+
+async def test_a_cancel_is_told_from_a_hang_up(server: Server, http: httpx.AsyncClient) -> None:
+    server.solo.behaviour.chunks, server.solo.behaviour.interval_s = 1000, 0.01
+    for cancels in (True, False):
+        async with client(server.socket_url) as c:
+            await c.configure()
+            await c.send("input.text", text="a long story")
+            await c.send("input.done")
+            await c.until("audio.start")
+            if cancels:
+                await c.send("input.cancel")
+                await c.until("input.cancelled")
+        await eventually(lambda: server.solo.counts.open == 0)
+    after = await samples(http)
+    assert after[("cantata_aborts_total", "solo", "cancelled")] == 1
+    assert after[("cantata_aborts_total", "solo", "client_left")] == 1
 
 
 def page(name: str, value: str) -> EntryPoint:

@@ -45,6 +45,8 @@ async def test_a_whole_session(server: Server) -> None:
         assert done["ttfp_s"] >= 0
         assert done["rtf"] >= 0
         assert done["cancelled"] is False
+        assert list(done["timeline"]) == ["text", "admit", "talker", "deliver"]
+        assert sum(done["timeline"].values()) == pytest.approx(done["ttfp_s"])
         assert await c.event() == {"type": "input.spoken", "context_id": "a"}
         await c.send("session.close")
         assert (await c.event())["type"] == "session.done"
@@ -87,6 +89,20 @@ async def test_sentences_are_spoken_while_text_arrives(server: Server) -> None:
         assert c.pcm == b"".join(pcm_of(server, text) for text in texts)
 
 
+async def test_clauses_are_spoken_while_text_arrives(server: Server) -> None:
+    async with client(server.socket_url) as c:
+        await c.configure(split_granularity="clause")
+        await c.send("input.text", text="Well, when the kettle boils, we ")
+        await c.until("audio.done")
+        assert [r.text for r in server.solo.counts.requests] == ["Well, when the kettle boils,"]
+        await c.send("input.text", text="shall have tea. And")
+        await c.until("audio.done")
+        await c.send("input.done")
+        await c.until("input.spoken")
+    said = [request.text for request in server.solo.counts.requests]
+    assert said == ["Well, when the kettle boils,", "we shall have tea.", "And"]
+
+
 async def test_done_after_complete_sentences_is_no_violation(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure(split_granularity="sentence")
@@ -100,7 +116,7 @@ async def test_done_after_complete_sentences_is_no_violation(server: Server) -> 
 
 async def test_cancel_is_answered_before_the_stages_have_let_go(server: Server) -> None:
     how = server.solo.behaviour
-    how.chunks, how.interval_s, how.abort_s = 1000, 0.01, 0.5
+    how.chunks, how.interval_s, how.may_abort = 1000, 0.01, asyncio.Event()
     async with client(server.socket_url) as c:
         await c.configure()
         await c.send("input.text", text="a long story")
@@ -109,13 +125,16 @@ async def test_cancel_is_answered_before_the_stages_have_let_go(server: Server) 
         await eventually(lambda: server.solo.counts.chunks > 5)
         await c.send("input.cancel")
         done = await c.until("audio.done")
+        made = server.solo.counts.chunks
         assert server.solo.counts.aborted == 0
         assert done["cancelled"] is True
         assert done["samples"] == len(c.pcm) // 2 > 0
         # What follows waits for the abort, and begins with nothing of the old.
+        how.may_abort.set()
         c.pcm, how.chunks = b"", 3
         await c.speak("next")
         assert c.pcm == pcm_of(server, "next")
+        assert server.solo.counts.chunks == made + 3
     assert (server.solo.counts.aborted, server.solo.counts.abort_interrupted) == (1, 0)
 
 
@@ -148,15 +167,44 @@ async def test_cancel_drops_buffered_and_waiting_text(server: Server) -> None:
     assert [r.text for r in server.solo.counts.requests] == ["One is spoken.", "Five."]
 
 
-async def test_cancel_with_nothing_to_cancel_is_harmless(server: Server) -> None:
+async def test_cancel_with_nothing_to_cancel_is_answered_and_harmless(server: Server) -> None:
     async with client(server.socket_url) as c:
-        await c.send("input.cancel")
+        await c.send("input.cancel", context_id="early")
+        assert await c.event() == {"type": "input.cancelled", "context_id": "early"}
         await c.configure()
-        await c.send("input.cancel")
         await c.send("input.text", text="kept only until here")
         await c.send("input.cancel")
+        assert (await c.event())["type"] == "input.cancelled"
         await c.speak("hello")
         assert c.pcm == pcm_of(server, "hello")
+
+
+@pytest.mark.parametrize("granularity", ["none", "sentence"])
+async def test_cancel_right_behind_what_it_cancels_is_answered(
+    server: Server, granularity: str
+) -> None:
+    """Whether or not the server has begun with the text."""
+    server.solo.behaviour.interval_s = 0.01
+    async with client(server.socket_url) as c:
+        await c.configure(split_granularity=granularity)
+        for number in range(20):
+            await asyncio.gather(
+                c.send("input.text", text="One is long enough. Two waits."),
+                c.send("input.done"),
+                c.send("input.cancel", context_id=str(number)),
+            )
+            told = []
+            while (event := await c.event())["type"] != "input.cancelled":
+                told.append((event["type"], event.get("cancelled")))
+            assert event["context_id"] == str(number)
+            assert told in (
+                [("audio.done", True)],
+                [("audio.start", None), ("audio.done", True)],
+            )
+        c.pcm = b""
+        await c.configure()
+        await c.speak("next")
+        assert c.pcm == pcm_of(server, "next")
 
 
 async def test_cancel_of_sound_that_waits_for_a_slow_socket(server: Server) -> None:

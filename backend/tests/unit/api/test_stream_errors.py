@@ -125,49 +125,53 @@ async def test_overload_is_told_and_over(server: Server) -> None:
         await c.speak("now")
 
 
-class TestLimits:
-    """Settings made small."""
+async def closed(c: Client) -> int | None:
+    await asyncio.wait_for(c.socket.wait_closed(), 30)
+    return c.socket.close_code
+
+
+class TestTimeouts:
+    """Made short."""
 
     @pytest.fixture
     def settings(self) -> ServerSettings:
-        return ServerSettings(
-            socket_config_timeout_s=1.0,
-            socket_idle_timeout_s=1.0,
-            max_pending_utterances=3,
-            max_message_bytes=4096,
-        )
-
-    async def closed(self, c: Client) -> int | None:
-        await asyncio.wait_for(c.socket.wait_closed(), 30)
-        return c.socket.close_code
+        return ServerSettings(socket_config_timeout_s=2.0, socket_idle_timeout_s=2.0)
 
     async def test_no_configuration_in_time(self, server: Server) -> None:
         async with client(server.socket_url) as c:
             await c.send("session.config", voice="bob")
             assert (await c.error())["code"] == "voice_not_found"
             assert (await c.error())["code"] == "config_timeout"
-            assert await self.closed(c) == 1008
+            assert await closed(c) == 1008
 
     async def test_idle(self, server: Server) -> None:
         async with client(server.socket_url) as c:
             await c.configure()
             await c.send("input.text", text="never committed")
             assert (await c.error())["code"] == "idle_timeout"
-            assert await self.closed(c) == 1000
+            assert await closed(c) == 1000
 
     async def test_not_idle_while_spoken_or_heard(self, server: Server) -> None:
         how = server.solo.behaviour
-        how.chunks, how.interval_s = 10, 0.15
+        how.chunks, how.interval_s = 10, 0.3
         async with client(server.socket_url) as c:
             await c.configure()
             await c.speak("longer than the idle timeout in the making")
             how.interval_s, how.chunk_samples = 0, 24_000
             await c.speak("made at once and ten seconds long")
-            await asyncio.sleep(1.3)  # longer than the timeout, much shorter than the sound
+            await asyncio.sleep(2.5)  # longer than the timeout, much shorter than the sound
             await c.speak("so this is in time")
 
+
+class TestLimits:
+    """Made small."""
+
+    @pytest.fixture
+    def settings(self) -> ServerSettings:
+        return ServerSettings(max_pending_utterances=3, max_message_bytes=4096)
+
     async def test_too_many_sentences_wait(self, server: Server) -> None:
-        server.solo.behaviour.first_after_s = 0.1
+        server.solo.behaviour.may_sound = asyncio.Event()
         async with client(server.socket_url) as c:
             await c.configure(split_granularity="sentence")
             await c.send("input.text", text="One. ")
@@ -176,6 +180,7 @@ class TestLimits:
             await c.send("input.text", text="Five. ")
             await c.until("audio.start")
             assert (await c.error())["code"] == "rate_limit_exceeded"
+            server.solo.behaviour.may_sound.set()
             for _ in range(4):
                 await c.until("audio.done")
             await c.send("input.text", text="Six. ")
@@ -187,7 +192,7 @@ class TestLimits:
         async with client(server.socket_url) as c:
             await c.configure()
             await c.send("input.text", text="x" * 5000)
-            assert await self.closed(c) == 1009
+            assert await closed(c) == 1009
 
     async def test_answers_that_nobody_reads_are_bounded(self, server: Server) -> None:
         server.solo.behaviour.chunks = 4000

@@ -4,7 +4,7 @@ Every convolution is one matrix product per position over that position's inputs
 a product with weights that oneDNN packed once gives a row the same bits in any company, which its
 convolutions do not. Other devices than the CPU take the plain product.
 
-Letters: B rows, L positions, C channels, K the kernel, D the dilation.
+Letters: B rows, L positions, C channels, I inputs, O outputs, K the kernel, R the rate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cantata_models.qwen3_tts.codec.weights import Weights
 PACKED_ROWS = 64
 """Rows for which oneDNN lays out the weights; any number may be multiplied."""
 BLOCK_VALUES = 1 << 20
-"""Inputs that are laid side by side at once: 4 MB stay in the cache and in memory that is reused."""
+"""Inputs laid side by side at once: 4 MB stay in the cache and in memory that is reused."""
 LAYER_NORM_EPS = 1e-6
 SNAKE_EPS = 1e-9
 

@@ -127,9 +127,9 @@ class CodePredictor(nn.Module):
         self.register_buffer("sin", turns[1], persistent=False)
 
     def embed(self, codes: torch.Tensor) -> torch.Tensor:
-        """[N, Q - 1] codes after code 0 -> [N, D], summed over codebooks."""
+        """[N, Q - 1] codes after code 0 -> [N, Q - 1, D]."""
         books = torch.arange(self._num_codebooks - 1, device=codes.device)
-        return self.codec_embedding[books, codes].sum(dim=1)
+        return self.codec_embedding[books, codes]
 
     def forward(
         self, hidden: torch.Tensor, code0: torch.Tensor, choose: ChooseCode

@@ -25,7 +25,7 @@ from cantata_models.solo.training.talker import TalkerTrainer
 logger = logging.getLogger(__name__)
 
 RATE = 4e-4
-TRUE_SHARE = 0.2
+TRUE_SHARE = 0.35
 """Of the crops, how many keep the encoder's codes, so that copying does not get worse."""
 PASSES = 3
 """Passes in which the talker hears what it said in the pass before; the last is near to what it

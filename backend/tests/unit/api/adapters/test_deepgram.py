@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import Any
 
@@ -85,7 +86,7 @@ async def test_a_long_sentence_is_cut_at_a_clause(server: Server) -> None:
 
 async def test_clear_silences_at_once_and_the_next_text_is_clean(server: Server) -> None:
     how = server.solo.behaviour
-    how.chunks, how.interval_s, how.abort_s = 1000, 0.01, 0.5
+    how.chunks, how.interval_s, how.may_abort = 1000, 0.01, asyncio.Event()
     async with json_socket(address(server)) as c:
         await started(c)
         await c.send(type="Speak", text="A long story. Another waits. And this is buff")
@@ -94,11 +95,14 @@ async def test_clear_silences_at_once_and_the_next_text_is_clean(server: Server)
         await c.send(type="Clear")
         assert (await c.message())["type"] == "Cleared"
         assert server.solo.counts.aborted == 0  # it is told before the stages have answered
+        made = server.solo.counts.chunks
+        how.may_abort.set()
         c.sound, how.chunks = b"", 3
         await c.send(type="Speak", text="Next")
         await c.send(type="Flush")
         assert (await c.message())["type"] == "Flushed"
         assert c.sound == spoken(server, "Next")
+        assert server.solo.counts.chunks == made + 3
     counts = server.solo.counts
     assert [request.text for request in counts.requests] == ["A long story.", "Next"]
     assert (counts.aborted, counts.abort_interrupted) == (1, 0)

@@ -128,10 +128,20 @@ async def test_text_is_spoken_while_it_is_written_and_once(
     assert sound == spoken(service, "Later")
 
 
-async def test_a_text_without_words_still_ends(client: AsyncTcpClient) -> None:
+async def test_a_text_without_words_still_ends(
+    client: AsyncTcpClient, service: FakeService
+) -> None:
+    for text in ("", "...", "\U0001f600"):
+        await client.write_event(Synthesize(text=text).event())
+        assert await heard(client, "audio-stop") == (["audio-start", "audio-stop"], b"")
     await client.write_event(SynthesizeStart().event())
     await client.write_event(SynthesizeStop().event())
-    assert await heard(client, "synthesize-stopped") == (["synthesize-stopped"], b"")
+    kinds = ["audio-start", "audio-stop", "synthesize-stopped"]
+    assert await heard(client, "synthesize-stopped") == (kinds, b"")
+    await client.write_event(Synthesize(text="And now words").event())
+    kinds, sound = await heard(client, "audio-stop")
+    assert kinds == ["audio-start", "audio-chunk", "audio-stop"]
+    assert sound == spoken(service, "And now words")
 
 
 async def test_a_disconnect_stops_at_once(port: int, service: FakeService) -> None:

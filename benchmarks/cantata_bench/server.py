@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 READY_DEADLINE_S = 240.0
@@ -81,12 +80,6 @@ def stage_gauges(url: str, metric: str) -> dict[str, float]:
         for sample in family.samples
         if sample.name == metric
     }
-
-
-def memory_of(server: RunningServer) -> dict[str, float]:
-    """Resident bytes of each process: the stages and the api."""
-    memory = stage_gauges(server.url, "cantata_stage_rss_bytes")
-    return {**memory, "api": float(psutil.Process(server.pid).memory_info().rss)}
 
 
 def _wait_until_ready(

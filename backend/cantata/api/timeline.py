@@ -1,0 +1,27 @@
+"""Where the time before an utterance's first sound went, as clients are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cantata.contract.chunks import Milestone
+
+SERVER_TIMING_HEADER = "server-timing"
+"""W3C Server Timing: browsers show it beside the request, and give it to scripts."""
+
+Timeline = Mapping[str, float]
+"""Seconds by step, in the order in which they were taken; together they are the whole."""
+
+
+def timeline_of(began_s: float, milestones: Iterable[Milestone]) -> dict[str, float]:
+    """What each step took, from the end of the one before it."""
+    timeline: dict[str, float] = {}
+    for milestone in milestones:
+        timeline[milestone.step] = milestone.at_s - began_s
+        began_s = milestone.at_s
+    return timeline
+
+
+def server_timing(timeline: Timeline) -> str:
+    """The header's value; durations are in milliseconds."""
+    return ", ".join(f"{step};dur={seconds * 1000:.1f}" for step, seconds in timeline.items())

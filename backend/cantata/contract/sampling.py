@@ -1,0 +1,57 @@
+"""Drawing codes, the same way for every codebook of a frame, in the engine and in the models.
+
+Letters: R requests of this step, V codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSampling:
+    """How codes are drawn, one entry per request."""
+
+    temperature: torch.Tensor
+    """[R] float32; 0 is greedy."""
+    top_k: torch.Tensor
+    """[R] int64; 0 means all."""
+    top_p: torch.Tensor
+    """[R] float32, of what top-k leaves; 1 means all."""
+
+
+def sample_codes(
+    logits: torch.Tensor, uniforms: torch.Tensor, sampling: CodeSampling
+) -> torch.Tensor:
+    """Draw one code per request by inverse CDF over its most likely codes.
+
+    A row's code depends on that row alone.
+
+    Args:
+        logits: [R, V] float32.
+        uniforms: [R] float32 in [0, 1).
+        sampling: temperature, top-k and top-p by request.
+
+    Returns:
+        [R] int64.
+    """
+    greedy = sampling.temperature <= 0
+    temperature = torch.where(greedy, 1.0, sampling.temperature)
+    probs, order = torch.softmax(logits / temperature[:, None], dim=-1).sort(
+        dim=-1, descending=True, stable=True
+    )
+    rank = torch.arange(logits.shape[-1], device=logits.device)
+    top_k = torch.where(sampling.top_k > 0, sampling.top_k, logits.shape[-1])
+    probs = probs * (rank < top_k[:, None])
+    total = probs.cumsum(dim=-1)
+    # Top-p is a share of what top-k leaves, as in Transformers and vLLM.
+    inside = total - probs < sampling.top_p[:, None] * total[:, -1:]
+    kept = (rank < top_k[:, None]) & (inside | (rank == 0))
+    cumulative = (probs * kept).cumsum(dim=-1)
+    chosen = (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(dim=-1)
+    # A uniform just below 1 may round up to the total: the last kept code takes it.
+    chosen = torch.minimum(chosen, kept.sum(dim=-1) - 1)
+    sampled = order.gather(-1, chosen[:, None]).squeeze(-1)
+    return torch.where(greedy, logits.argmax(dim=-1), sampled)

@@ -1,0 +1,89 @@
+"""A text that is spoken while it arrives: the request begins with its first words, and the stage
+that speaks waits for those that are late while other requests go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+
+from cantata.contract.errors import CantataError, ChunkTimeout
+from cantata.contract.plugin import TextFeed
+from cantata.contract.request import PipelineRequest
+from cantata.contract.service import SpeechChunk
+from cantata.engine.orchestrator import Orchestrator, PcmStream
+
+
+class OpenText:
+    """What has arrived of one text, and what will.
+
+    Args:
+        feed: turns it into stage inputs.
+        pieces: the text from here on.
+        batch: a file render.
+    """
+
+    def __init__(self, feed: TextFeed, pieces: AsyncIterator[str], *, batch: bool) -> None:
+        self._feed = feed
+        self._pieces = pieces
+        self._batch = batch
+        self._closed = False
+        self._request: PipelineRequest | None = None
+
+    @property
+    def request(self) -> PipelineRequest:
+        """What the pipeline runs; known once `begin` has returned."""
+        assert self._request is not None, "begin comes first"
+        return self._request
+
+    async def begin(self, timeout_s: float) -> None:
+        """Take text until speaking can begin.
+
+        Raises:
+            ChunkTimeout: no piece came within `timeout_s` of the one before.
+            InvalidRequest: the text ended, and nothing in it can be spoken.
+        """
+        while (request := self._feed.start()) is None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._take()
+            except TimeoutError:
+                raise ChunkTimeout(f"no text for {timeout_s:g} s") from None
+        self._request = replace(request, batch=self._batch)
+
+    async def pass_on(self, orchestrator: Orchestrator, stream: PcmStream) -> None:
+        """Send the stage what arrives, up to the end of the text. What is wrong with it ends the
+        stream."""
+        try:
+            while not self._closed:
+                await self._take()
+                payload = self._feed.more()
+                if payload is not None:
+                    await orchestrator.extend(stream, self._feed.stage, payload, final=self._closed)
+        except CantataError as error:
+            stream.arrive(error)
+
+    async def _take(self) -> None:
+        try:
+            self._feed.push(await anext(self._pieces))
+        except StopAsyncIteration:
+            self._feed.close()
+            self._closed = True
+
+
+async def speak_open_text(
+    orchestrator: Orchestrator, text: OpenText
+) -> AsyncGenerator[SpeechChunk, None]:
+    """The sound of a text that has begun, as it is made."""
+    async with orchestrator.open(text.request) as stream:
+        feeding = asyncio.create_task(
+            text.pass_on(orchestrator, stream), name=f"text:{stream.request_id}"
+        )
+        try:
+            async with aclosing(orchestrator.chunks(stream)) as chunks:
+                async for chunk in chunks:
+                    yield SpeechChunk(chunk.samples, milestones=chunk.milestones)
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)

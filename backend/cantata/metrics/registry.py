@@ -1,0 +1,36 @@
+"""All that one app measures, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from cantata.contract.service import AdmissionReport, StageReport
+from cantata.metrics.service import ServiceCollector
+from cantata.metrics.utterances import UtteranceMetrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics(UtteranceMetrics):
+    """What one app measures."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        super().__init__(self._registry)
+
+    def render(
+        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+    ) -> bytes:
+        """Everything in Prometheus' text format, the service as it is at this scrape.
+
+        The service's figures live for one scrape: a stage that is gone leaves no stale series.
+
+        Args:
+            reports: one per stage process.
+            admissions: by model.
+        """
+        service = CollectorRegistry()
+        service.register(ServiceCollector(reports, admissions))
+        return generate_latest(self._registry) + generate_latest(service)

@@ -1,0 +1,115 @@
+"""The service's own state and its stages' steps, as they are at one scrape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from cantata.contract.service import AdmissionReport, StageReport
+from cantata.contract.steps import Histogram
+
+_MODEL_GAUGES = {
+    "cantata_admission_places": "Requests that are played without a gap, as measured.",
+    "cantata_admission_running": "Requests that hold a place.",
+    "cantata_slots": "Requests that every stage has memory for.",
+    "cantata_slots_in_use": "Requests that the stages hold.",
+}
+
+
+class ServiceCollector(Collector):
+    """Reports as metrics.
+
+    Args:
+        reports: one per stage process.
+        admissions: by model.
+    """
+
+    def __init__(
+        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+    ) -> None:
+        self._reports = reports
+        self._admissions = admissions
+
+    def collect(self) -> Iterable[Metric]:
+        """All families; a stage that is gone has no series."""
+        return [*self._admission(), *self._stages(), *self._steps()]
+
+    def _admission(self) -> Iterable[Metric]:
+        gauges = {
+            name: GaugeMetricFamily(name, text, labels=["model"])
+            for name, text in _MODEL_GAUGES.items()
+        }
+        waiting = GaugeMetricFamily(
+            "cantata_requests_waiting", "Requests that wait for a place.", labels=["model", "kind"]
+        )
+        admitted = CounterMetricFamily(
+            "cantata_admission_admitted", "Requests that got a place.", labels=["model", "kind"]
+        )
+        refused = CounterMetricFamily(
+            "cantata_admission_refused",
+            "Requests that got no place, by reason.",
+            labels=["model", "reason"],
+        )
+        for model, report in self._admissions.items():
+            values = (report.places, report.running, report.slots, report.slots_in_use)
+            for gauge, value in zip(gauges.values(), values, strict=True):
+                gauge.add_metric([model], value)
+            waiting.add_metric([model, "live"], report.waiting)
+            waiting.add_metric([model, "batch"], report.waiting_batch)
+            for kind, count in report.admitted.items():
+                admitted.add_metric([model, kind], count)
+            for reason, count in report.refused.items():
+                refused.add_metric([model, reason], count)
+        return [*gauges.values(), waiting, admitted, refused]
+
+    def _stages(self) -> Iterable[Metric]:
+        labels = ["model", "stage"]
+        alive = GaugeMetricFamily("cantata_stage_alive", "1 while it runs.", labels=labels)
+        startup = GaugeMetricFamily(
+            "cantata_stage_startup_seconds", "From spawn to readiness.", labels=labels
+        )
+        rss = GaugeMetricFamily("cantata_stage_rss_bytes", "Resident memory.", labels=labels)
+        held = GaugeMetricFamily(
+            "cantata_stage_held", "What a stage holds; zero when idle.", labels=[*labels, "what"]
+        )
+        for report in self._reports:
+            names = [report.model, report.stage]
+            alive.add_metric(names, float(report.alive))
+            startup.add_metric(names, report.startup_s)
+            rss.add_metric(names, report.rss_bytes)
+            for what, count in report.counts.items():
+                held.add_metric([*names, what], count)
+        return [alive, startup, rss, held]
+
+    def _steps(self) -> Iterable[Metric]:
+        labels = ["model", "stage"]
+        seconds = HistogramMetricFamily(
+            "cantata_stage_step_seconds", "How long a stage's steps take.", labels=labels
+        )
+        batch = HistogramMetricFamily(
+            "cantata_stage_batch_size",
+            "Requests that a step made something for; none where it only read prompts.",
+            labels=labels,
+        )
+        for report in self._reports:
+            if report.steps is not None:
+                names = [report.model, report.stage]
+                _add(seconds, names, report.steps.seconds)
+                _add(batch, names, report.steps.batch)
+        return [seconds, batch]
+
+
+def _add(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:
+    bounds = map(floatToGoString, (*histogram.bounds, math.inf))
+    buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+    family.add_metric(labels, buckets, histogram.total)

@@ -1,0 +1,165 @@
+"""What is measured of utterances, from asking for one to its end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_TTFP_BUCKETS_S = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0)
+_RTF_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 1.0, 1.5, 2.0, 5.0)
+_DURATION_BUCKETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_QUEUE_BUCKETS_S = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_UNDERRUN_BUCKETS_S = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Outcome(StrEnum):
+    """How an admitted utterance ended."""
+
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    """The caller cancelled it or went away."""
+    FAILED = "failed"
+
+
+class EndReason(StrEnum):
+    """Why an utterance ended before its text did."""
+
+    CANCELLED = "cancelled"
+    """The client said so."""
+    CLIENT_LEFT = "client_left"
+    CLIENT_STALLED = "client_stalled"
+    """It kept its connection and took nothing."""
+    FAILED = "failed"
+    """A stage could not finish it."""
+    TIMEOUT = "timeout"
+    """A stage fell silent, or the client's text did."""
+    STAGE_DIED = "stage_died"
+
+
+class UtteranceMetrics:
+    """Utterances of every model."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        model = ("model",)
+        self._running = Gauge(
+            "cantata_requests_running", "Utterances open now.", model, registry=registry
+        )
+        self._ended = {
+            outcome: Counter(
+                f"cantata_speech_stream_{outcome.value}",
+                f"Utterances that {text}.",
+                model,
+                registry=registry,
+            )
+            for outcome, text in (
+                (Outcome.COMPLETED, "were spoken to the end"),
+                (Outcome.ABORTED, "their caller cancelled or left"),
+                (Outcome.FAILED, "a stage could not finish"),
+            )
+        }
+        self._rejected = Counter(
+            "cantata_requests_rejected",
+            "Requests refused before anything was made.",
+            (*model, "code"),
+            registry=registry,
+        )
+        self._ttfp = Histogram(
+            "cantata_audio_ttfp_seconds",
+            "From asking for an utterance to its first PCM.",
+            model,
+            buckets=_TTFP_BUCKETS_S,
+            registry=registry,
+        )
+        self._rtf = Histogram(
+            "cantata_audio_rtf",
+            "Seconds spent waiting for PCM per second of sound, of completed utterances.",
+            model,
+            buckets=_RTF_BUCKETS,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "cantata_audio_duration_seconds",
+            "Seconds of sound of completed utterances.",
+            model,
+            buckets=_DURATION_BUCKETS_S,
+            registry=registry,
+        )
+        self._aborts = Counter(
+            "cantata_aborts",
+            "Utterances that ended before their text did, by reason.",
+            (*model, "reason"),
+            registry=registry,
+        )
+        self._queue_wait = Histogram(
+            "cantata_queue_wait_seconds",
+            "How long an admitted utterance waited for its place.",
+            (*model, "kind"),
+            buckets=_QUEUE_BUCKETS_S,
+            registry=registry,
+        )
+        self._sound = Counter(
+            "cantata_audio_seconds", "Seconds of sound made.", model, registry=registry
+        )
+        self._init_playback(registry)
+
+    def _init_playback(self, registry: CollectorRegistry) -> None:
+        labels = ("model", "reserve_ms")
+        self._underruns = Counter(
+            "cantata_audio_underruns",
+            "How often simulated players stood still, by the sound they begin with.",
+            labels,
+            registry=registry,
+        )
+        self._still = Histogram(
+            "cantata_audio_underrun_seconds",
+            "How long a simulated player stood still in one utterance.",
+            labels,
+            buckets=_UNDERRUN_BUCKETS_S,
+            registry=registry,
+        )
+        self._continuous = Counter(
+            "cantata_audio_continuous",
+            "Utterances that a simulated player played without a gap.",
+            labels,
+            registry=registry,
+        )
+
+    def opened(self, model: str, *, waited_s: float, batch: bool) -> None:
+        """An utterance was admitted after so long; `ended` follows."""
+        self._running.labels(model).inc()
+        self._queue_wait.labels(model, "batch" if batch else "live").observe(waited_s)
+
+    def first_pcm(self, model: str, ttfp_s: float) -> None:
+        """Its first samples arrived."""
+        self._ttfp.labels(model).observe(ttfp_s)
+
+    def sound(self, model: str, duration_s: float) -> None:
+        """More of it was made."""
+        self._sound.labels(model).inc(duration_s)
+
+    def played(self, model: str, reserve_s: float, underruns: int, still_s: float) -> None:
+        """What a player that begins with `reserve_s` of sound made of an utterance."""
+        labels = (model, str(round(reserve_s * 1000)))
+        self._underruns.labels(*labels).inc(underruns)
+        self._still.labels(*labels).observe(still_s)
+        self._continuous.labels(*labels).inc(not underruns)
+
+    def aborted(self, model: str, reason: EndReason) -> None:
+        """It ended before its text did."""
+        self._aborts.labels(model, reason).inc()
+
+    def ended(
+        self, model: str, outcome: Outcome, duration_s: float = 0.0, rtf: float | None = None
+    ) -> None:
+        """It is over; duration and RTF are recorded only for what was completed."""
+        self._running.labels(model).dec()
+        self._ended[outcome].labels(model).inc()
+        if outcome is Outcome.COMPLETED:
+            self._duration.labels(model).observe(duration_s)
+            if rtf is not None:
+                self._rtf.labels(model).observe(rtf)
+
+    def rejected(self, model: str, code: str) -> None:
+        """A request never became an utterance."""
+        self._rejected.labels(model, code).inc()

@@ -1,1 +1,0 @@
-"""Measure a running server from outside, over HTTP and WebSocket alone."""

@@ -1,0 +1,121 @@
+"""Time to the first packet with edges that stream and with edges that wait for the whole.
+
+    python -m cantata_bench.first_packet FOLDER [--streams 1 4 10] [--frames 60]
+
+For checkpoints of random weights too, whose utterances end by length alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import yaml
+
+from cantata.plugins import locate
+from cantata_bench.server import running_server
+
+TEXT = "The train to the coast leaves at nine, and the next one at noon."
+TIMEOUT_S = 300.0
+ROUNDS = 3
+"""Of every number of streams; the first one is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One stream."""
+
+    first_s: float | None
+    """From asking to the first samples; None: the server had no room."""
+    whole_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some streams at a time."""
+
+    async_chunk: bool
+    streams: int
+    refused: int
+    first_p50_s: float
+    first_max_s: float
+    whole_p50_s: float
+
+
+async def hear(http: httpx.AsyncClient, seed: int, frames: int) -> Heard:
+    """Speak a text that has as many frames as wanted, if the model can be told."""
+    body = {"input": TEXT, "response_format": "pcm", "seed": seed, "max_new_tokens": frames + 1}
+    began, first = time.monotonic(), None
+    async with http.stream("POST", "/v1/audio/speech", json=body) as response:
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            return Heard(None, time.monotonic() - began)
+        response.raise_for_status()
+        async for _ in response.aiter_raw():
+            first = first or time.monotonic() - began
+    return Heard(first, time.monotonic() - began)
+
+
+async def measure(url: str, async_chunk: bool, streams: int, frames: int) -> Row:
+    """Several rounds of so many streams at once."""
+    heard: list[Heard] = []
+    limits = httpx.Limits(max_connections=streams)
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
+        for number in range(1 + ROUNDS):
+            seeds = range(number * streams, (number + 1) * streams)
+            found = await asyncio.gather(*(hear(http, seed, frames) for seed in seeds))
+            heard += found if number else []
+    spoken = [one for one in heard if one.first_s is not None]
+    first = [one.first_s for one in spoken if one.first_s is not None] or [float("nan")]
+    whole = [one.whole_s for one in spoken] or [float("nan")]
+    return Row(
+        async_chunk,
+        streams,
+        refused=len(heard) - len(spoken),
+        first_p50_s=statistics.median(first),
+        first_max_s=max(first),
+        whole_p50_s=statistics.median(whole),
+    )
+
+
+def measure_all(model: str, streams: list[int], frames: int) -> list[Row]:
+    """A server with each kind of edges, one after the other."""
+    raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
+    stages = {name: {**stage, "slots": max(streams)} for name, stage in raw["stages"].items()}
+    rows: list[Row] = []
+    for async_chunk in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            deploy = Path(folder) / "deploy.yaml"
+            settings = {**raw, "async_chunk": async_chunk, "stages": stages}
+            deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
+            options = ["--model", model, "--deploy", str(deploy), "--dtype", "float32"]
+            with running_server(Path(folder) / "log", options=options) as server:
+                rows += [
+                    asyncio.run(measure(server.url, async_chunk, count, frames))
+                    for count in streams
+                ]
+    return rows
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="as `cantata serve --model` takes it")
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 10])
+    parser.add_argument("--frames", type=int, default=60)
+    arguments = parser.parse_args()
+    print("| async_chunk | streams | refused | TTFP p50 | TTFP max | whole p50 |\n|-|-|-|-|-|-|")
+    for row in measure_all(arguments.model, arguments.streams, arguments.frames):
+        print(
+            f"| {str(row.async_chunk).lower()} | {row.streams} | {row.refused} | "
+            f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Puts a load on a server: closed and live loops, and requests that come by themselves.
+
+Runs in a process of its own (`measured_load`), so that the client's work is never counted as the
+server's, and notes how late its own event loop is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cantata_bench.asr import Recogniser
+from cantata_bench.listener import Listener, heard_at_s
+from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
+from cantata_bench.target import (
+    ConnectionLost,
+    Refused,
+    RequestFault,
+    Speaker,
+    Target,
+    open_speaker,
+)
+from cantata_bench.texts import text_set
+
+BEHIND_S = 0.01
+"""A client that wakes up so late (99th percentile) measures itself."""
+_LAG_PROBE_S = 0.01
+_GIVEN_UP_PAUSE_S = 0.1
+"""Of a stream that ignores retry-after: a client that spins would be a load of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """What the client process hands back."""
+
+    records: list[RequestRecord]
+    """Of what was asked for after the warm-up."""
+    audio_in_window_s: float
+    """Sound that arrived between the warm-up and the load's end."""
+    audio_s: float
+    packets: int
+    wall_s: float
+    health: ClientHealth
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What arrived, by the load's clock."""
+
+    began: float
+    window: tuple[float, float]
+    in_window_s: float = 0.0
+    audio_s: float = 0.0
+    packets: int = 0
+    records: list[RequestRecord] = field(default_factory=list)
+
+    def now_s(self) -> float:
+        return time.perf_counter() - self.began
+
+    def arrived(self, audio_s: float) -> None:
+        self.packets += 1
+        self.audio_s += audio_s
+        if self.window[0] <= self.now_s() < self.window[1]:
+            self.in_window_s += audio_s
+
+    def take(self, record: RequestRecord) -> None:
+        if record.sent_s >= self.window[0]:
+            self.records.append(record)
+
+
+def measured_load(spec: LoadSpec, target: Target, asr: bool) -> ClientReport:
+    """Run one load to its end."""
+    return asyncio.run(_measured(spec, target, Recogniser() if asr else None))
+
+
+async def _measured(spec: LoadSpec, target: Target, recogniser: Recogniser | None) -> ClientReport:
+    load = _Load(spec, target, recogniser)
+    lags: list[float] = []
+    probing = asyncio.create_task(_probe_lag(lags))
+    cpu_s = time.process_time()
+    await load.run()
+    cpu_s = time.process_time() - cpu_s
+    probing.cancel()
+    await asyncio.gather(probing, return_exceptions=True)
+    tally = load.tally
+    lag_p99_s = float(np.percentile(lags or [0.0], 99))
+    return ClientReport(
+        records=tally.records,
+        audio_in_window_s=tally.in_window_s,
+        audio_s=tally.audio_s,
+        packets=tally.packets,
+        wall_s=tally.now_s(),
+        health=ClientHealth(
+            cpu_s=cpu_s,
+            lag_p99_s=lag_p99_s,
+            lag_max_s=max(lags, default=0.0),
+            behind=lag_p99_s > BEHIND_S,
+        ),
+    )
+
+
+async def _probe_lag(lags: list[float]) -> None:
+    while True:
+        due = time.perf_counter() + _LAG_PROBE_S
+        await asyncio.sleep(_LAG_PROBE_S)
+        lags.append(max(0.0, time.perf_counter() - due))
+
+
+class _Load:
+    def __init__(self, spec: LoadSpec, target: Target, recogniser: Recogniser | None) -> None:
+        self._spec = spec
+        self._target = target
+        self._texts = text_set(spec.texts, spec.seed)
+        self._asked = 0
+        self._recogniser = recogniser
+        self._end_s = spec.warm_up_s + spec.seconds
+        self.tally = _Tally(time.perf_counter(), (spec.warm_up_s, self._end_s))
+
+    async def run(self) -> None:
+        self.tally.began = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            if self._spec.kind == "open":
+                await self._arrive(lambda number: group.create_task(self._visit(number)))
+            else:
+                for number in range(self._spec.streams):
+                    group.create_task(self._stream(number), name=f"stream:{number}")
+
+    async def _arrive(self, begin: Callable[[int], Awaitable[None]]) -> None:
+        """Poisson arrivals: the gaps between them are exponential."""
+        dice = random.Random(self._spec.seed)
+        due_s = dice.expovariate(self._spec.rate)
+        number = 0
+        while due_s < self._end_s:
+            await asyncio.sleep(max(0.0, due_s - self.tally.now_s()))
+            begin(number)
+            number += 1
+            due_s += dice.expovariate(self._spec.rate)
+
+    async def _visit(self, number: int) -> None:
+        try:
+            async with open_speaker(self._target, self._spec.transport, number) as speaker:
+                await self._ask(speaker)
+        except (OSError, ConnectionLost) as error:
+            self._failed(self.tally.now_s(), "", 0, error)
+
+    async def _stream(self, number: int) -> None:
+        while self.tally.now_s() < self._end_s:
+            try:
+                async with open_speaker(self._target, self._spec.transport, number) as speaker:
+                    while self.tally.now_s() < self._end_s:
+                        pause_s = await self._ask(speaker)
+                        await asyncio.sleep(pause_s)
+            except (OSError, ConnectionLost) as error:
+                self._failed(self.tally.now_s(), "", 0, error)
+                await asyncio.sleep(_GIVEN_UP_PAUSE_S)
+
+    async def _ask(self, speaker: Speaker) -> float:
+        """One text, asked for until it is spoken or given up. Returns the pause behind it."""
+        text = self._texts[self._asked % len(self._texts)]
+        self._asked += 1
+        refusals = 0
+        while True:
+            listener = Listener(keep_sound=self._recogniser is not None)
+            sent_s = self.tally.now_s()
+            try:
+                await speaker.speak(text, listener, self.tally.arrived)
+            except Refused as refusal:
+                refusals += 1
+                again = self._spec.honour_retry_after and self._spec.kind != "open"
+                if not again or self.tally.now_s() + refusal.retry_after_s > self._end_s:
+                    self._refused(sent_s, text, refusals)
+                    return refusal.retry_after_s if again else _GIVEN_UP_PAUSE_S
+                await asyncio.sleep(refusal.retry_after_s)
+            except ConnectionLost:
+                raise  # told by whoever connects anew
+            except RequestFault as error:
+                self._failed(sent_s, text, refusals, error)
+                return _GIVEN_UP_PAUSE_S
+            else:
+                await self._heard(listener, sent_s, text, refusals)
+                if self._spec.kind != "live" or not listener.arrivals:
+                    return 0.0
+                played_s = sent_s + heard_at_s(listener.arrivals)
+                return max(0.0, played_s - self.tally.now_s())
+
+    async def _heard(self, listener: Listener, sent_s: float, text: str, refusals: int) -> None:
+        words, errors = 0, 0.0
+        if self._recogniser is not None and listener.arrivals:
+            hear = self._recogniser.count_errors
+            words, errors = await asyncio.to_thread(
+                hear, text, bytes(listener.sound), listener.sample_rate
+            )
+        self.tally.take(listener.record(sent_s, text, refusals, words, errors))
+
+    def _refused(self, sent_s: float, text: str, refusals: int) -> None:
+        self.tally.take(
+            RequestRecord(outcome="refused", sent_s=sent_s, characters=len(text), refusals=refusals)
+        )
+
+    def _failed(self, sent_s: float, text: str, refusals: int, error: Exception) -> None:
+        self.tally.take(
+            RequestRecord(
+                outcome="failed",
+                sent_s=sent_s,
+                characters=len(text),
+                refusals=refusals,
+                error=str(error)[:200],
+            )
+        )

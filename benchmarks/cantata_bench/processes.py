@@ -1,0 +1,99 @@
+"""What a server's processes take: CPU seconds, and memory at its peak."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psutil
+
+from cantata_bench.results import ProcessUse
+
+_INTERVAL_S = 0.2
+_API = "api"
+
+
+@dataclass(slots=True)
+class _Seen:
+    name: str
+    cpu_at_start_s: float
+    cpu_s: float
+    peak_rss_bytes: int
+
+
+@dataclass(slots=True)
+class Usage:
+    """Filled when the block of `watched` ends."""
+
+    processes: tuple[ProcessUse, ...] = ()
+    _seen: dict[int, _Seen] = field(default_factory=dict)
+
+    def look(self, pid: int) -> None:
+        """Take a sample of the process and its children."""
+        for process in _tree(pid):
+            try:
+                with process.oneshot():
+                    times = process.cpu_times()
+                    rss_bytes = process.memory_info().rss
+                    cpu_s = times.user + times.system
+                    seen = self._seen.get(process.pid)
+                    if seen is None:
+                        name = _API if process.pid == pid else _title(process)
+                        seen = self._seen[process.pid] = _Seen(name, cpu_s, cpu_s, rss_bytes)
+            except psutil.Error:
+                continue  # it has just ended
+            seen.cpu_s = cpu_s
+            seen.peak_rss_bytes = max(seen.peak_rss_bytes, rss_bytes)
+
+    def close(self) -> None:
+        """Work out what was taken since the first sample."""
+        self.processes = tuple(
+            ProcessUse(
+                name=seen.name,
+                cpu_s=seen.cpu_s - seen.cpu_at_start_s,
+                peak_rss_bytes=seen.peak_rss_bytes,
+            )
+            for seen in self._seen.values()
+        )
+
+
+@contextmanager
+def watched(pid: int | None) -> Iterator[Usage]:
+    """Samples a process tree for the time of the block; None watches nothing."""
+    usage = Usage()
+    if pid is None:
+        yield usage
+        return
+    stop = threading.Event()
+
+    def sample() -> None:
+        while not stop.wait(_INTERVAL_S):
+            usage.look(pid)
+
+    usage.look(pid)
+    thread = threading.Thread(target=sample, name="watch", daemon=True)
+    thread.start()
+    try:
+        yield usage
+    finally:
+        stop.set()
+        thread.join()
+        usage.look(pid)
+        usage.close()
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def _title(process: psutil.Process) -> str:
+    """Stage processes name themselves; multiprocessing's helper keeps Python's command line."""
+    words = process.cmdline()
+    helper = next((word for word in words if "resource_tracker" in word), None)
+    return "resource tracker" if helper else (words[0] if words else process.name())

@@ -1,0 +1,1 @@
+"""A server in simulated time: the same plan and the same admission, step times as parameters."""

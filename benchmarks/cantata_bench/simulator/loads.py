@@ -1,0 +1,140 @@
+"""The loads of the harness, put on simulated servers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cantata.contract.errors import Overloaded
+from cantata_bench.listener import Listener, heard_at_s
+from cantata_bench.results import LoadSpec, LoadSummary, RequestRecord
+from cantata_bench.simulator.clock import run_virtually
+from cantata_bench.simulator.server import SimulatedServer
+from cantata_bench.simulator.system import System
+from cantata_bench.summary import summarise
+from cantata_bench.texts import text_set
+
+_SENTENCE = re.compile(r"[^.!?]+[.!?]*\s*")
+_GIVEN_UP_PAUSE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a load would be like."""
+
+    spec: LoadSpec
+    summary: LoadSummary | None
+    """None where nothing is spoken."""
+    refused: int
+    """Requests that never get in, also where nothing is spoken."""
+
+
+def simulate(system: System, spec: LoadSpec) -> Prediction:
+    """Put one load on the system, in virtual time."""
+    return run_virtually(_simulate(system, spec))
+
+
+async def _simulate(system: System, spec: LoadSpec) -> Prediction:
+    servers = [SimulatedServer(system) for _ in range(system.servers)]
+    running = [asyncio.create_task(server.run()) for server in servers]
+    for server in servers:
+        await server.warm_up()
+    load = _Load(servers, system, spec)
+    await load.run()
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    refused = sum(record.outcome == "refused" for record in load.records)
+    throughput_x = load.in_window_s / spec.seconds
+    return Prediction(spec, summarise(load.records, throughput_x), refused)
+
+
+@dataclass(slots=True)
+class _Load:
+    servers: Sequence[SimulatedServer]
+    system: System
+    spec: LoadSpec
+    began_s: float = 0.0
+    asked: int = 0
+    in_window_s: float = 0.0
+    records: list[RequestRecord] = field(default_factory=list)
+
+    @property
+    def end_s(self) -> float:
+        return self.spec.warm_up_s + self.spec.seconds
+
+    def now_s(self) -> float:
+        return asyncio.get_running_loop().time() - self.began_s
+
+    async def run(self) -> None:
+        self.began_s = asyncio.get_running_loop().time()
+        texts = text_set(self.spec.texts, self.spec.seed)
+        async with asyncio.TaskGroup() as group:
+            if self.spec.kind != "open":
+                for _ in range(self.spec.streams):
+                    group.create_task(self._stream(texts))
+                return
+            dice = random.Random(self.spec.seed)
+            due_s = dice.expovariate(self.spec.rate)
+            while due_s < self.end_s:
+                await asyncio.sleep(max(0.0, due_s - self.now_s()))
+                group.create_task(self._ask(texts))
+                due_s += dice.expovariate(self.spec.rate)
+
+    async def _stream(self, texts: Sequence[str]) -> None:
+        while self.now_s() < self.end_s:
+            pause_s = await self._ask(texts)
+            await asyncio.sleep(pause_s)
+
+    async def _ask(self, texts: Sequence[str]) -> float:
+        """One text, until it is spoken or given up. Returns the pause behind it."""
+        text = texts[self.asked % len(texts)]
+        self.asked += 1
+        refusals = 0
+        while True:
+            sent_s = self.now_s()
+            try:
+                return await self._speak(text, sent_s, refusals)
+            except Overloaded as refusal:
+                refusals += 1
+                again = self.spec.honour_retry_after and self.spec.kind != "open"
+                wait_s = math.ceil(refusal.retry_after_s) if again else _GIVEN_UP_PAUSE_S
+                if not again or self.now_s() + wait_s > self.end_s:
+                    self._take(
+                        RequestRecord(
+                            outcome="refused",
+                            sent_s=sent_s,
+                            characters=len(text),
+                            refusals=refusals,
+                        )
+                    )
+                    return wait_s
+            await asyncio.sleep(wait_s)
+
+    async def _speak(self, text: str, sent_s: float, refusals: int) -> float:
+        server = min(self.servers, key=lambda one: one.load)
+        arrivals = await server.speak(self._frames_of(text))
+        began_s = self.began_s + sent_s
+        for at_s, audio_s in arrivals:
+            if self.spec.warm_up_s <= at_s - self.began_s < self.end_s:
+                self.in_window_s += audio_s
+        listener = Listener(header_s=arrivals[0][0] - began_s, onset=(0, 0.0))
+        listener.arrivals = [(at_s - began_s, audio_s) for at_s, audio_s in arrivals]
+        self._take(listener.record(sent_s, text, refusals))
+        if self.spec.kind != "live":
+            return 0.0
+        return max(0.0, sent_s + heard_at_s(listener.arrivals) - self.now_s())
+
+    def _frames_of(self, text: str) -> list[int]:
+        """A model speaks sentence by sentence."""
+        frame_characters = self.system.characters_per_s * self.system.frame_period_s
+        sentences = _SENTENCE.findall(text)
+        return [max(1, math.ceil(len(part) / frame_characters)) for part in sentences]
+
+    def _take(self, record: RequestRecord) -> None:
+        if record.sent_s >= self.spec.warm_up_s:
+            self.records.append(record)

@@ -1,0 +1,209 @@
+"""One simulated server: the serving `plan`, `Pace` and `Admission` between simulated steps."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cantata.engine.service import MAX_WAIT_S
+from cantata.engine.stage_process import INTAKE_SHARE
+from cantata.scheduling.admission import Admission, QueueLimits
+from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.pace import Pace
+from cantata_bench.listener import Arrival
+from cantata_bench.simulator.system import System
+
+
+class _Processors:
+    """What the processes of one machine share: more of them than cores all become slower."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._busy = 0
+
+    async def work(self, seconds: float) -> float:
+        """Take so long, or longer. Returns how long it took."""
+        if not seconds:
+            return 0.0
+        self._busy += 1
+        took_s = seconds * max(1.0, self._busy / self._count)
+        await asyncio.sleep(took_s)
+        self._busy -= 1
+        return took_s
+
+
+@dataclass(slots=True, eq=False)
+class _Piece:
+    """One sentence on its way."""
+
+    frames: int
+    made: int = 0
+    decoded: int = 0
+    started_s: float | None = None
+    arrivals: list[Arrival] = field(default_factory=list)
+    """At the listener, by the simulation's clock."""
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packet:
+    piece: _Piece
+    frames: int
+    final: bool
+
+
+class SimulatedServer:
+    """Serves until its task is cancelled.
+
+    Args:
+        system: its parameters.
+    """
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._limits = PlanLimits(
+            system.max_chunk_frames, system.max_batch_frames, system.frame_period_s
+        )
+        self._clock = asyncio.get_running_loop().time
+        self._processors = _Processors(system.processors)
+        self._paces = [Pace(system.frame_period_s, system.slots) for _ in range(2)]
+        queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
+        self.admission = Admission(system.slots, queue, self._clock)
+        self._newcomers: deque[_Piece] = deque()
+        self._speaking: list[_Piece] = []
+        self._decoding: list[_Piece] = []
+        self._to_talk, self._to_decode = asyncio.Event(), asyncio.Event()
+        self._packets: asyncio.Queue[list[_Packet]] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Step the stages, as long as there is something to step."""
+        async with asyncio.TaskGroup() as group:
+            for loop in (self._talk(), self._decode(), self._send()):
+                group.create_task(loop)
+
+    async def warm_up(self) -> None:
+        """Speak alone and in every slot at once, as a server does before it is ready."""
+        for count in (1, self._system.slots):
+            async with asyncio.TaskGroup() as group:
+                for _ in range(count):
+                    group.create_task(self._speak_piece(_Piece(frames=30)))
+        self._resize()
+
+    @property
+    def load(self) -> int:
+        """Requests that run or wait."""
+        report = self.admission.report
+        return report.running + report.waiting
+
+    async def speak(self, sentences: Sequence[int]) -> list[Arrival]:
+        """One request: its sentences' lengths in frames. Returns what arrived when.
+
+        Raises:
+            Overloaded: no room now.
+        """
+        await self._processors.work(self._system.text_s)
+        arrivals: list[Arrival] = []
+        async with self.admission.admit():
+            for frames in sentences:
+                piece = _Piece(frames)
+                await self._speak_piece(piece)
+                arrivals.extend(piece.arrivals)
+        return arrivals
+
+    async def _speak_piece(self, piece: _Piece) -> None:
+        self._newcomers.append(piece)
+        self._decoding.append(piece)
+        self._to_talk.set()
+        await piece.heard.wait()
+
+    async def _talk(self) -> None:
+        while True:
+            if not self._newcomers and not self._speaking:
+                self._to_talk.clear()
+                await self._to_talk.wait()
+            new = await self._take_in()
+            seconds = (
+                self._system.talker.seconds(len(self._speaking)) + new * self._system.prefill_s
+            )
+            took_s = await self._processors.work(seconds)
+            self._measure(0, len(self._speaking), took_s)
+            for piece in self._speaking:
+                piece.made += 1
+            self._speaking = [piece for piece in self._speaking if piece.made < piece.frames]
+            self._to_decode.set()
+
+    async def _take_in(self) -> int:
+        """Newcomers' prompts, for a while; at least one. Returns how many."""
+        began_s, new = self._clock(), 0
+        while self._newcomers:
+            await self._processors.work(self._system.prompt_s)
+            self._speaking.append(self._newcomers.popleft())
+            new += 1
+            if self._clock() - began_s > INTAKE_SHARE * self._system.frame_period_s:
+                break
+        return new
+
+    async def _decode(self) -> None:
+        while True:
+            batch = plan(self._views(), self._limits, self._clock())
+            if batch is None:
+                self._to_decode.clear()
+                await self._to_decode.wait()
+                continue
+            frames = batch.frames * len(batch.slots)
+            took_s = await self._processors.work(self._system.decoder.seconds(frames))
+            self._measure(1, frames, took_s)
+            self._hand_out(batch)
+
+    def _views(self) -> list[StreamView]:
+        return [
+            StreamView(
+                slot=slot,
+                ready_frames=piece.made - piece.decoded,
+                started=piece.started_s is not None,
+                deadline_s=(
+                    math.inf
+                    if piece.started_s is None
+                    else piece.started_s + piece.decoded * self._system.frame_period_s
+                ),
+            )
+            for slot, piece in enumerate(self._decoding)
+        ]
+
+    def _hand_out(self, batch: DecodeBatch) -> None:
+        # Requests are only ever added behind these while a batch is under way.
+        pieces = [self._decoding[slot] for slot in batch.slots]
+        for piece in pieces:
+            piece.started_s = self._clock() if piece.started_s is None else piece.started_s
+            piece.decoded += batch.frames
+        self._decoding = [p for p in self._decoding if p.decoded < p.frames]
+        self._packets.put_nowait(
+            [_Packet(piece, batch.frames, piece.decoded == piece.frames) for piece in pieces]
+        )
+
+    async def _send(self) -> None:
+        """The api process and the client take packets one by one."""
+        while True:
+            packets = await self._packets.get()
+            each_s = await self._send_all(len(packets)) / len(packets)
+            ended_s = self._clock()
+            for number, packet in enumerate(packets, start=1):
+                at_s = ended_s - (len(packets) - number) * each_s
+                audio_s = packet.frames * self._system.frame_period_s
+                packet.piece.arrivals.append((at_s, audio_s))
+                if packet.final:
+                    packet.piece.heard.set()
+
+    async def _send_all(self, packets: int) -> float:
+        took_s = await self._processors.work(packets * self._system.packet_s)
+        return took_s + await self._processors.work(packets * self._system.client_packet_s)
+
+    def _measure(self, stage: int, frames: int, seconds: float) -> None:
+        self._paces[stage].measure(frames, seconds)
+        self._resize()
+
+    def _resize(self) -> None:
+        self.admission.resize(min(pace.places for pace in self._paces))

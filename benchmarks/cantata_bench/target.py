@@ -1,0 +1,185 @@
+"""The server under test and its two transports; refusals become `Refused`."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import httpx
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from cantata_bench.listener import Listener
+
+DEFAULT_RETRY_S = 1.0
+"""Where a refusal does not say when to come back."""
+_OPENAI_PCM_RATE = 24_000
+_READ_TIMEOUT_S = 120.0
+
+Arrived = Callable[[float], None]
+"""Told the seconds of sound in each packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server that speaks OpenAI's speech API, and this project's WebSocket where asked to."""
+
+    url: str
+    """Such as `http://127.0.0.1:8000`."""
+    api_key: str | None = None
+    model: str | None = None
+    voices: tuple[str, ...] = ()
+    """Dealt out to the streams; empty: the server's default."""
+
+    def options(self, stream: int) -> dict[str, Any]:
+        """Fields of stream number `stream`'s requests."""
+        named = {"model": self.model}
+        if self.voices:
+            named["voice"] = self.voices[stream % len(self.voices)]
+        return {key: value for key, value in named.items() if value is not None}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Sent with every request."""
+        return {} if self.api_key is None else {"authorization": f"Bearer {self.api_key}"}
+
+
+class Refused(Exception):
+    """The server has no room now."""
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__(retry_after_s)
+        self.retry_after_s = retry_after_s
+
+
+class RequestFault(Exception):
+    """The server could not do it."""
+
+
+class ConnectionLost(RequestFault):
+    """Nor will it do anything else on this connection."""
+
+
+class Speaker(Protocol):
+    """One stream's way to ask, one text at a time."""
+
+    async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
+        """Ask for a text and listen to its end; the listener's times count from here.
+
+        Raises:
+            Refused: no room now.
+            RequestFault: the answer was an error, or broke off (`ConnectionLost`).
+        """
+        ...
+
+
+def open_speaker(
+    target: Target, transport: str, stream: int
+) -> AbstractAsyncContextManager[Speaker]:
+    """Connect stream number `stream`."""
+    return _over_http(target, stream) if transport == "http" else _over_websocket(target, stream)
+
+
+@asynccontextmanager
+async def _over_http(target: Target, stream: int) -> AsyncIterator[Speaker]:
+    timeout = httpx.Timeout(10.0, read=_READ_TIMEOUT_S, pool=None)
+    async with httpx.AsyncClient(
+        base_url=target.url, headers=target.headers, timeout=timeout, verify=_tls()
+    ) as client:
+        yield _HttpSpeaker(client, target.options(stream))
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: it takes longer than many a first packet."""
+    return httpx.create_ssl_context()
+
+
+class _HttpSpeaker:
+    def __init__(self, client: httpx.AsyncClient, options: dict[str, Any]) -> None:
+        self._client = client
+        self._options = {"model": "tts-1", "voice": "alloy", **options}
+
+    async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
+        body = {"input": text, "response_format": "pcm", **self._options}
+        began = time.perf_counter()
+        try:
+            async with self._client.stream("POST", "/v1/audio/speech", json=body) as answer:
+                if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                    raise Refused(_retry_after_s(answer.headers.get("retry-after")))
+                if answer.is_error:
+                    await answer.aread()
+                    raise RequestFault(f"{answer.status_code}: {answer.text[:200]}")
+                rate = int(answer.headers.get("x-sample-rate", _OPENAI_PCM_RATE))
+                channels = int(answer.headers.get("x-channels", 1))
+                listener.head(time.perf_counter() - began, rate, channels)
+                async for data in answer.aiter_raw():
+                    arrived(listener.packet(time.perf_counter() - began, data))
+        except httpx.HTTPError as error:
+            raise RequestFault(f"{type(error).__name__}: {error}") from error
+
+
+def _retry_after_s(value: str | None) -> float:
+    try:
+        return float(value or DEFAULT_RETRY_S)
+    except ValueError:  # a date
+        return DEFAULT_RETRY_S
+
+
+@asynccontextmanager
+async def _over_websocket(target: Target, stream: int) -> AsyncIterator[Speaker]:
+    address = target.url.replace("http", "ws", 1) + "/v1/audio/speech/stream"
+    try:
+        async with connect(
+            address, max_size=None, compression=None, additional_headers=target.headers
+        ) as socket:
+            config = {"type": "session.config", "seed": stream, **target.options(stream)}
+            await socket.send(json.dumps(config))
+            answer = json.loads(await socket.recv())
+            if answer["type"] != "session.configured":
+                raise ConnectionLost(f"the server answered {answer}")
+            yield _SocketSpeaker(socket)
+    except WebSocketException as error:
+        raise ConnectionLost(f"{type(error).__name__}: {error}") from error
+
+
+class _SocketSpeaker:
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+
+    async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
+        await self._socket.send(json.dumps({"type": "input.text", "text": text}))
+        began = time.perf_counter()
+        await self._socket.send(json.dumps({"type": "input.done"}))
+        fault: Exception | None = None
+        while True:
+            message = await self._socket.recv()
+            now_s = time.perf_counter() - began
+            if isinstance(message, bytes):
+                arrived(listener.packet(now_s, message))
+                continue
+            event = json.loads(message)
+            match event["type"]:
+                case "audio.start":
+                    listener.head(now_s, event["sample_rate"], event["channels"])
+                case "error":
+                    fault = _fault_of(event)
+                    if event["utterance_id"] is None:
+                        raise fault
+                case "input.spoken":
+                    if fault is not None:
+                        raise fault
+                    return
+
+
+def _fault_of(event: dict[str, Any]) -> Exception:
+    error = event["error"]
+    if error["code"] == "rate_limit_exceeded":
+        return Refused(float(error.get("retry_after_s") or DEFAULT_RETRY_S))
+    return RequestFault(f"{error['code']}: {error['message']}")

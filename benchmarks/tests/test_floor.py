@@ -1,0 +1,133 @@
+"""The bare loop over stages without weights: what it counts, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.messages import StageCapacity
+from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, Voice
+from cantata.contract.stage import StepResult
+from cantata_bench.floor import BarePipeline, measure_bare
+
+SAMPLES = 80
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec("first", StageKind.AR, "nowhere:talker"),
+        StageSpec("last", StageKind.CODEC, "nowhere:decoder"),
+    ),
+    edges=(EdgeSpec("first", "last"),),
+)
+
+
+class CountingTalker:
+    """A frame per request and step; six frames per request."""
+
+    capacity = StageCapacity(slots=4, frame_period_s=0.08)
+
+    def __init__(self) -> None:
+        self.made: dict[str, int] = {}
+        self.most = 0
+        self.closed = False
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        assert payload == {"frames": 6}
+        self.made[request_id] = 0
+        self.most = max(self.most, len(self.made))
+
+    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None: ...
+    def receive(self, chunks: Sequence[Chunk]) -> None: ...
+    def credit(self, request_id: str, samples: int) -> None: ...
+
+    def abort(self, request_id: str) -> None:
+        self.made.pop(request_id, None)
+
+    def has_work(self) -> bool:
+        return bool(self.made)
+
+    def step(self) -> StepResult:
+        chunks = []
+        for request_id, index in list(self.made.items()):
+            self.made[request_id] += 1
+            codes = np.zeros((1, 2), np.int32)
+            chunks.append(FrameChunk(request_id, index, codes, index == 5))
+            if index == 5:
+                del self.made[request_id]
+        return StepResult(chunks)
+
+    def counts(self) -> Mapping[str, int]:
+        return {"requests": len(self.made)}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class CountingDecoder(CountingTalker):
+    """Decodes whatever has come, as long as it was allowed to."""
+
+    capacity = StageCapacity(slots=8, frame_period_s=0.08, sample_rate=1000)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[FrameChunk] = []
+        self.credited: set[str] = set()
+
+    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+        self.made[request_id] = 0
+
+    def credit(self, request_id: str, samples: int) -> None:
+        self.credited.add(request_id)
+
+    def receive(self, chunks: Sequence[Chunk]) -> None:
+        self.waiting.extend(c for c in chunks if isinstance(c, FrameChunk))
+
+    def has_work(self) -> bool:
+        return bool(self.waiting)
+
+    def step(self) -> StepResult:
+        ready, self.waiting = self.waiting, []
+        assert {chunk.request_id for chunk in ready} <= self.credited
+        for chunk in ready:
+            if chunk.final:
+                del self.made[chunk.request_id]
+        return StepResult(
+            [
+                PcmChunk(
+                    c.request_id, c.index, np.zeros(SAMPLES * len(c.codes), np.float32), c.final
+                )
+                for c in ready
+            ]
+        )
+
+
+class Builder:
+    voices = (Voice("ann", "Ann"), Voice("bob", "Bob"))
+
+    def __init__(self) -> None:
+        self.spoken: list[SpeechRequest] = []
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        self.spoken.append(request)
+        return (PipelineRequest(request_id, {"first": {"frames": 6}}),)
+
+
+def test_the_bare_loop_measures_every_stage_at_every_batch() -> None:
+    talker, decoder, builder = CountingTalker(), CountingDecoder(), Builder()
+    bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
+    floor = measure_bare(bare, builder, (1, 2, 4, 32), seed=0)  # type: ignore[arg-type]
+    assert (floor.talker, floor.decoder, floor.frame_period_s) == ("first", "last", 0.08)
+    assert [batch.streams for batch in floor.batches] == [1, 2, 4]  # not beyond the slots
+    assert talker.most == 4
+    for batch in floor.batches:
+        assert 0 < batch.throughput_x <= batch.slowest_stage_x
+    first = floor.first_packet
+    assert 0 < first.prompt_s + first.first_step_s + first.codec_step_s <= first.total_s * 1.01
+    shapes = {(step.stage, step.rows, step.frames) for step in floor.steps}
+    assert {("first", 4, 4), ("last", 4, 4), ("last", 1, 8), ("last", 4, 32)} <= shapes
+    assert {request.voice for request in builder.spoken} == {"ann", "bob"}
+    assert not any({**talker.counts(), **decoder.counts()}.values())
+    assert talker.closed
+    assert decoder.closed

@@ -1,0 +1,126 @@
+"""Loads on a real server over both transports: what is counted, and what a refusal does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import pytest
+from live_server import Server
+
+from cantata.contract.errors import RequestFailed
+from cantata_bench.load import ClientReport, _measured
+from cantata_bench.results import LoadSpec
+from cantata_bench.target import Target
+
+Transport = Literal["websocket", "http"]
+TRANSPORTS: tuple[Transport, ...] = ("websocket", "http")
+
+
+async def put_on(server: Server, **spec: object) -> ClientReport:
+    fields = {"kind": "closed", "texts": "short", "warm_up_s": 0.0, "seconds": 0.5, **spec}
+    return await _measured(LoadSpec.model_validate(fields), Target(server.url), None)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_closed_loop_keeps_its_streams_busy(server: Server, transport: Transport) -> None:
+    server.service.solo.behaviour.interval_s = 0.02
+    report = await put_on(server, streams=3, transport=transport, seconds=1.5)
+    assert server.service.solo.counts.most_open == 3
+    assert len(report.records) > 3
+    assert {record.outcome for record in report.records} == {"spoken"}
+    for record in report.records:
+        assert record.header_s <= record.ttfp_s <= record.e2e_s
+        assert record.audio_s == pytest.approx(0.02 * record.characters)
+    assert report.audio_s == pytest.approx(sum(r.audio_s for r in report.records))
+    assert 0 < report.audio_in_window_s <= report.audio_s
+
+
+async def test_what_is_asked_for_in_the_warm_up_is_not_counted(server: Server) -> None:
+    report = await put_on(server, streams=1, warm_up_s=0.3, seconds=0.3)
+    assert report.records
+    assert min(record.sent_s for record in report.records) >= 0.3
+    assert report.audio_s > sum(record.audio_s for record in report.records)
+
+
+async def test_live_listeners_hear_a_text_before_they_ask_for_the_next(server: Server) -> None:
+    report = await put_on(server, kind="live", streams=1, seconds=1.0)
+    sent = [record.sent_s for record in report.records]
+    played = [record.audio_s for record in report.records]
+    assert len(sent) > 1
+    assert all(b - a >= s for a, b, s in zip(sent, sent[1:], played, strict=False))
+
+
+async def test_open_arrivals_come_by_themselves_and_are_the_seed_s(server: Server) -> None:
+    server.service.solo.behaviour.first_after_s = 0.4
+    report = await put_on(server, kind="open", rate=30.0, seconds=0.5, seed=5)
+    assert len(report.records) > 5
+    assert server.service.solo.counts.most_open > 3
+    again = await put_on(server, kind="open", rate=30.0, seconds=0.5, seed=5)
+    assert len(again.records) == len(report.records)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_refusals_are_counted_apart_and_repeated_when_the_server_says(
+    server: Server, transport: Transport
+) -> None:
+    behaviour = server.service.solo.behaviour
+    behaviour.capacity = 0
+    making_room = asyncio.get_running_loop().call_later(0.2, setattr, behaviour, "capacity", 9)
+    report = await put_on(server, streams=1, transport=transport, seconds=4.0)
+    making_room.cancel()
+    assert report.records[0].outcome == "spoken"
+    assert report.records[0].refusals == 1
+    assert report.records[0].sent_s >= 1.0  # by retry-after
+    assert report.records[0].ttfp_s < 1.0
+
+
+async def test_a_client_that_ignores_retry_after_gives_up(server: Server) -> None:
+    server.service.solo.behaviour.capacity = 0
+    report = await put_on(server, streams=1, honour_retry_after=False)
+    assert {record.outcome for record in report.records} == {"refused"}
+    assert 2 < len(report.records) < 20
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_what_breaks_off_has_failed_and_the_next_text_is_asked_for(
+    server: Server, transport: Transport
+) -> None:
+    behaviour = server.service.solo.behaviour
+    behaviour.fail_after, behaviour.error = 2, RequestFailed("made to fail")
+    report = await put_on(server, streams=1, transport=transport)
+    assert len(report.records) > 1
+    assert {record.outcome for record in report.records} == {"failed"}
+    assert all(record.error for record in report.records)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_server_that_does_not_answer_fails_every_request(
+    unused_tcp_port: int, transport: Transport
+) -> None:
+    fields = {"kind": "closed", "streams": 1, "warm_up_s": 0.0, "seconds": 0.3}
+    spec = LoadSpec.model_validate({**fields, "transport": transport})
+    report = await _measured(spec, Target(f"http://127.0.0.1:{unused_tcp_port}"), None)
+    assert {record.outcome for record in report.records} == {"failed"}
+
+
+async def test_a_connection_that_is_refused_has_failed(server: Server) -> None:
+    spec = LoadSpec(kind="closed", streams=1, warm_up_s=0.0, seconds=0.3)
+    report = await _measured(spec, Target(server.url + "/nowhere"), None)
+    assert {record.outcome for record in report.records} == {"failed"}
+    assert all("404" in record.error or "403" in record.error for record in report.records)
+
+
+async def test_a_client_that_is_held_up_says_so(server: Server) -> None:
+    async def hold_up() -> None:
+        import time
+
+        for _ in range(10):
+            time.sleep(0.05)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    held_up = asyncio.create_task(hold_up())
+    report = await put_on(server, streams=1)
+    await held_up
+    assert report.health.lag_max_s > 0.03
+    assert report.health.behind

@@ -1,0 +1,85 @@
+"""A run against a server that is there already, from the command line to its files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from live_server import Server
+from made_up import made_up_run
+from typer.testing import CliRunner
+
+from cantata_bench.cli import app
+from cantata_bench.measure import ladder
+from cantata_bench.results import LoadSpec, Run
+
+
+def test_a_ladder_has_every_level_over_every_transport() -> None:
+    specs = ladder([1, 8, 16], [2.0], ["websocket", "http"], LoadSpec(kind="closed", seed=7))
+    assert [spec.title for spec in specs] == [
+        "closed 1, websocket, mixed",
+        "closed 8, websocket, mixed",
+        "closed 16, websocket, mixed",
+        "closed 1, http, mixed",
+        "closed 8, http, mixed",
+        "closed 16, http, mixed",
+        "live 8, websocket, mixed",
+        "live 16, websocket, mixed",
+        "open 2/s, websocket, mixed",
+    ]
+    assert {spec.seed for spec in specs} == {7}
+
+
+async def test_a_server_elsewhere_is_measured_by_its_url(server: Server, tmp_path: Path) -> None:
+    command = [
+        "--url", server.url, "--streams", "2", "--rate", "0", "--transport", "http",
+        "--texts", "short", "--seconds", "1", "--warm-up", "0", "--long-minutes", "0",
+        "--voice", "ben", "--folder", str(tmp_path),
+    ]  # fmt: skip
+    result = await asyncio.to_thread(CliRunner().invoke, app, command)
+    assert result.exit_code == 0, result.output
+    run = Run.model_validate_json((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert [load.spec.title for load in run.loads] == [
+        "closed 2, http, short",
+        "live 2, http, short",
+    ]
+    assert all(load.summary and load.summary.spoken for load in run.loads)
+    assert {r.voice for r in server.service.solo.counts.requests} == {"ben"}
+    assert "closed 2, http, short" in (tmp_path / "bench.md").read_text(encoding="utf-8")
+    assert "closed 2, http, short: TTFP" in result.output
+
+
+@pytest.mark.parametrize("scheme", ["http://127.0.0.1", "nonsense"])
+def test_a_server_that_is_not_there_is_said_so(
+    tmp_path: Path, unused_tcp_port: int, scheme: str
+) -> None:
+    url = f"{scheme}:{unused_tcp_port}"
+    result = CliRunner().invoke(app, ["--url", url, "--folder", str(tmp_path)])
+    assert result.exit_code == 1
+    assert url in result.output
+
+
+def test_a_run_can_be_checked_scaled_and_gated(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(made_up_run().model_dump_json())
+    for command, expected in (
+        (["check", str(path)], "Measured / predicted"),
+        (["scale", str(path), "1", "4", "--seconds", "10"], "| 4 |"),
+        (["gate", str(path), "--margin", "2"], ""),
+    ):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+        assert expected in result.output
+    refused = CliRunner().invoke(app, ["gate", str(path), "--margin", "0"])
+    assert refused.exit_code == 1
+    assert "TTFP p50 alone / bare first packet: 2.21, wanted at most 2" in refused.output
+
+
+@pytest.mark.parametrize("content", ["{}", "no JSON", '{"version": 1, "colour": "red"}'])
+def test_what_is_not_a_run_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    result = CliRunner().invoke(app, ["check", str(path)])
+    assert result.exit_code == 1
+    assert "not a run's JSON" in result.output

@@ -1,0 +1,90 @@
+"""What a run's report says, and that its JSON says the same when read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_up import load, made_up_run, record
+
+from cantata_bench.plots import plot
+from cantata_bench.results import LongText, ProcessUse, Run
+from cantata_bench.summary import summarise
+from cantata_bench.tables import percent, put_between_markers, report
+from cantata_bench.targets import goals
+
+
+def test_a_run_survives_its_file() -> None:
+    run = made_up_run()
+    assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+def test_the_report_has_figures_and_ratios() -> None:
+    text = report(made_up_run())
+    row = next(line for line in text.splitlines() if line.startswith("| closed 16"))
+    assert "client behind" in row
+    assert row.endswith("| 36.0 | 11.0 | 0.90 |")  # 200 ms over 18.1; 36 over 40
+    assert "`async_chunk: false`" in text
+    assert "busy" not in text
+
+
+def test_a_busy_machine_is_marked() -> None:
+    run = made_up_run()
+    busy = run.machine.model_copy(update={"load_average": 1.5})
+    assert "busy" in report(run.model_copy(update={"machine": busy}))
+
+
+def test_one_stream_that_runs_dry_is_never_rounded_away() -> None:
+    assert percent(9999 / 10000) == "<100%"
+    assert percent(1.0) == "100%"
+
+
+def test_a_summary_counts_outcomes_and_continuity() -> None:
+    dry = record(underruns_s=(0.2, 0.1, 0.0, 0.0))
+    refused = record(outcome="refused", refusals=3)
+    found = summarise([record(), record(), dry, refused], 5.0)
+    assert found is not None
+    assert (found.spoken, found.refused, found.refusals) == (3, 1, 3)
+    assert found.continuous == pytest.approx((2 / 3, 2 / 3, 1.0, 1.0))
+    assert found.underrun_max_s == 0.2
+    assert summarise([refused], 0.0) is None
+
+
+def test_goals_are_ratios_and_say_which_are_met() -> None:
+    run = made_up_run()
+    met = {goal.name: goal.met for goal in goals(run)}
+    assert met["throughput at 16 / bare loop"]
+    assert met["TTFP p50 streaming / batch mode"]
+    assert not met["TTFP p50 alone / bare first packet"]  # 40 ms over 18.1
+    assert not met["TTFP p95 at 16 / at 1"]
+    slightly = next(goal for goal in goals(run) if goal.name == "TTFP p95 at 16 / at 1")
+    assert slightly.met_within(0.3)
+    assert not slightly.met_within(0.2)
+
+
+def test_the_long_text_is_held_to_flat_memory() -> None:
+    small, large = (
+        (ProcessUse(name="api", cpu_s=1.0, peak_rss_bytes=size << 20),) for size in (100, 120)
+    )
+    long_text = LongText(minutes=10, record=record(), processes_before=small, processes_after=large)
+    run = made_up_run().model_copy(update={"long_text": long_text})
+    met = {goal.name: goal.met for goal in goals(run)}
+    assert not met["memory after the long text / after a minute"]
+    assert "| api | 100.0 | 120.0 |" in report(run)
+
+
+def test_only_what_stands_between_the_markers_changes(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("above\n<!-- x -->\nold\n<!-- end of x -->\nbelow\n")
+    put_between_markers(page, "x", "new\n")
+    assert page.read_text() == "above\n<!-- x -->\nnew\n<!-- end of x -->\nbelow\n"
+    with pytest.raises(ValueError, match="end of y"):
+        put_between_markers(page, "y", "new\n")
+
+
+def test_a_run_has_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plot(made_up_run(), tmp_path / "bench.png")
+    assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+    bare = made_up_run().model_copy(update={"floor": None, "loads": (load(1, 0.1, 2.0),)})
+    plot(bare, tmp_path / "bench.png")

@@ -1,0 +1,127 @@
+"""The simulator: virtual time, and what it says of systems whose figures are known."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from made_up import SYSTEM, made_up_run
+
+from cantata_bench.results import LoadSpec, LoadSummary
+from cantata_bench.simulator.check import check, check_table
+from cantata_bench.simulator.clock import run_virtually
+from cantata_bench.simulator.loads import Prediction, simulate
+from cantata_bench.simulator.plan import scenarios
+from cantata_bench.simulator.scaling import scale, scale_table
+from cantata_bench.simulator.system import StepCost, System, fit, system_of
+
+
+def predict(system: System, **spec: object) -> Prediction:
+    fields = {"kind": "closed", "warm_up_s": 2.0, "seconds": 10.0, **spec}
+    return simulate(system, LoadSpec.model_validate(fields))
+
+
+def said(system: System, **spec: object) -> LoadSummary:
+    summary = predict(system, **spec).summary
+    assert summary is not None
+    return summary
+
+
+def test_an_hour_passes_in_a_moment() -> None:
+    async def hour() -> float:
+        loop = asyncio.get_running_loop()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(600):
+                await asyncio.Event().wait()
+        await asyncio.sleep(3000)
+        return loop.time()
+
+    began = time.monotonic()
+    assert run_virtually(hour()) == pytest.approx(3600)
+    assert time.monotonic() - began < 5
+
+
+def test_whoever_waits_for_nothing_is_told() -> None:
+    with pytest.raises(RuntimeError, match="waits for nothing"):
+        run_virtually(asyncio.Event().wait())
+
+
+def test_alone_the_first_packet_takes_the_sum_of_its_parts() -> None:
+    parts = (
+        SYSTEM.text_s,
+        SYSTEM.prompt_s,
+        SYSTEM.talker.seconds(1) + SYSTEM.prefill_s,
+        SYSTEM.decoder.seconds(1),
+        SYSTEM.packet_s,
+    )
+    summary = said(SYSTEM, streams=1)
+    assert summary.ttfp.p50 == pytest.approx(sum(parts), rel=0.01)
+    assert summary.continuous[0] == 1.0
+    # One step after the other, each of them a frame.
+    assert summary.throughput_x == pytest.approx(0.08 / SYSTEM.talker.seconds(1), rel=0.15)
+
+
+def test_the_same_seed_says_the_same() -> None:
+    assert predict(SYSTEM, kind="open", rate=6.0, seed=3) == predict(
+        SYSTEM, kind="open", rate=6.0, seed=3
+    )
+
+
+def test_a_feasible_crowd_is_played_without_a_gap_and_the_rest_is_told_to_wait() -> None:
+    summary = said(SYSTEM, kind="live", streams=60, seconds=20.0)
+    assert summary.continuous[0] == 1.0
+    assert summary.refusals > 0
+
+
+def test_admission_follows_the_step_times() -> None:
+    """Twenty times slower, only a few may enter, and they hear no gap."""
+    slow = SYSTEM.model_copy(update={"talker": StepCost(fixed_s=0.02, frame_s=0.01)})
+    summary = said(slow, kind="live", streams=16, seconds=30.0)
+    assert summary.refusals > 0
+    assert summary.throughput_x < 0.08 / 0.01
+
+
+def test_more_servers_serve_more() -> None:
+    one, four = (
+        said(SYSTEM.model_copy(update={"servers": servers}), kind="live", streams=48)
+        for servers in (1, 4)
+    )
+    assert one.refusals > 0
+    assert four.refusals == 0
+    assert four.throughput_x > one.throughput_x
+    assert four.ttfp.p95 < one.ttfp.p95
+
+
+def test_a_fit_finds_the_line() -> None:
+    run = made_up_run()
+    assert run.floor is not None
+    found = fit(run.floor.steps, "talker")
+    assert found.fixed_s == pytest.approx(SYSTEM.talker.fixed_s)
+    assert found.frame_s == pytest.approx(SYSTEM.talker.frame_s)
+
+
+def test_a_run_gives_its_system() -> None:
+    found = system_of(made_up_run())
+    assert found.prefill_s == pytest.approx(SYSTEM.prefill_s)
+    assert (found.slots, found.max_batch_frames, found.processors) == (16, 32, 2)
+    assert found.characters_per_s == pytest.approx(15.0)
+    assert found.packet_s == pytest.approx((0.6 - 12 * SYSTEM.text_s) / 300)
+
+
+def test_a_check_puts_measured_and_predicted_side_by_side() -> None:
+    run = made_up_run()
+    checked = check(run)
+    assert [one.measured for one in checked] == list(run.loads)
+    assert checked[0].error("ttfp_p50") is not None
+    assert check_table(checked).count("\n") == 4 + len(run.loads)
+
+
+def test_every_scenario_is_named_with_its_assumptions_and_can_be_simulated() -> None:
+    found = scenarios()
+    assert found
+    for scenario in found:
+        assert scenario.assumptions
+        assert scenario.listeners
+    smallest = found[0].listeners[:1]
+    assert "100%" in scale_table(scale(found[0].system, smallest, seconds=30.0, seed=0))

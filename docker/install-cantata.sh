@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Install Cantata, its page and the embedded voice: docker/install-cantata.sh cpu|cuda VENV
+# For CUDA, VENV/deploy.yaml is the voice's deployment with every stage on the GPU.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+device=$1 venv=$2
+"$venv/bin/pip" --disable-pip-version-check --quiet install --no-deps .
+if [ "$device" = cuda ]; then
+  sed 's/device: cpu/device: cuda/' models/cantata_models/solo/deploy.yaml >"$venv/deploy.yaml"
+fi

@@ -1,0 +1,102 @@
+"""Run an image as an engine would and let it speak; prove.sh calls it where only loopback exists.
+
+prove_serving.py BUILDAH-COMMAND... CONTAINER
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+KEY = "a-key-for-this-proof"
+BASE = "http://127.0.0.1:8000"
+READY_WITHIN_S = 600.0
+TEXT = "The kettle is on."
+AUDIBLE = 1000
+"""A sample of 16 bits that only speech reaches."""
+GPU_WORDS = ("nvidia", "cuda", "triton")
+
+
+def check(holds: bool, what: str) -> None:
+    """Print what was seen, or end the proof."""
+    if not holds:
+        sys.exit(f"FAILED: {what}")
+    print(f"ok: {what}", flush=True)
+
+
+def raise_loopback() -> None:
+    """A new network namespace has `lo`, and it is down (`netdevice(7)`)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        up = struct.pack("16sH14x", b"lo", 1)  # IFF_UP
+        fcntl.ioctl(any_socket, 0x8914, up)  # SIOCSIFFLAGS
+
+
+def wait_until_healthy(run: list[str], test: list[str], server: subprocess.Popen[bytes]) -> float:
+    """Run the image's own health check, as often as an engine would, until it passes; seconds."""
+    started = time.monotonic()
+    while subprocess.run([*run, *test], capture_output=True).returncode != 0:
+        check(server.poll() is None, "the server runs while it loads")
+        check(time.monotonic() - started < READY_WITHIN_S, "not too late to become healthy")
+        time.sleep(5)
+    return time.monotonic() - started
+
+
+def speak() -> array.array[int]:
+    """One sentence, as samples of 16 bits."""
+    body = json.dumps({"input": TEXT, "response_format": "pcm"}).encode()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    with urlopen(Request(f"{BASE}/v1/audio/speech", body, headers), timeout=300) as answer:
+        return array.array("h", answer.read())
+
+
+def server_processes(command: str) -> dict[int, int]:
+    """The user id of each process whose program is `command`, by process id."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        words = (entry / "cmdline").read_bytes().split(b"\0")
+        if any(word.endswith(b"/" + command.encode()) for word in words[:2]):
+            found[int(entry.name)] = entry.stat().st_uid
+    return found
+
+
+def main(buildah: list[str], container: str) -> None:
+    """Every check, in the order of a container's life."""
+    raise_loopback()
+    inspected = subprocess.run([*buildah, "inspect", container], check=True, capture_output=True)
+    config: dict[str, Any] = json.loads(inspected.stdout)["Docker"]["config"]
+    run = [*buildah, "run", "--isolation", "chroot", container, "--"]
+
+    pins = subprocess.run([*run, "pip", "list", "--format=freeze"], check=True, capture_output=True)
+    installed = pins.stdout.decode().lower().split()
+    unwanted = [pin for pin in installed if any(word in pin for word in GPU_WORDS)]
+    check(not unwanted, f"{len(installed)} distributions, none for a GPU {unwanted or ''}")
+
+    environment = ["--env", f"CANTATA_API_KEYS={KEY}"]
+    server = subprocess.Popen([*run[:-2], *environment, *run[-2:], *config["Cmd"]])
+    took_s = wait_until_healthy(run, config["Healthcheck"]["Test"][1:], server)
+    check(True, f"healthy after {took_s:.0f} s")
+    processes = server_processes(config["Cmd"][0])
+    check(0 not in processes.values(), f"users of the server's processes: {processes}")
+
+    samples = speak()
+    peak = max(map(abs, samples), default=0)
+    check(peak > AUDIBLE, f"{TEXT!r}: {len(samples)} samples, peak {peak} of 32767")
+
+    for process in processes:
+        os.kill(process, signal.SIGTERM)
+    check(server.wait(timeout=120) == 0, "stopped by SIGTERM with exit code 0")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:-1], sys.argv[-1])

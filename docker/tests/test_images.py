@@ -1,0 +1,145 @@
+"""What the Dockerfiles promise, read from them: nothing is built or started."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.main import get_group
+
+from cantata.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
+SETUP = "/opt/setup/"
+"""Where the last stage keeps the repository's scripts, by their paths in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction of a Dockerfile."""
+
+    stage: int
+    name: str
+    rest: str
+
+    @property
+    def sources(self) -> list[str]:
+        """A COPY's paths in the repository; none when it copies from another stage."""
+        words = self.rest.split()
+        copies = self.name == "COPY" and not words[0].startswith("--from=")
+        return words[:-1] if copies else []
+
+
+def steps(dockerfile: Path) -> Iterator[Step]:
+    """A Dockerfile's instructions, each on one line."""
+    lines = [line for line in dockerfile.read_text().splitlines() if not line.startswith("#")]
+    stage = -1
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        name, _, rest = line.partition(" ")
+        stage += name == "FROM"
+        if name:
+            yield Step(stage, name, rest.strip())
+
+
+@pytest.fixture(params=DOCKERFILES, ids=lambda path: path.suffix[1:])
+def image(request: pytest.FixtureRequest) -> list[Step]:
+    """Every image's instructions."""
+    return list(steps(request.param))
+
+
+def last(image: list[Step], name: str) -> str:
+    """What an instruction says for the container: its last use, in the last stage."""
+    return [step.rest for step in image if step.name == name and step.stage == image[-1].stage][-1]
+
+
+def options_of_serve() -> set[str]:
+    """Every option that `cantata serve` knows."""
+    serve = get_group(app).commands["serve"]
+    return {option for param in serve.params for option in param.opts}
+
+
+def test_there_is_an_image_for_each_device() -> None:
+    assert [path.name for path in DOCKERFILES] == ["Dockerfile.cpu", "Dockerfile.cuda"]
+
+
+def test_the_server_is_not_root(image: list[Step]) -> None:
+    user, group = map(int, last(image, "USER").split(":"))
+    assert user > 0
+    assert group > 0
+    assert f"add-user.sh cantata {user}" in last(image, "RUN")
+
+
+def test_nothing_is_fetched_by_an_address(image: list[Step]) -> None:
+    assert not [step for step in image if step.name == "ADD"]
+    assert not [step for step in image if "://" in step.rest and step.name != "HEALTHCHECK"]
+
+
+def test_run_steps_are_scripts_of_the_repository_that_were_copied(image: list[Step]) -> None:
+    copied: dict[int, set[str]] = {}
+    for step in image:
+        copied.setdefault(step.stage, set()).update(step.sources)
+        if step.name == "RUN":
+            for command in step.rest.split("&&"):
+                script = shlex.split(command)[0].removeprefix(SETUP)
+                assert os.access(ROOT / script, os.X_OK), script
+                assert script in copied[step.stage]
+
+
+def test_scripts_that_scripts_call_are_copied_too(image: list[Step]) -> None:
+    for stage in {step.stage for step in image}:
+        copied = {path for step in image if step.stage == stage for path in step.sources}
+        for script in (path for path in copied if path.endswith(".sh")):
+            called = re.findall(r"scripts/[a-z-]+\.sh", (ROOT / script).read_text())
+            if script.endswith("install-dependencies.sh") and "requirements/cuda.txt" in copied:
+                called = []  # its own torch comes with the pins
+            assert copied.issuperset(called), f"{script} calls {called}"
+
+
+def test_all_that_is_copied_exists_and_is_not_ignored(image: list[Step]) -> None:
+    wanted = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if "!" in line]
+    for source in (ROOT / path for step in image for path in step.sources):
+        assert source.exists(), source
+        kept = [path for pattern in wanted for path in ROOT.glob(pattern)]
+        assert any(source in (path, *path.parents) or path in source.parents for path in kept)
+
+
+def test_every_package_of_the_wheel_is_copied(image: list[Step]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    copied = {path for step in image for path in step.sources}
+    assert {Path(package).parts[0] for package in packages} <= copied
+
+
+def test_the_health_check_runs_a_file_that_is_there(image: list[Step]) -> None:
+    command = json.loads(last(image, "HEALTHCHECK").partition("CMD")[2])
+    script = command[1].removeprefix(SETUP)
+    copied = {path for step in image if step.stage == image[-1].stage for path in step.sources}
+    assert script in copied
+    assert command[2] == f"http://127.0.0.1:{last(image, 'EXPOSE')}/ready"
+
+
+def test_the_command_is_one_that_cantata_knows(image: list[Step]) -> None:
+    words = json.loads(last(image, "CMD"))
+    assert words[:2] == ["cantata", "serve"]
+    assert {word for word in words if word.startswith("--")} <= options_of_serve()
+    assert "--no-auth" not in words
+    voices = Path(words[words.index("--voices-dir") + 1])
+    assert Path(last(image, "VOLUME")) in voices.parents
+
+
+def test_the_pins_are_for_the_device() -> None:
+    pins = {name: (ROOT / f"requirements/{name}.txt").read_text() for name in ("cpu", "cuda")}
+    assert not re.search("^(nvidia|cuda|triton)", pins["cpu"], re.MULTILINE)
+    version = re.search(r"torch==([\d.]+)", (ROOT / "pyproject.toml").read_text())
+    assert version
+    assert f"\ntorch=={version[1]}\n" in pins["cuda"]
+    assert f"'torch=={version[1]}+cpu'" in (ROOT / "scripts/install-torch.sh").read_text()
+    assert re.search(r"^vllm==", pins["cuda"], re.MULTILINE)
