@@ -38,7 +38,7 @@ BAD_MESSAGES: list[tuple[str | bytes, str, str]] = [
     ('{"type": "session.config", "voice": "bob"}', "voice_not_found", "clara, ben"),
     ('{"type": "session.config", "model": "gpt-9"}', "model_not_found", "solo, duo"),
     ('{"type": "session.config", "response_format": "mp3"}', INVALID, "'pcm'"),
-    ('{"type": "session.config", "split_granularity": "word"}', INVALID, "'sentence'"),
+    ('{"type": "session.config", "split_granularity": "letter"}', INVALID, "'sentence'"),
 ]
 
 
