@@ -102,7 +102,8 @@ def save_checkpoint(
     save_config(config, folder)
     codec = {DECODER_PREFIX + name: t for name, t in decoder.state_dict().items()}
     codec |= {ENCODER_PREFIX + name: t for name, t in encoder.state_dict().items()}
-    metadata = {"format": "pt", "model_type": config.model_type}
+    # One key alone: safetensors writes several in any order, and equal weights would differ.
+    metadata = {"format": "pt"}
     parts = {TALKER_FILE: talker.state_dict(), CODEC_FILE: codec}
     for name, tensors in parts.items():
         # Written beside and renamed: a server that loads meanwhile sees the old or the new file.
