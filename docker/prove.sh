@@ -10,7 +10,7 @@ for tool in buildah debootstrap; do command -v "$tool" >/dev/null || missing+=("
 if [ ${#missing[@]} -gt 0 ]; then scripts/apt-install.sh "${missing[@]}"; fi
 
 work=$(mktemp -d)
-buildah() { command nice -n 15 buildah --root "$work/store" --runroot "$work/run" "$@"; }
+buildah() { command buildah --root "$work/store" --runroot "$work/run" "$@"; }
 clean_up() {
   buildah rm --all >/dev/null || true
   rm -rf "$work"
@@ -20,7 +20,7 @@ trap clean_up EXIT
 echo "Base image: debootstrap, Debian 12"
 # shellcheck disable=SC2016 # the format is apt's
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)
-nice -n 15 debootstrap --variant=minbase bookworm "$work/root" "$mirror" >"$work/debootstrap.log" ||
+debootstrap --variant=minbase bookworm "$work/root" "$mirror" >"$work/debootstrap.log" ||
   { tail -n 20 "$work/debootstrap.log" >&2; exit 1; }
 : >"$work/root/etc/apt/sources.list"
 for part in sources.list sources.list.d apt.conf.d; do
