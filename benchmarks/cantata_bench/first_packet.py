@@ -12,6 +12,7 @@ import asyncio
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,11 +84,10 @@ async def measure(url: str, async_chunk: bool, streams: int, frames: int) -> Row
     )
 
 
-def measure_all(model: str, streams: list[int], frames: int) -> list[Row]:
-    """A server with each kind of edges, one after the other."""
+def measure_all(model: str, streams: list[int], frames: int) -> Iterator[Row]:
+    """A server with each kind of edges, one after the other; rows as they are measured."""
     raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
     stages = {name: {**stage, "slots": max(streams)} for name, stage in raw["stages"].items()}
-    rows: list[Row] = []
     for async_chunk in (True, False):
         with tempfile.TemporaryDirectory() as folder:
             deploy = Path(folder) / "deploy.yaml"
@@ -95,11 +95,8 @@ def measure_all(model: str, streams: list[int], frames: int) -> list[Row]:
             deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
             options = ["--model", model, "--deploy", str(deploy), "--dtype", "float32"]
             with running_server(Path(folder) / "log", options=options) as server:
-                rows += [
-                    asyncio.run(measure(server.url, async_chunk, count, frames))
-                    for count in streams
-                ]
-    return rows
+                for count in streams:
+                    yield asyncio.run(measure(server.url, async_chunk, count, frames))
 
 
 def main() -> None:
@@ -113,7 +110,8 @@ def main() -> None:
     for row in measure_all(arguments.model, arguments.streams, arguments.frames):
         print(
             f"| {str(row.async_chunk).lower()} | {row.streams} | {row.refused} | "
-            f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s |"
+            f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s |",
+            flush=True,
         )
 
 
