@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from .asr import transcribe, word_error_rate
+from cantata_bench.asr import transcribe, word_error_rate
 
 TEXT = "We walked along the river until the sun went down."
 

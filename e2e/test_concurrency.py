@@ -15,8 +15,8 @@ import pytest
 import soundfile
 
 from cantata.client import Pcm, ServerError, Session, connect
+from cantata_bench.asr import transcribe, word_error_rate
 
-from .asr import transcribe, word_error_rate
 from .continuity import first_fault
 from .server import Server
 

@@ -16,9 +16,9 @@ import soundfile
 from numpy.typing import NDArray
 
 from cantata.plugins import installed_plugins
+from cantata_bench.asr import transcribe, word_error_rate
 from cantata_models.solo.speaker_features import Samples, speaker_vector
 
-from .asr import transcribe, word_error_rate
 from .server import Server
 
 HELD_OUT = Path(__file__).parent.parent / "models/cantata_models/solo/training/heldout.tsv"
@@ -106,7 +106,7 @@ def test_files_are_made_faster_than_they_play(
     model: str,
     figures: Callable[..., None],
 ) -> None:
-    quickest = {}
+    slowest = {}
     for voice, of_voice in readings.items():
         seconds = sum(reading.duration_s for reading in of_voice)
         rtfs = [reading.took_s / reading.duration_s for reading in of_voice]
@@ -122,9 +122,8 @@ def test_files_are_made_faster_than_they_play(
             silence=f"{max(max(reading.silences_s, default=0) for reading in of_voice):.2f} s",
             WER=f"{word_error_rate(said, heard[voice]):.3f}",
         )
-        quickest[voice] = min(rtfs)
-    # Others may use the machine for as long as a sentence takes, not for all of them.
-    assert max(quickest.values()) < 1, quickest
+        slowest[voice] = max(rtfs)
+    assert max(slowest.values()) < 1, slowest
 
 
 def test_the_sample_rate_is_the_models(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -17,6 +18,7 @@ app = typer.Typer(help="Measure a server, and plan past it.", invoke_without_com
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"
+_RECOGNISER = ("pocketsphinx", "jiwer")
 _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
 
 
@@ -79,7 +81,6 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
-    from cantata_bench import asr as recognition
     from cantata_bench.measure import Plan, ladder, measure_elsewhere, measure_here
     from cantata_bench.results import LoadSpec
     from cantata_bench.target import Target
@@ -105,7 +106,7 @@ def bench(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         if asr:
-            recognition.check_installed()
+            _require_recogniser()
         if url is None:
             parts = measure_here(model, plan, folder, typer.echo)
         else:
@@ -211,6 +212,17 @@ def plan_command(
         put_between_markers(page, SCALING_MARKER, text)
     except (ConfigError, ValueError) as error:
         _fail(str(error))
+
+
+def _require_recogniser() -> None:
+    """Before anything is measured.
+
+    Raises:
+        ConfigError: a package is missing; says how to get it.
+    """
+    missing = [name for name in _RECOGNISER if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"--asr needs {', '.join(missing)}: pip install 'cantata[bench]'")
 
 
 def _keep(run: Run, folder: Path) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cantata_bench.asr import Recogniser
 from cantata_bench.listener import Listener, heard_at_s
 from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
 from cantata_bench.target import (
@@ -26,6 +25,9 @@ from cantata_bench.target import (
     open_speaker,
 )
 from cantata_bench.texts import text_set
+
+CountErrors = Callable[[str, bytes, int], tuple[int, float]]
+"""Text, mono s16le sound, Hz -> words, and how many of them were not understood."""
 
 BEHIND_S = 0.01
 """A client that wakes up so late (99th percentile) measures itself."""
@@ -75,11 +77,17 @@ class _Tally:
 
 def measured_load(spec: LoadSpec, target: Target, asr: bool) -> ClientReport:
     """Run one load to its end."""
-    return asyncio.run(_measured(spec, target, Recogniser() if asr else None))
+    if not asr:
+        return asyncio.run(_measured(spec, target, None))
+    from cantata_bench.asr import count_errors  # an extra that other loads do without
+
+    return asyncio.run(_measured(spec, target, count_errors))
 
 
-async def _measured(spec: LoadSpec, target: Target, recogniser: Recogniser | None) -> ClientReport:
-    load = _Load(spec, target, recogniser)
+async def _measured(
+    spec: LoadSpec, target: Target, count_errors: CountErrors | None
+) -> ClientReport:
+    load = _Load(spec, target, count_errors)
     lags: list[float] = []
     probing = asyncio.create_task(_probe_lag(lags))
     cpu_s = time.process_time()
@@ -112,12 +120,12 @@ async def _probe_lag(lags: list[float]) -> None:
 
 
 class _Load:
-    def __init__(self, spec: LoadSpec, target: Target, recogniser: Recogniser | None) -> None:
+    def __init__(self, spec: LoadSpec, target: Target, count_errors: CountErrors | None) -> None:
         self._spec = spec
         self._target = target
         self._texts = text_set(spec.texts, spec.seed)
         self._asked = 0
-        self._recogniser = recogniser
+        self._count_errors = count_errors
         self._end_s = spec.warm_up_s + spec.seconds
         self.tally = _Tally(time.perf_counter(), (spec.warm_up_s, self._end_s))
 
@@ -165,7 +173,7 @@ class _Load:
         self._asked += 1
         refusals = 0
         while True:
-            listener = Listener(keep_sound=self._recogniser is not None)
+            listener = Listener(keep_sound=self._count_errors is not None)
             sent_s = self.tally.now_s()
             try:
                 await speaker.speak(text, listener, self.tally.arrived)
@@ -190,10 +198,9 @@ class _Load:
 
     async def _heard(self, listener: Listener, sent_s: float, text: str, refusals: int) -> None:
         words, errors = 0, 0.0
-        if self._recogniser is not None and listener.arrivals:
-            hear = self._recogniser.count_errors
+        if self._count_errors is not None and listener.arrivals:
             words, errors = await asyncio.to_thread(
-                hear, text, bytes(listener.sound), listener.sample_rate
+                self._count_errors, text, bytes(listener.sound), listener.sample_rate
             )
         self.tally.take(listener.record(sent_s, text, refusals, words, errors))
 

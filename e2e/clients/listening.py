@@ -8,7 +8,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from e2e.asr import transcribe, word_error_rate
+from cantata_bench.asr import transcribe, word_error_rate
 
 SENTENCES = "Good morning. The weather is very nice today."
 LONG_TEXT = "She went to the market to buy some bread and milk. " * 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cantata_models.qwen3_tts.random_checkpoint.tokenizer import special_ids
@@ -49,22 +49,7 @@ TINY_SMALL = Shape(
     rope_theta=10_000.0,
 )
 """As the 0.6B models: the code predictor is as wide as the talker and has no projection."""
-TINY_LARGE = Shape(
-    size_name="1b7",
-    hidden=96,
-    text_hidden=96,
-    heads=4,
-    kv_heads=2,
-    head_dim=32,
-    ffn=128,
-    layers=3,
-    predictor_hidden=64,
-    predictor_layers=1,
-    codes=64,
-    first_special=None,
-    mrope_section=(6, 5, 5),
-    rope_theta=10_000.0,
-)
+TINY_LARGE = replace(TINY_SMALL, size_name="1b7", hidden=96, ffn=128, layers=3, predictor_layers=1)
 """As the 1.7B models: a projection leads into a narrower code predictor."""
 PUBLISHED_SMALL = Shape(
     size_name="0b6",
