@@ -36,7 +36,9 @@ def listen(host: str, port: int) -> socket.socket:
         OSError: the address is taken, unknown or not ours.
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # WHY the protocol: asyncio sends small packets at once only where a socket tells that it is
+    # TCP's; else the kernel waits for the client to acknowledge the one before, up to 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)

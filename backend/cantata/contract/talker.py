@@ -15,7 +15,7 @@ Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,13 @@ import torch
 from cantata.contract.chunks import WordTiming
 from cantata.contract.request import Payload
 from cantata.contract.sampling import CodeSampling, sample_codes
+
+SAFE_MIN_ROWS = 8
+"""Rows from which on torch's and vLLM's products of matrices are exact per row on a CPU.
+
+WHY: for fewer rows their libraries choose kernels that add in another order (MKL below 4, oneDNN
+for one row of 1,100 values or more), and a request would sound otherwise alone than in company.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,9 @@ class TalkerPrompt:
     """[C, Q] int64: frames that the request continues. The decoder hears them, nobody else does."""
     open: bool = False
     """More rows follow, from `OpenTalker.encode_more`. A position whose row has not come waits."""
+    later_rows: Iterator[torch.Tensor] | None = None
+    """Blocks [L', D] of the rows behind `rows`, made one at a time between steps, before they are
+    needed. Not for open prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,10 @@ class Talker(Protocol):
     """Seconds of sound in one frame."""
     end_code: int | None
     """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
+    min_rows: int
+    """Rows that all its products are given at least, filled up with zeros: as many as it takes for
+    a row's float32 result not to depend on the rows beside it. `SAFE_MIN_ROWS` where the products
+    are torch's or vLLM's, 1 where they are exact for any number."""
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:

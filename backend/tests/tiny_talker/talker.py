@@ -19,7 +19,12 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 from cantata.contract.chunks import WordTiming
 from cantata.contract.errors import InvalidRequest
 from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata.contract.talker import (
+    SAFE_MIN_ROWS,
+    FrameDraws,
+    SamplingOptions,
+    TalkerPrompt,
+)
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
     END_CODE,
@@ -43,6 +48,7 @@ class TinyTalker(nn.Module):
 
     num_codebooks = NUM_CODEBOOKS
     frame_period_s = 0.08
+    min_rows = SAFE_MIN_ROWS
     end_code: int | None = END_CODE
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.talker import FrameDraws, TalkerPrompt
+from cantata.contract.talker import SAFE_MIN_ROWS, FrameDraws, TalkerPrompt
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
-from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
+from cantata.engine.ar.talker_step import TalkerStep, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 GREEDY = ResolvedSampling(
@@ -25,7 +25,8 @@ class AddingTalker:
 
     num_codebooks = CODEBOOKS
     end_code = CODES - 1
-    sampled_hidden = torch.zeros(MIN_ROWS, HIDDEN)
+    min_rows = SAFE_MIN_ROWS
+    sampled_hidden = torch.zeros(SAFE_MIN_ROWS, HIDDEN)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         return frames[:, :1].float().expand(-1, HIDDEN)
@@ -172,10 +173,10 @@ def test_made_up_requests_touch_nothing(states: RequestStates, step: TalkerStep)
     assert states.num_frames.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("rows", [1, MIN_ROWS - 1, MIN_ROWS, MIN_ROWS + 3])
+@pytest.mark.parametrize("rows", [1, 7, 8, 11])
 def test_padding(rows: int) -> None:
     values: Any = torch.ones(rows, 2, dtype=torch.int64)
-    padded = pad_rows(values)
-    assert padded.shape == (max(rows, MIN_ROWS), 2)
+    padded = pad_rows(values, 8)
+    assert padded.shape == (max(rows, 8), 2)
     assert torch.equal(padded[:rows], values)
     assert not padded[rows:].any()

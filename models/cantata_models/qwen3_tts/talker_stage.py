@@ -18,7 +18,12 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
 from cantata.contract.errors import ConfigError, InvalidRequest
 from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata.contract.talker import (
+    SAFE_MIN_ROWS,
+    FrameDraws,
+    SamplingOptions,
+    TalkerPrompt,
+)
 from cantata_models.qwen3_tts.checkpoint import FUSED, read_tensors
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
@@ -59,6 +64,7 @@ class Qwen3Talker(nn.Module):
     """
 
     frame_period_s = FRAME_PERIOD_S
+    min_rows = SAFE_MIN_ROWS
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()

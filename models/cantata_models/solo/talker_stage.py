@@ -6,7 +6,7 @@ Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,14 @@ from cantata.contract.request import Payload
 from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.half_weights import weights_of
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
-from cantata_models.solo.networks.text_track import SLOT_S, SLOTS_PER_FRAME, TextTrackEncoder
+from cantata_models.solo.networks.text_track import (
+    SLOT_S,
+    SLOTS_PER_FRAME,
+    TextTrackEncoder,
+    TrackPlan,
+)
 from cantata_models.solo.timing import word_timings
 
 FUSED = {
@@ -33,6 +39,10 @@ FUSED = {
     "up_proj": ("gate_up_proj", 1),
 }
 """A checkpoint's projection -> vLLM's fused one and the part of it."""
+FIRST_BLOCK = 8
+"""Frames whose rows are made before the first packet."""
+BLOCK = 32
+"""Frames whose rows are made at once after that, in less time than a step takes."""
 
 
 class SoloTalker(nn.Module):
@@ -46,6 +56,7 @@ class SoloTalker(nn.Module):
 
     frame_period_s = SLOT_S * SLOTS_PER_FRAME
     end_code: int | None = None
+    min_rows = 1
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -56,7 +67,10 @@ class SoloTalker(nn.Module):
         self._lag_s = (codec.fft_size - codec.hop) / 2 / codec.sample_rate
         self.layers = nn.ModuleList(
             Qwen3DecoderLayer(
-                model_config.hf_config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
+                model_config.hf_config,
+                vllm_config.cache_config,
+                weights_of(model_config.dtype),
+                prefix=f"{prefix}layers.{index}",
             )
             for index in range(config.talker.layers)
         )
@@ -128,7 +142,7 @@ class SoloTalker(nn.Module):
         phones = torch.as_tensor(payload["phones"], dtype=torch.int64)
         word_starts = torch.as_tensor(payload["word_starts"], dtype=torch.bool)
         try:
-            track = self.text_track.forward_track(
+            plan = self.text_track.plan(
                 phones,
                 word_starts,
                 payload["question"],
@@ -137,11 +151,21 @@ class SoloTalker(nn.Module):
             )
         except ValueError as error:
             raise InvalidRequest(str(error)) from error
-        rows = track.rows.clone()
+        blocks = self._blocks_of(plan)
+        rows = next(blocks)
         rows[0] += self.frame_embedding.bos()
-        words = word_timings(phones, word_starts, track.slots.cpu(), self._lag_s)
-        prompt = TalkerPrompt(rows, prompt_len=1, max_frames=track.frames, words=words)
+        words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
+        prompt = TalkerPrompt(
+            rows, prompt_len=1, max_frames=plan.frames, words=words, later_rows=blocks
+        )
         return prompt, SamplingOptions(**payload["sampling"])
+
+    def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
+        """[L, D] rows of one block after the other."""
+        first, last = 0, min(FIRST_BLOCK, plan.frames)
+        while first < last:
+            yield self.text_track.rows_of(plan, first, last)
+            first, last = last, min(last + BLOCK, plan.frames)
 
     def _speaker(self, payload: Payload) -> torch.Tensor:
         """[F]: a stock voice's vector, or the one that the request brings."""

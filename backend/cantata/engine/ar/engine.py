@@ -30,6 +30,7 @@ from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
+from cantata.engine.ar.cpu_norms import kernel_config
 from cantata.engine.ar.served_model import LOAD_FORMAT
 from cantata.engine.ar.talker_step import ServedTalker
 
@@ -192,6 +193,7 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
             load_config=LoadConfig(load_format=LOAD_FORMAT),
             device_config=DeviceConfig(device=deployment.device),
             compilation_config=CompilationConfig(mode=CompilationMode.NONE),
+            kernel_config=kernel_config(deployment.device),
         )
     except ValueError as error:
         raise ConfigError(f"{checkpoint}: not servable by vLLM: {error}") from error

@@ -18,7 +18,7 @@ from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from cantata.engine.ar.frame_output import frames_as_logprobs
-from cantata.engine.ar.talker_step import MIN_ROWS, TalkerStep, pad_rows
+from cantata.engine.ar.talker_step import ServedTalker, pad_rows
 
 
 class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
@@ -30,8 +30,8 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         mode, descriptor, *rest = super()._determine_batch_execution_and_padding(
             num_tokens, *args, **kwargs
         )
-        # See MIN_ROWS; vLLM keeps such rows out of the KV cache as it does for its graphs.
-        padded = max(descriptor.num_tokens, MIN_ROWS)
+        # See `Talker.min_rows`; vLLM keeps such rows out of the KV cache as it does for its graphs.
+        padded = max(descriptor.num_tokens, self._talker().min_rows)
         return mode, replace(descriptor, num_tokens=padded), *rest
 
     def _preprocess(
@@ -41,29 +41,30 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         intermediate_tensors: Any = None,
     ) -> tuple[Any, ...]:
         _, _, *rest = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
-        batch, step = self.input_batch, self._talker_step()
+        batch, talker = self.input_batch, self._talker()
+        step = talker.talker_step
         request_ids = batch.req_ids
         step.schedule(
             [step.states.slot_of(request_id) for request_id in request_ids],
             batch.num_computed_tokens_cpu[: batch.num_reqs],
             np.array([scheduler_output.num_scheduled_tokens[r] for r in request_ids]),
         )
-        return None, pad_rows(step.input_rows()), *rest
+        return None, pad_rows(step.input_rows(), talker.min_rows), *rest
 
     def _sample(
         self, logits: torch.Tensor, spec_decode_metadata: SpecDecodeMetadata | None
     ) -> SamplerOutput:
         # WHY not vLLM's sampler: its seeds are generators, whose state neither chunked prefill
         # (a missing offset ends the engine) nor a change of runner survives.
-        frames = self._talker_step().sample(logits)
+        frames = self._talker().talker_step.sample(logits)
         return SamplerOutput(
             sampled_token_ids=frames[:, :1].to(torch.int32),
             logprobs_tensors=frames_as_logprobs(frames),
         )
 
-    def _talker_step(self) -> TalkerStep:
-        step: TalkerStep = self.model.talker_step
-        return step
+    def _talker(self) -> ServedTalker:
+        talker: ServedTalker = self.model
+        return talker
 
 
 class TalkerCpuWorker(CPUWorker):  # type: ignore[misc]

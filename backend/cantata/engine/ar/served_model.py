@@ -54,7 +54,7 @@ class ServedTalkerMixin:
 
         WHY: vLLM's samplers are given the logits alone.
         """
-        self.sampled_hidden = pad_rows(hidden_states)
+        self.sampled_hidden = pad_rows(hidden_states, self.min_rows)  # type: ignore[attr-defined]
         logits: torch.Tensor = super().compute_logits(self.sampled_hidden)  # type: ignore[misc]
         return logits[: hidden_states.shape[0]]
 

@@ -29,6 +29,7 @@ from cantata.contract.talker import OpenTalker, SamplingOptions, TalkerPrompt
 from cantata.engine.ar.engine import TalkerEngine
 from cantata.engine.ar.frame_output import codes_of_logprobs
 from cantata.engine.ar.request_state import ResolvedSampling
+from cantata.engine.ar.row_supply import RowSupply
 
 T = TypeVar("T")
 
@@ -66,6 +67,7 @@ class ArStage:
         self._engine = TalkerEngine(architecture, checkpoint, deployment)
         self._talker = self._engine.talker
         self._states = self._talker.talker_step.states
+        self._supply = RowSupply(self._states)
         self._held: dict[str, _Held] = {}
 
     @property
@@ -110,6 +112,8 @@ class ArStage:
             resumable=held.resumable,
         )
         self._held[request_id] = held
+        if prompt.later_rows is not None:
+            self._supply.add(request_id, prompt.later_rows)
 
     @torch.inference_mode()
     def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
@@ -151,7 +155,9 @@ class ArStage:
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
         chunks: list[FrameChunk] = []
-        failures: list[tuple[str, CantataError]] = []
+        failures = self._supply.top_up()
+        for request_id, _ in failures:
+            self.abort(request_id)
         for output in self._engine.step():
             request_id = output.request_id
             if output.finish_reason in (FinishReason.ERROR, FinishReason.ABORT):
@@ -219,6 +225,7 @@ class ArStage:
         self._free(request_id)
 
     def _free(self, request_id: str) -> None:
+        self._supply.forget(request_id)
         self._states.free(request_id)
         del self._held[request_id]
 

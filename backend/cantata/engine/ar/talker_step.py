@@ -21,25 +21,18 @@ from cantata.contract.talker import FrameDraws, Talker
 from cantata.engine.ar.request_state import CODE_0, RESIDUAL, RequestStates
 from cantata.engine.ar.sampling import penalize_repetition
 
-MIN_ROWS = 8
-"""Rows of every matrix product at least.
-
-WHY: for fewer rows CPU libraries choose kernels that add in another order (MKL below 4, oneDNN
-for one row of 1,100 values or more), and a request would sound otherwise alone than in company.
-"""
-
 
 class ServedTalker(Talker, Protocol):
     """A talker as the engine has registered it with vLLM."""
 
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
-    """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, MIN_ROWS)."""
+    """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, min_rows)."""
 
 
-def pad_rows(rows: torch.Tensor) -> torch.Tensor:
-    """[N, ...] -> [max(N, MIN_ROWS), ...], filled up with zeros."""
-    missing = MIN_ROWS - rows.shape[0]
+def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
+    """[N, ...] -> [max(N, min_rows), ...], filled up with zeros."""
+    missing = min_rows - rows.shape[0]
     if missing <= 0:
         return rows
     return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])
@@ -95,7 +88,7 @@ class TalkerStep:
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
             frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
-            embedded = self._talker.embed_frames(pad_rows(frames))[: fed_back.size]
+            embedded = self._talker.embed_frames(self._padded(frames))[: fed_back.size]
             inputs.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
 
@@ -117,7 +110,7 @@ class TalkerStep:
         # A chunk that ends inside the prompt has a negative frame, one that ends inside the
         # history of a recompute has an old one.
         is_new = frame == states.num_frames[rows.slots]
-        padding = (0, max(MIN_ROWS - count, 0))
+        padding = (0, max(self._talker.min_rows - count, 0))
         slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
         frame = np.pad(np.maximum(frame, 0), padding)
         slot_index, frame_index = self._index(slots), self._index(frame)
@@ -126,8 +119,8 @@ class TalkerStep:
             sampling=self._sampling(slot_index, RESIDUAL),
             is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
         )
-        # Requests are padded by made-up ones of the scratch slot; see MIN_ROWS.
-        code0 = self._sample_code0(pad_rows(logits).float(), draws.uniforms, slots, frame)
+        # Requests are padded by made-up ones of the scratch slot; see `Talker.min_rows`.
+        code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
         frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)[:count]
         target = np.where(is_new, rows.slots, states.scratch_slot)
         states.frames[self._index(target), frame_index[:count]] = frames
@@ -176,6 +169,9 @@ class TalkerStep:
         spoken = self.states.frames[self._index(slots), :longest, 0]
         is_old = torch.arange(longest, device=spoken.device) < self._index(frame)[:, None]
         return torch.where(is_old, spoken, none)
+
+    def _padded(self, rows: torch.Tensor) -> torch.Tensor:
+        return pad_rows(rows, self._talker.min_rows)
 
     def _scheduled(self) -> ScheduledRows:
         assert self._rows is not None, "the runner samples before it has scheduled"

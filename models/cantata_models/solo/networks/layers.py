@@ -1,15 +1,7 @@
 """Building blocks whose float32 results on a CPU do not depend on the rows beside a row.
 
-Matrix libraries choose kernels, and with them the order of summation, by the number of rows. What
-was measured (torch 2.13, AVX-512, one and two threads, every shape used here):
-
-- oneDNN with weights packed once (`RowLinear`) gives a row the same bits in any company; only a
-  single row of more than a thousand features takes another kernel, so there are always two. For a
-  few rows it also takes half the time of MKL, which packs the weights anew in every call.
-- MKL (`row_product`, for matrices that are not a layer's weights) does so from eight rows on.
-
-LayerNorm, GELU, exp, sin, cos and irfft are exact per row as they are; SiLU is not (its vector and
-scalar paths differ by a bit).
+`packed_product` tells how the matrix products do it. LayerNorm, GELU, exp, sin, cos and irfft are
+exact per row as they are; SiLU is not (its vector and scalar paths differ by a bit).
 """
 
 from __future__ import annotations
@@ -18,10 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-ROW_BLOCK = 16
-"""Rows of MKL's products are padded to a multiple of this."""
-PACKED_ROWS = 16
-"""Rows for which oneDNN lays out the weights; any number may be multiplied."""
+from cantata_models.solo.networks.packed_product import PackedProduct
 
 
 def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
@@ -30,40 +19,18 @@ def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
     return wants_gradient or torch.is_autocast_enabled(input.device.type)
 
 
-def row_product(
-    rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
-) -> torch.Tensor:
-    """[R, in] and [out, in] -> [R, out], exact per row on a CPU, without gradients."""
-    missing = -len(rows) % ROW_BLOCK
-    if not missing:
-        return functional.linear(rows, weight, bias)
-    return functional.linear(functional.pad(rows, (0, 0, 0, missing)), weight, bias)[:-missing]
-
-
 class RowLinear(nn.Linear):
     """A linear layer, exact per row in inference. [..., in_features] -> [..., out_features]."""
 
-    _packed: torch.Tensor | None = None
-    _packed_version = -1
+    _packed: PackedProduct | None = None
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if in_training(input, self.weight) or input.device.type != "cpu":
             return super().forward(input)
-        rows = input.reshape(-1, self.in_features)
-        if len(rows) == 1:
-            product = self._product(rows.expand(2, -1).contiguous())[:1]
-        else:
-            product = self._product(rows)
-        return product.view(*input.shape[:-1], self.out_features)
-
-    def _product(self, rows: torch.Tensor) -> torch.Tensor:
-        packed, version = self._packed, self.weight._version
-        if packed is None or version != self._packed_version:
-            weight = self.weight.detach()
-            packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
-            self._packed, self._packed_version = packed, version
-        product = torch.ops.mkldnn._linear_pointwise(rows, packed, self.bias, "none", [], "")
-        return torch.as_tensor(product)
+        if self._packed is None or not self._packed.is_of(self.weight):
+            self._packed = PackedProduct(self.weight, self.bias)
+        rows = self._packed(input.reshape(-1, self.in_features))
+        return rows.view(*input.shape[:-1], self.out_features)
 
 
 class DepthwiseConv(nn.Module):
@@ -88,9 +55,10 @@ class DepthwiseConv(nn.Module):
             )
             return convolved.transpose(1, 2)
         length = x.shape[1] - self.kernel + 1
-        total = self.bias.expand(x.shape[0], length, -1)
-        for tap in range(self.kernel):
-            total = total + x[:, tap : tap + length] * self.weight[tap]
+        first, *others = self.weight.unbind()
+        total = torch.addcmul(self.bias, x[:, :length], first)
+        for tap, weight in enumerate(others, start=1):
+            total.addcmul_(x[:, tap : tap + length], weight)
         return total
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata_models.solo.networks.layers import RowLinear, row_product
+from cantata_models.solo.networks.layers import RowLinear, in_training
+from cantata_models.solo.networks.packed_product import PackedProduct
 
 
 class FrameEmbedding(nn.Module):
@@ -68,9 +69,8 @@ class LatentHead(nn.Module):
         self.register_buffer("std", torch.ones(latent))
         self.temperature = temperature
         self.out = RowLinear(hidden, latent)
-        # Plain attributes: they follow from the codebooks and belong in no checkpoint.
-        self._norms = torch.empty(0)
-        self._norms_of = (0, -1)
+        # A plain attribute: it follows from the codebooks and belongs in no checkpoint.
+        self._nearness_to: dict[int, PackedProduct] = {}
 
     def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., D] -> [..., Z], zero mean and unit deviation over the training data."""
@@ -83,7 +83,7 @@ class LatentHead(nn.Module):
 
     def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
         """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, but for ||z||^2, the same for every entry."""
-        return self._nearness(0, z) / self.temperature
+        return self._nearness(0, z) * (2 / self.temperature)
 
     def complete(self, z: torch.Tensor, code0: torch.Tensor) -> torch.Tensor:
         """z [R, Z] and sampled first codes [R] int64 -> frames [R, Q] int64."""
@@ -100,11 +100,16 @@ class LatentHead(nn.Module):
         return self.complete(z, self.code0_logits(z).argmax(dim=1))
 
     def _nearness(self, index: int, rows: torch.Tensor) -> torch.Tensor:
-        """[R, Z] -> [R, V]: 2 row . entry - ||entry||^2, greatest for the nearest entry.
+        """[R, Z] -> [R, V]: row . entry - ||entry||^2 / 2, greatest for the nearest entry."""
+        book = self.codebooks[index]
+        if in_training(rows, book) or rows.device.type != "cpu":
+            return functional.linear(rows, book, _half_norms(book))
+        packed = self._nearness_to.get(index)
+        if packed is None or not packed.is_of(book):
+            packed = self._nearness_to[index] = PackedProduct(book, _half_norms(book))
+        return packed(rows)
 
-        A row's figures do not depend on the rows beside it.
-        """
-        made_of = self.codebooks.data_ptr(), self.codebooks._version
-        if made_of != self._norms_of:
-            self._norms, self._norms_of = self.codebooks.square().sum(dim=2), made_of
-        return 2 * row_product(rows, self.codebooks[index]) - self._norms[index]
+
+def _half_norms(book: torch.Tensor) -> torch.Tensor:
+    """[V, Z] -> [V]: -||entry||^2 / 2."""
+    return book.square().sum(dim=1) / -2

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import TextConfig
-from cantata_models.solo.networks.layers import ConvNextBlock
+from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
 from cantata_models.solo.networks.phones import SIL_ID
 
 SLOT_S = 0.02
@@ -38,6 +38,21 @@ class TextTrack:
     def frames(self) -> int:
         """T."""
         return self.rows.shape[0]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackPlan:
+    """An utterance whose durations are settled and whose rows are still to be made."""
+
+    slots: torch.Tensor
+    """[N] int64: slots of 20 ms per phone; the sum is 4 * T."""
+    expanded: torch.Tensor
+    """[4 * T, C] float32: the phones, encoded, slot by slot."""
+
+    @property
+    def frames(self) -> int:
+        """T."""
+        return len(self.expanded) // SLOTS_PER_FRAME
 
 
 class SpeakerEncoder(nn.Module):
@@ -131,7 +146,8 @@ class TextTrackEncoder(nn.Module):
             ConvNextBlock(config.channels, 2 * config.channels, config.kernel)
             for _ in range(config.slot_blocks)
         )
-        self.fold = nn.Linear(SLOTS_PER_FRAME * config.channels, hidden_size)
+        self._reach = config.slot_blocks * (config.kernel // 2)
+        self.fold = RowLinear(SLOTS_PER_FRAME * config.channels, hidden_size)
         self.out_norm = nn.LayerNorm(hidden_size)
 
     def log_durations(
@@ -157,12 +173,29 @@ class TextTrackEncoder(nn.Module):
         x = expanded
         for block in self.slot_blocks:
             x = block(x, mask)
+        return self._folded(x)
+
+    def _folded(self, x: torch.Tensor) -> torch.Tensor:
+        """[B, S, C] -> [B, S / 4, D]."""
         batch, length, channels = x.shape
         folded = x.reshape(batch, length // SLOTS_PER_FRAME, SLOTS_PER_FRAME * channels)
         track: torch.Tensor = self.out_norm(self.fold(folded))
         return track
 
     @torch.inference_mode()
+    def rows_of(self, plan: TrackPlan, first: int, last: int) -> torch.Tensor:
+        """The rows of frames `first` to `last`, which is not among them: [last - first, D].
+
+        The same bits in whatever parts an utterance's rows are made: as many slots on each side as
+        the blocks look around are put through the blocks too.
+        """
+        start, end = first * SLOTS_PER_FRAME, last * SLOTS_PER_FRAME
+        before = min(self._reach, start)
+        x = plan.expanded[None, start - before : end + self._reach]
+        for block in self.slot_blocks:
+            x = block(x)
+        return self._folded(x[:, before : before + end - start])[0]
+
     def forward_track(
         self,
         phones: torch.Tensor,
@@ -171,7 +204,20 @@ class TextTrackEncoder(nn.Module):
         speaker: torch.Tensor,
         speed: float = 1.0,
     ) -> TextTrack:
-        """Predicts one utterance's track.
+        """One utterance's whole track; arguments and errors as `plan`'s."""
+        plan = self.plan(phones, word_start, question, speaker, speed)
+        return TextTrack(rows=self.rows_of(plan, 0, plan.frames), slots=plan.slots)
+
+    @torch.inference_mode()
+    def plan(
+        self,
+        phones: torch.Tensor,
+        word_start: torch.Tensor,
+        question: bool,
+        speaker: torch.Tensor,
+        speed: float = 1.0,
+    ) -> TrackPlan:
+        """Encode one utterance's phones and predict how long they last.
 
         Args:
             phones: [N] int64 ids, N >= 1; it should start and end with SIL.
@@ -195,10 +241,7 @@ class TextTrackEncoder(nn.Module):
         predicted = self.log_durations(ids, starts, flags, speakers, mask)[0]
         slots = whole_slots(predicted, phones.to(device), speed)
         encoded = self.phones(ids, starts, flags, speakers, mask)[0]
-        length = int(slots.sum())
-        expanded = self.expand(encoded, slots, length)[None]
-        rows = self.rows(expanded, torch.ones(1, length, 1, device=device))[0]
-        return TextTrack(rows=rows, slots=slots)
+        return TrackPlan(slots, self.expand(encoded, slots, int(slots.sum())))
 
 
 def whole_slots(log_durations: torch.Tensor, phones: torch.Tensor, speed: float) -> torch.Tensor:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cantata_models.solo.checkpoint import load_text_track
 from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import (
     END_SILENCE_SLOTS,
@@ -36,6 +39,17 @@ def test_rows_and_slots_agree() -> None:
     assert track.rows.dtype == torch.float32
     assert int(track.slots.sum()) == SLOTS_PER_FRAME * track.frames
     assert int(track.slots[-1]) >= END_SILENCE_SLOTS
+
+
+@pytest.mark.parametrize("cuts", [[1], [8], [3, 4, 20]])
+def test_rows_made_in_parts_are_those_made_at_once(cuts: list[int]) -> None:
+    encoder = load_text_track()
+    phones = torch.tensor(HELLO * 8)
+    plan = encoder.plan(phones, phones == HELLO[1], False, encoder.stock_speakers[0])
+    edges = [0, *cuts, plan.frames]
+    assert edges == sorted(set(edges))
+    parts = [encoder.rows_of(plan, *part) for part in pairwise(edges)]
+    assert torch.equal(torch.cat(parts), encoder.rows_of(plan, 0, plan.frames))
 
 
 def test_voice_and_question_change_the_track() -> None:

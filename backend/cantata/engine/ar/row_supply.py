@@ -1,0 +1,67 @@
+"""Conditioning rows that are made while their request speaks.
+
+A long text's rows may take as long as several steps: made all at once, they would come before the
+request's own first packet and between everybody's frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from cantata.contract.errors import CantataError, RequestFailed
+from cantata.engine.ar.request_state import RequestStates
+
+
+class RowSupply:
+    """Extends requests' rows before each step, one block at a time where that is soon enough.
+
+    Args:
+        states: hold the requests.
+    """
+
+    def __init__(self, states: RequestStates) -> None:
+        self._states = states
+        self._sources: dict[str, Iterator[torch.Tensor]] = {}
+
+    def add(self, request_id: str, source: Iterator[torch.Tensor]) -> None:
+        """Blocks of rows [L, D] for a request's positions after those it has."""
+        self._sources[request_id] = source
+
+    def forget(self, request_id: str) -> None:
+        """The request has ended; unknown ids are fine."""
+        self._sources.pop(request_id, None)
+
+    @torch.inference_mode()
+    def top_up(self) -> list[tuple[str, CantataError]]:
+        """Make what the next step needs, and if that is nothing, a block for whoever needs one
+        first.
+
+        Returns:
+            The requests whose rows could not be made, and why.
+        """
+        failures: list[tuple[str, CantataError]] = []
+        by_need = sorted(self._sources, key=self._rows_ahead)
+        for place, request_id in enumerate(by_need):
+            if place and self._rows_ahead(request_id) > 0:
+                break
+            try:
+                self._extend(request_id)
+            except Exception as error:  # a plug-in's fault over one request is that request's alone
+                failures.append((request_id, RequestFailed(f"rows could not be made: {error!r}")))
+        return failures
+
+    def _rows_ahead(self, request_id: str) -> int:
+        """Rows behind the one that the request's next position takes."""
+        states = self._states
+        slot = states.slot_of(request_id)
+        position = states.prompt_len[slot] - 1 + states.num_frames[slot]
+        return int(states.last_row[slot] - position)
+
+    def _extend(self, request_id: str) -> None:
+        block = next(self._sources[request_id], None)
+        if block is None:
+            self.forget(request_id)
+        else:
+            self._states.extend(request_id, block)
