@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench bench-gate train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -97,6 +97,11 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed.
 
 bench: $(VENV)/.dev ## Measure this machine beside the bare model (about 15 minutes; BENCH="options").
 	$(BIN)/cantata bench $(BENCH)
+
+bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is far off its goal.
+	$(BIN)/cantata bench --streams 1 --streams 8 --rate 0 --transport websocket --seconds 8 \
+	  --long-minutes 0 --folder artifacts/bench-gate
+	$(BIN)/cantata bench gate artifacts/bench-gate/bench.json
 
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes).
 	$(BIN)/python -m cantata_models.solo.training all

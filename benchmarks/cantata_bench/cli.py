@@ -95,9 +95,12 @@ def bench(
     )
     both = transport is Transport.BOTH
     transports = ("websocket", "http") if both else (transport.value,)
+    loads = ladder(streams, [r for r in rate if r], transports, base)
+    sentences = base.model_copy(update={"streams": 1, "texts": Texts.MEDIUM.value})
+    compared = (sentences,) if batch_mode and url is None else ()
     plan = Plan(
-        loads=ladder(streams, [r for r in rate if r], transports, base),
-        batch_loads=(base.model_copy(update={"streams": 1}),) if batch_mode else (),
+        loads=(*loads, *(spec for spec in compared if spec not in loads)),
+        batch_loads=compared,
         floor_batches=tuple(streams) if floor else (),
         long_minutes=long_minutes,
         asr=asr,

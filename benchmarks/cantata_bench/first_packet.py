@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +25,10 @@ from cantata_bench.server import running_server
 
 TEXT = "The train to the coast leaves at nine, and the next one at noon."
 TIMEOUT_S = 300.0
+BYTES_PER_S = 2 * 24_000
+"""Of `pcm` as OpenAI has it: 16 bits, 24 kHz, mono."""
 ROUNDS = 3
-"""Of every number of streams; the first one is not counted."""
+"""Of every number of streams, after one that is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Heard:
     first_s: float | None
     """From asking to the first samples; None: the server had no room."""
     whole_s: float
+    audio_s: float
+    """Sound that arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +54,42 @@ class Row:
     whole_p50_s: float
 
 
-async def hear(http: httpx.AsyncClient, seed: int, frames: int) -> Heard:
+async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
     """Speak a text that has as many frames as wanted, if the model can be told."""
-    body = {"input": TEXT, "response_format": "pcm", "seed": seed, "max_new_tokens": frames + 1}
-    began, first = time.monotonic(), None
+    # Greedy: a model of random weights that samples draws the end code now and then.
+    choice = {"temperature": 0, "max_new_tokens": frames + 1}
+    body = {"input": TEXT, "response_format": "pcm", **choice}
+    began, first, size = time.monotonic(), None, 0
     async with http.stream("POST", "/v1/audio/speech", json=body) as response:
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            return Heard(None, time.monotonic() - began)
+            return Heard(None, time.monotonic() - began, 0.0)
         response.raise_for_status()
-        async for _ in response.aiter_raw():
+        async for data in response.aiter_raw():
             first = first or time.monotonic() - began
-    return Heard(first, time.monotonic() - began)
+            size += len(data)
+    return Heard(first, time.monotonic() - began, size / BYTES_PER_S)
 
 
-async def measure(url: str, async_chunk: bool, streams: int, frames: int) -> Row:
-    """Several rounds of so many streams at once."""
-    heard: list[Heard] = []
+async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
+    """Several rounds of so many streams at once, without the one that warms up."""
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
-        for number in range(1 + ROUNDS):
-            seeds = range(number * streams, (number + 1) * streams)
-            found = await asyncio.gather(*(hear(http, seed, frames) for seed in seeds))
-            heard += found if number else []
+        rounds = [
+            await asyncio.gather(*(hear(http, frames) for _ in range(streams)))
+            for _ in range(1 + ROUNDS)
+        ]
+    return rounds[1:]
+
+
+def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
+    """A line of the table."""
+    heard = [one for found in rounds for one in found]
     spoken = [one for one in heard if one.first_s is not None]
     first = [one.first_s for one in spoken if one.first_s is not None] or [float("nan")]
     whole = [one.whole_s for one in spoken] or [float("nan")]
     return Row(
         async_chunk,
-        streams,
+        len(rounds[0]),
         refused=len(heard) - len(spoken),
         first_p50_s=statistics.median(first),
         first_max_s=max(first),
@@ -84,19 +97,28 @@ async def measure(url: str, async_chunk: bool, streams: int, frames: int) -> Row
     )
 
 
+@contextmanager
+def serving(
+    model: str, *, slots: int, async_chunk: bool = True, dtype: str = "float32"
+) -> Iterator[str]:
+    """A server of its own for the time of the block, with room for so many streams: its address."""
+    raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
+    stages = {name: {**stage, "slots": slots} for name, stage in raw["stages"].items()}
+    settings = {**raw, "async_chunk": async_chunk, "stages": stages}
+    with tempfile.TemporaryDirectory() as folder:
+        deploy = Path(folder) / "deploy.yaml"
+        deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        options = ["--model", model, "--deploy", str(deploy), "--dtype", dtype]
+        with running_server(Path(folder) / "log", options=options) as server:
+            yield server.url
+
+
 def measure_all(model: str, streams: list[int], frames: int) -> Iterator[Row]:
     """A server with each kind of edges, one after the other; rows as they are measured."""
-    raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
-    stages = {name: {**stage, "slots": max(streams)} for name, stage in raw["stages"].items()}
     for async_chunk in (True, False):
-        with tempfile.TemporaryDirectory() as folder:
-            deploy = Path(folder) / "deploy.yaml"
-            settings = {**raw, "async_chunk": async_chunk, "stages": stages}
-            deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
-            options = ["--model", model, "--deploy", str(deploy), "--dtype", "float32"]
-            with running_server(Path(folder) / "log", options=options) as server:
-                for count in streams:
-                    yield asyncio.run(measure(server.url, async_chunk, count, frames))
+        with serving(model, slots=max(streams), async_chunk=async_chunk) as url:
+            for count in streams:
+                yield summarise(asyncio.run(hear_rounds(url, count, frames)), async_chunk)
 
 
 def main() -> None:

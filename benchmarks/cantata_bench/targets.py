@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from cantata_bench.results import LoadResult, Run
 
@@ -54,12 +55,13 @@ def _first_packet(run: Run) -> Iterator[Goal]:
     if run.floor is not None:
         ratio = alone / run.floor.first_packet.total_s
         yield _at_most("TTFP p50 alone / bare first packet", 2.0, ratio)
-    whole = next((b for b in run.batch_mode if b.summary and b.spec.streams == 1), None)
-    streaming = run.load("closed", 1)
-    if whole and whole.summary and streaming and streaming.summary:
-        yield _at_most("TTFP p50 streaming / batch mode", 0.08, alone / whole.summary.ttfp.p50)
-        e2e = streaming.summary.e2e.p50 / whole.summary.e2e.p50
-        yield _at_most("E2E p50 streaming / batch mode", 1.0, e2e)
+    for whole in run.batch_mode:
+        streaming = next((load for load in run.loads if load.spec == whole.spec), None)
+        if whole.summary and streaming and streaming.summary:
+            ttfp = streaming.summary.ttfp.p50 / whole.summary.ttfp.p50
+            yield _at_most(f"TTFP p50 streaming / batch mode, {whole.spec.texts}", 0.08, ttfp)
+            e2e = streaming.summary.e2e.p50 / whole.summary.e2e.p50
+            yield _at_most(f"E2E p50 streaming / batch mode, {whole.spec.texts}", 1.0, e2e)
 
 
 def _throughput(run: Run) -> Iterator[Goal]:
@@ -82,11 +84,11 @@ def _cliffs(run: Run) -> Iterator[Goal]:
     alone = run.load("closed", 1)
     if alone is None or alone.summary is None:
         return
-    for streams, limit in ((16, 4.0), (32, 8.0)):
-        crowd = run.load("closed", streams)
+    for kind, (streams, limit) in product(("live", "closed"), ((16, 4.0), (32, 8.0))):
+        crowd = run.load(kind, streams)
         if crowd is not None and crowd.summary is not None:
             ratio = crowd.summary.ttfp.p95 / alone.summary.ttfp.p95
-            yield _at_most(f"TTFP p95 at {streams} / at 1", limit, ratio)
+            yield _at_most(f"TTFP p95 at {streams} {kind} / at 1", limit, ratio)
 
 
 def _costs(run: Run) -> Iterator[Goal]:

@@ -54,10 +54,10 @@ def test_goals_are_ratios_and_say_which_are_met() -> None:
     run = made_up_run()
     met = {goal.name: goal.met for goal in goals(run)}
     assert met["throughput at 16 / bare loop"]
-    assert met["TTFP p50 streaming / batch mode"]
+    assert met["TTFP p50 streaming / batch mode, mixed"]
     assert not met["TTFP p50 alone / bare first packet"]  # 40 ms over 18.1
-    assert not met["TTFP p95 at 16 / at 1"]
-    slightly = next(goal for goal in goals(run) if goal.name == "TTFP p95 at 16 / at 1")
+    assert not met["TTFP p95 at 16 closed / at 1"]
+    slightly = next(goal for goal in goals(run) if goal.name == "TTFP p95 at 16 closed / at 1")
     assert slightly.met_within(0.3)
     assert not slightly.met_within(0.2)
 

@@ -1,6 +1,6 @@
 """What the orchestrator and a stage process say to each other.
 
-Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready, Sustains, Output, Failed,
+Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready, Measured, Output, Failed,
 Aborted, Pong, Drained. Between stages only chunks flow; nothing flows backwards but aborts and
 credits.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cantata.contract.chunks import PcmChunk
 from cantata.contract.errors import CantataError
 from cantata.contract.request import Payload
-from cantata.contract.steps import StepReport
+from cantata.contract.steps import StepCost, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ class StageCapacity:
     sample_rate: int | None = None
     """Hz; only the last stage knows it."""
     channels: int = 1
+    max_batch_frames: int | None = None
+    """Frames in one step at most; None: one of every request."""
     credit_samples: int = 0
     """Samples per channel that the last stage makes ahead of a listener that takes none."""
 
@@ -89,10 +91,10 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Sustains:
-    """By its latest steps the stage serves so many listeners without a gap. Sent on a change."""
+class Measured:
+    """What the stage's steps take of late. Sent when it has changed."""
 
-    places: int
+    cost: StepCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +134,4 @@ class Drained:
     """Nothing is left; the process ends now."""
 
 
-FromStage = Ready | Sustains | Output | Failed | Aborted | Pong | Drained
+FromStage = Ready | Measured | Output | Failed | Aborted | Pong | Drained

@@ -6,6 +6,20 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class StepCost:
+    """What a step takes that makes n frames, of all its requests together: a + b n."""
+
+    fixed_s: float
+    """a"""
+    frame_s: float
+    """b"""
+
+    def seconds(self, frames: int) -> float:
+        """How long it takes."""
+        return self.fixed_s + self.frame_s * frames
+
+
+@dataclass(frozen=True, slots=True)
 class Histogram:
     """How often what was measured, since the stage process began."""
 

@@ -1,6 +1,6 @@
 """One pipeline's requests: registered with every stage at once, ended in one place.
 
-Runs in the api's event loop. It keeps what a request has open (`_OpenRequest`), passes PCM on, and
+Runs in the api's event loop. It keeps what a request has open (`PcmStream`), passes PCM on, and
 makes sure that whatever ends a request - its last sample, a fault, the caller - frees it in every
 stage before `open` returns.
 """
@@ -26,16 +26,18 @@ from cantata.contract.messages import (
     Credit,
     Extend,
     Failed,
+    Measured,
     Output,
     Register,
     StageCapacity,
-    Sustains,
 )
 from cantata.contract.pipeline import PipelineSpec
 from cantata.contract.request import Payload, PipelineRequest
+from cantata.contract.steps import StepCost
 from cantata.engine.stage_handle import Report, StageHandle, StageState
 from cantata.engine.stage_process import StageLaunch
 from cantata.logs import LogFormat
+from cantata.scheduling.places import StagePace, places
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +106,7 @@ class Orchestrator:
         self._stages: dict[str, StageHandle] = {}
         self._launches: dict[str, StageLaunch] = {}
         self._capacities: dict[str, StageCapacity] = {}
-        self._sustained: dict[str, int] = {}
+        self._costs: dict[str, StepCost] = {}
         self._open: dict[str, PcmStream] = {}
         self._restarts: dict[str, int] = {}
         self._restarting: set[asyncio.Task[None]] = set()
@@ -139,9 +141,14 @@ class Orchestrator:
 
     @property
     def places(self) -> int:
-        """Requests that every stage serves without a gap by its own measurements; its slots before
-        it has any."""
-        return min(self._sustained.get(n, c.slots) for n, c in self._capacities.items())
+        """Requests that are served without a gap, by the stages' own measurements; the slots before
+        there are any."""
+        paces = [
+            StagePace(self._costs[spec.name], self._capacities[spec.name].max_batch_frames)
+            for spec in self._pipeline.stages
+            if spec.name in self._costs
+        ]
+        return places(paces, self.output_capacity.frame_period_s, self.slots)
 
     def on_places(self, tell: Callable[[int], None]) -> None:
         """Have `places` told whenever it may have changed."""
@@ -286,8 +293,8 @@ class Orchestrator:
             case Aborted(request_ids):
                 for request_id in request_ids:
                     self._acknowledge_abort(request_id, stage)
-            case Sustains(places):
-                self._sustained[stage] = places
+            case Measured(cost):
+                self._costs[stage] = cost
                 if self._tell_places is not None:
                     self._tell_places(self.places)
 

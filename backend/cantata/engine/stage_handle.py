@@ -19,13 +19,13 @@ from cantata.contract.messages import (
     Drained,
     Extend,
     Failed,
+    Measured,
     Output,
     Ping,
     Pong,
     Ready,
     Register,
     StageCapacity,
-    Sustains,
 )
 from cantata.engine.stage_process import StageLaunch, run
 
@@ -36,7 +36,7 @@ PING_DEADLINE_S = 30.0
 """A stage answers between two steps; one that takes this long for a step is stuck."""
 ENDING_DEADLINE_S = 5.0
 
-Report = Output | Failed | Aborted | Sustains
+Report = Output | Failed | Aborted | Measured
 """What a stage says of its own accord while it serves."""
 
 
@@ -54,7 +54,7 @@ class StageHandle:
 
     Args:
         launch: what to run.
-        on_message: told every Output, Failed, Aborted and Sustains, in order.
+        on_message: told every Output, Failed, Aborted and Measured, in order.
         on_death: called once when the process ends without having been asked to.
     """
 
@@ -185,7 +185,7 @@ class StageHandle:
 
     def _dispatch(self, message: object) -> None:
         match message:
-            case Output() | Failed() | Aborted() | Sustains():
+            case Output() | Failed() | Aborted() | Measured():
                 self._on_message(self.name, message)
             case Pong():
                 answer = self._pongs.get(message.number)

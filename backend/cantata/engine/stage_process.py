@@ -35,18 +35,19 @@ from cantata.contract.messages import (
     Drained,
     Extend,
     Failed,
+    Measured,
     Output,
     Ping,
     Pong,
     Ready,
     Register,
     StageCapacity,
-    Sustains,
     ToStage,
 )
 from cantata.contract.pipeline import StageSpec
 from cantata.contract.request import Payload
 from cantata.contract.stage import Stage
+from cantata.contract.steps import StepCost
 from cantata.engine.first_chunks import FirstChunks
 from cantata.engine.step_meter import StepMeter
 from cantata.logs import LogFormat, configure_logging, of_request
@@ -56,6 +57,8 @@ logger = logging.getLogger(__name__)
 
 UNLIMITED_CREDIT = sys.maxsize
 """Samples; more than any request has."""
+NEWS = 0.05
+"""By how much what steps take has changed when it is told anew."""
 INTAKE_SHARE = 0.1
 """Of a frame period: new requests are taken in for so long between two steps."""
 
@@ -157,8 +160,8 @@ class StageLoop:
     ) -> None:
         self._stage = stage
         self._clock = clock
-        self._pace = Pace(stage.capacity.frame_period_s, stage.capacity.slots)
-        self._sustains = stage.capacity.slots
+        self._pace = Pace()
+        self._told: StepCost | None = None
         self._meter = StepMeter()
         self._first_chunks = FirstChunks(name)
         self._control = control
@@ -198,9 +201,17 @@ class StageLoop:
     def _measure(self, chunks: Sequence[Chunk], seconds: float) -> None:
         self._meter.add(seconds, len(chunks))
         self._pace.measure(frames_in(chunks, self._stage.capacity), seconds)
-        if self._pace.places != self._sustains:
-            self._sustains = self._pace.places
-            self._control.send(Sustains(self._sustains))
+        cost = self._pace.cost
+        if cost is not None and self._is_news(cost):
+            self._told = cost
+            self._control.send(Measured(cost))
+
+    def _is_news(self, cost: StepCost) -> bool:
+        """Whether what was told last is off by now, for one request or for all."""
+        if self._told is None:
+            return True
+        told, extremes = self._told, (1, self._stage.capacity.slots)
+        return any(abs(cost.seconds(n) / told.seconds(n) - 1) > NEWS for n in extremes)
 
     def _close(self) -> None:
         for key in list(self._selector.get_map().values()):

@@ -52,7 +52,7 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     The most urgent stream sets the number of frames: one for a first chunk that is heard, so that
     sound starts at once, else the largest power of two (few distinct shapes) that it has ready and
     that `_patience` allows. Streams with as many frames ready join in order of urgency until the
-    batch is full.
+    batch is full. First chunks are joined by first chunks alone: theirs is the shortest batch.
 
     Args:
         streams: all that are held, those with nothing to decode too: a batch cannot be interrupted,
@@ -66,8 +66,10 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     patience = _patience(streams, waiting, limits, now_s)
     frames = _chunk_frames(waiting[0], patience)
     rows = max(1, limits.max_batch_frames // frames)
-    # A newcomer's single frame may be joined by anyone; longer chunks only by streams under way.
-    joining = [s for s in waiting if _chunk_frames(s, patience) >= frames]
+    if _is_first_chunk(waiting[0]):
+        joining = [s for s in waiting if _is_first_chunk(s)]
+    else:
+        joining = [s for s in waiting if _chunk_frames(s, patience) >= frames]
     return DecodeBatch(tuple(s.slot for s in joining[:rows]), frames)
 
 
@@ -94,8 +96,13 @@ def _patience(
     return max(1, min(frames, limits.max_chunk_frames))
 
 
+def _is_first_chunk(stream: StreamView) -> bool:
+    """Whether its next frame is the first that its listener hears."""
+    return not stream.started and not stream.unheard_frames
+
+
 def _chunk_frames(stream: StreamView, patience: int) -> int:
-    if not stream.started and not stream.unheard_frames:
+    if _is_first_chunk(stream):
         return 1
     most = patience if stream.started else min(patience, stream.unheard_frames)
     frames = min(stream.ready_frames, most)

@@ -1,8 +1,7 @@
-"""How many listeners a stage can serve without a gap, by the steps that it has taken.
+"""What a stage's steps take, by the steps that it has taken.
 
-A step takes a fixed time and some for each frame that it makes: t(n) = a + b n. With one frame for
-each of n listeners in every step, all of them hear sound without a gap as long as t(n) stays below
-the frame period. Nothing here knows a model or reads a clock: times come in as numbers.
+A step takes a fixed time and some for each frame that it makes: t(n) = a + b n. Nothing here knows
+a model or reads a clock: times come in as numbers.
 
 What changes with a machine's other work is how fast all steps are; how a step grows with its frames
 hardly changes. A Kalman filter says just that of a and b: their common speed drifts, the rest keeps
@@ -12,8 +11,8 @@ known what eight would cost, at the speed of now.
 
 from __future__ import annotations
 
-USABLE = 0.8
-"""Of the frame period; the rest is for prompts, messages and whoever else uses the machine."""
+from cantata.contract.steps import StepCost
+
 _NOISE = 0.3
 """How far a step's time is from the mean, as a part of it."""
 _SPEED_DRIFT = 0.004
@@ -27,16 +26,9 @@ _LEAST_SLOPE_S = 1e-6
 
 
 class Pace:
-    """Fits t(n) to the steps.
+    """Fits t(n) to the steps."""
 
-    Args:
-        frame_period_s: seconds of sound in one frame.
-        slots: requests that the stage holds at most.
-    """
-
-    def __init__(self, frame_period_s: float, slots: int) -> None:
-        self._period_s = frame_period_s
-        self._slots = slots
+    def __init__(self) -> None:
         self._steps = 0
         self._fixed_s = 0.0
         """a"""
@@ -64,13 +56,9 @@ class Pace:
         self._correct(frames, seconds)
 
     @property
-    def places(self) -> int:
-        """Listeners that can be served without a gap: 1 to `slots`; `slots` before a step was
-        measured."""
-        if not self._frame_s:
-            return self._slots
-        affordable = (self._period_s * USABLE - self._fixed_s) / self._frame_s
-        return max(1, min(self._slots, int(affordable)))
+    def cost(self) -> StepCost | None:
+        """The fit; None before a step was measured."""
+        return StepCost(self._fixed_s, self._frame_s) if self._frame_s else None
 
     def _begin(self, frames: int, seconds: float) -> None:
         """All of the time is taken to grow with the frames, until steps of another size show how

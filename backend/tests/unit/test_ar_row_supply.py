@@ -9,7 +9,7 @@ import torch
 
 from cantata.contract.talker import TalkerPrompt
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
-from cantata.engine.ar.row_supply import RowSupply
+from cantata.engine.ar.row_supply import SOON, RowSupply
 
 GREEDY = ResolvedSampling(0, (0.0, 0.0), (0, 0), (1.0, 1.0), 1.0)
 
@@ -41,17 +41,24 @@ def rows_of(states: RequestStates, name: str) -> list[float]:
 def test_one_block_is_made_ahead_for_whoever_needs_it_first(
     states: RequestStates, supply: RowSupply
 ) -> None:
-    begin(states, supply, "long", 5, 2)
-    begin(states, supply, "short", 2, 2, 1)
+    begin(states, supply, "long", 4, 2)
+    begin(states, supply, "short", 2, 1, 1)
     assert supply.top_up() == []
-    assert rows_of(states, "short") == [0, 0, 1, 1]
-    assert rows_of(states, "long") == [0] * 5
+    assert rows_of(states, "short") == [0, 0, 1]
+    assert rows_of(states, "long") == [0] * 4
     supply.top_up()
-    assert rows_of(states, "short") == [0, 0, 1, 1, 2]
+    assert rows_of(states, "short") == [0, 0, 1, 2]
     supply.top_up()
-    assert rows_of(states, "short") == [0, 0, 1, 1, 2]  # this step found that there is no more
+    assert rows_of(states, "short") == [0, 0, 1, 2]  # this step found that there is no more
     supply.top_up()
-    assert rows_of(states, "long") == [0] * 5 + [1, 1]
+    assert rows_of(states, "long") == [0] * 4 + [1, 1]
+
+
+def test_nothing_is_made_long_before_it_is_needed(states: RequestStates, supply: RowSupply) -> None:
+    """A newcomer's first packet does not wait for rows of its third second."""
+    begin(states, supply, "new", SOON + 2, 3)
+    supply.top_up()
+    assert len(rows_of(states, "new")) == SOON + 2
 
 
 def test_all_who_have_none_left_are_given_some(states: RequestStates, supply: RowSupply) -> None:

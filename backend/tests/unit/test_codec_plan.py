@@ -25,7 +25,12 @@ def test_nothing_ready_is_no_batch() -> None:
 
 def test_first_chunk_goes_ahead_and_is_one_frame() -> None:
     streams = [stream(0, 8, deadline=0.001), stream(1, 3, started=False)]
-    assert plan(streams, LIMITS, 0.0) == DecodeBatch((1, 0), 1)
+    assert plan(streams, LIMITS, 0.0) == DecodeBatch((1,), 1)
+
+
+def test_first_chunks_go_together() -> None:
+    streams = [stream(0, 1), stream(1, 3, started=False), stream(2, 1, started=False)]
+    assert plan(streams, LIMITS, 0.0) == DecodeBatch((1, 2), 1)
 
 
 def test_context_that_nobody_hears_is_decoded_in_long_chunks() -> None:

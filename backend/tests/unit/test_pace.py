@@ -1,4 +1,4 @@
-"""How many listeners a stage promises, from the times of its steps."""
+"""What steps take, by the steps taken, and how many listeners a stage alone then promises."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ import random
 
 import pytest
 
-from cantata.scheduling.pace import USABLE, Pace
+from cantata.scheduling.pace import Pace
+from cantata.scheduling.places import USABLE, StagePace, places
 
 PERIOD_S = 0.08
 
 
-def paced(fixed_s: float, frame_s: float, counts: list[int], slots: int = 64) -> Pace:
+class PacedStage(Pace):
+    """A stage with so many slots."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__()
+        self._slots = slots
+
+    @property
+    def places(self) -> int:
+        stages = [] if self.cost is None else [StagePace(self.cost)]
+        return places(stages, PERIOD_S, self._slots)
+
+
+def paced(fixed_s: float, frame_s: float, counts: list[int], slots: int = 64) -> PacedStage:
     """After steps that made `counts` frames and took a + b n."""
-    pace = Pace(PERIOD_S, slots)
+    pace = PacedStage(slots)
     for _ in range(50):
         for frames in counts:
             pace.measure(frames, fixed_s + frame_s * frames)
@@ -21,17 +35,17 @@ def paced(fixed_s: float, frame_s: float, counts: list[int], slots: int = 64) ->
 
 
 def test_nothing_measured_promises_every_slot() -> None:
-    assert Pace(PERIOD_S, 12).places == 12
+    assert PacedStage(12).places == 12
 
 
 @pytest.mark.parametrize(("fixed_s", "frame_s"), [(0.0, 0.004), (0.03, 0.002), (0.01, 0.001)])
 def test_the_last_listener_admitted_is_played_and_the_next_would_not_be(
     fixed_s: float, frame_s: float
 ) -> None:
-    places = paced(fixed_s, frame_s, [1, 2, 5, 9]).places
+    promised = paced(fixed_s, frame_s, [1, 2, 5, 9]).places
     expected = (PERIOD_S * USABLE - fixed_s) / frame_s
-    assert places == pytest.approx(expected, rel=0.1)
-    assert fixed_s + frame_s * places < PERIOD_S
+    assert promised == pytest.approx(expected, rel=0.1)
+    assert fixed_s + frame_s * promised < PERIOD_S
 
 
 def test_what_was_not_measured_is_not_promised() -> None:
@@ -44,14 +58,14 @@ def test_what_was_not_measured_is_not_promised() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fixed_s", "frame_s", "places"), [(0.5, 0.1, 1), (0.001, 0.0, 8), (0.0, 0.0001, 8)]
+    ("fixed_s", "frame_s", "promised"), [(0.5, 0.1, 1), (0.001, 0.0, 8), (0.0, 0.0001, 8)]
 )
-def test_it_stays_between_one_and_the_slots(fixed_s: float, frame_s: float, places: int) -> None:
-    assert paced(fixed_s, frame_s, [1, 4], slots=8).places == places
+def test_it_stays_between_one_and_the_slots(fixed_s: float, frame_s: float, promised: int) -> None:
+    assert paced(fixed_s, frame_s, [1, 4], slots=8).places == promised
 
 
 def test_the_first_steps_load_things_and_do_not_count() -> None:
-    pace = Pace(PERIOD_S, 16)
+    pace = PacedStage(16)
     for seconds in (2.0, 0.5, 0.5, 0.2, 0.004):
         pace.measure(1, seconds)
     assert pace.places == 16
@@ -91,7 +105,7 @@ def test_what_a_crowd_costs_is_remembered_while_one_listens_and_the_machine_slow
 
 def test_a_memory_that_is_wrong_is_corrected_by_who_is_let_in() -> None:
     """The machine was busy while one listener was measured, and idle when sixteen were."""
-    pace = Pace(PERIOD_S, 16)
+    pace = PacedStage(16)
     for frames, seconds in ((1, 0.03), (16, 0.03)):
         for _ in range(50):
             pace.measure(frames, seconds)
@@ -105,7 +119,7 @@ def test_a_memory_that_is_wrong_is_corrected_by_who_is_let_in() -> None:
 
 def test_noise_changes_little() -> None:
     dice = random.Random(3)
-    pace = Pace(PERIOD_S, 64)
+    pace = PacedStage(64)
     promised = set()
     for step in range(2000):
         frames = dice.randint(1, 12)

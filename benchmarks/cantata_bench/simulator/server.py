@@ -13,6 +13,7 @@ from cantata.engine.stage_process import INTAKE_SHARE
 from cantata.scheduling.admission import Admission, QueueLimits
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.pace import Pace
+from cantata.scheduling.places import StagePace, places
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.system import System
 
@@ -69,7 +70,7 @@ class SimulatedServer:
         )
         self._clock = asyncio.get_running_loop().time
         self._processors = _Processors(system.processors)
-        self._paces = [Pace(system.frame_period_s, system.slots) for _ in range(2)]
+        self._paces = (Pace(), Pace())
         queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
         self.admission = Admission(system.slots, queue, self._clock)
         self._newcomers: deque[_Piece] = deque()
@@ -206,4 +207,11 @@ class SimulatedServer:
         self._resize()
 
     def _resize(self) -> None:
-        self.admission.resize(min(pace.places for pace in self._paces))
+        system = self._system
+        bounds = (None, system.max_batch_frames)
+        stages = [
+            StagePace(pace.cost, bound)
+            for pace, bound in zip(self._paces, bounds, strict=True)
+            if pace.cost is not None
+        ]
+        self.admission.resize(places(stages, system.frame_period_s, system.slots))

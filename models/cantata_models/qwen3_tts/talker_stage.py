@@ -64,7 +64,6 @@ class Qwen3Talker(nn.Module):
     """
 
     frame_period_s = FRAME_PERIOD_S
-    min_rows = SAFE_MIN_ROWS
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -77,6 +76,8 @@ class Qwen3Talker(nn.Module):
         self._references: ReferenceEncoder | None = None
         self.num_codebooks = config.num_codebooks
         self.end_code: int | None = config.codec.eos
+        # Below float32 vLLM's products are not exact per row, whatever their number.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         self.layers = nn.ModuleList(
             Qwen3DecoderLayer(
                 model_config.hf_config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"

@@ -13,6 +13,9 @@ import torch
 from cantata.contract.errors import CantataError, RequestFailed
 from cantata.engine.ar.request_state import RequestStates
 
+SOON = 4
+"""Rows ahead from which on a request's next block may be made."""
+
 
 class RowSupply:
     """Extends requests' rows before each step, one block at a time where that is soon enough.
@@ -35,8 +38,8 @@ class RowSupply:
 
     @torch.inference_mode()
     def top_up(self) -> list[tuple[str, CantataError]]:
-        """Make what the next step needs, and if that is nothing, a block for whoever needs one
-        first.
+        """Make what the steps after the next one need, or else one block for whoever needs one
+        first and soon.
 
         Returns:
             The requests whose rows could not be made, and why.
@@ -44,7 +47,7 @@ class RowSupply:
         failures: list[tuple[str, CantataError]] = []
         by_need = sorted(self._sources, key=self._rows_ahead)
         for place, request_id in enumerate(by_need):
-            if place and self._rows_ahead(request_id) > 0:
+            if self._rows_ahead(request_id) > (0 if place else SOON):
                 break
             try:
                 self._extend(request_id)

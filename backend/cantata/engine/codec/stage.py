@@ -21,6 +21,7 @@ from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
+from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 
 
@@ -53,6 +54,8 @@ class _Stream:
     sent_samples: int = 0
     complete: bool = False
     """The last frame has arrived."""
+    delivery: int = 0
+    """Number of the latest delivery that had frames of it."""
     started_s: float | None = None
     """When the first samples left."""
 
@@ -81,12 +84,14 @@ class CodecStage:
         self._state = decoder.init_state(deployment.slots)
         self._free_slots = list(reversed(range(deployment.slots)))
         self._streams: dict[str, _Stream] = {}
+        self._cadence = Cadence(self._limits.frame_period_s)
         self._failures: list[tuple[str, CantataError]] = []
         self._capacity = StageCapacity(
             slots=deployment.slots,
             frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
             sample_rate=decoder.sample_rate,
             channels=decoder.channels,
+            max_batch_frames=deployment.max_batch_frames,
             credit_samples=self._credit_samples,
         )
 
@@ -112,6 +117,7 @@ class CodecStage:
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
+        self._cadence.delivered(self._clock())
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
@@ -122,6 +128,7 @@ class CodecStage:
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
                 continue
             stream.received_chunks += 1
+            stream.delivery = self._cadence.deliveries
             if chunk.context is not None:
                 stream.codes.extend(chunk.context)
                 stream.unheard_frames = len(chunk.context)
@@ -150,9 +157,11 @@ class CodecStage:
         failures, self._failures = self._failures, []
         chunks = self._announce_ends()
         views = [self._view(stream) for stream in self._streams.values()]
-        batch = plan(views, self._limits, self._clock())
+        began_s = self._clock()
+        batch = plan(views, self._limits, began_s)
         if batch is not None:
             chunks.extend(self._decode(batch))
+            self._cadence.decoded(self._clock() - began_s)
         return StepResult(chunks, failures)
 
     def counts(self) -> Mapping[str, int]:
@@ -182,7 +191,23 @@ class CodecStage:
             return f"codes must be in 0..{size - 1}"
         return None
 
+    def _is_held(self, stream: _Stream) -> bool:
+        """Whether a first frame waits for the second, because later ones may come late.
+
+        Not for one that was passed over when others were given frames: its text may be late, and
+        nothing says when it comes.
+        """
+        if stream.started_s is not None or stream.complete or stream.batch:
+            return False
+        if len(stream.codes) > stream.unheard_frames + 1 or not self._cadence.is_slow:
+            return False
+        others = (other for other in self._streams.values() if other is not stream)
+        was_given = stream.delivery == self._cadence.deliveries
+        return was_given and any(not other.complete for other in others)
+
     def _ready_frames(self, stream: _Stream) -> int:
+        if self._is_held(stream):
+            return 0
         affordable = stream.credit_samples // self._decoder.samples_per_frame
         return max(0, min(len(stream.codes), stream.unheard_frames + affordable))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from cantata_models.qwen3_tts.random_checkpoint.configs import KINDS, PUBLISHED_SMALL
+from cantata_models.qwen3_tts.random_checkpoint.configs import KINDS, PUBLISHED
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 
 
@@ -18,15 +18,15 @@ def main() -> None:
     """Parse the command line and write the folder."""
     parser = argparse.ArgumentParser(
         prog="python -m cantata_models.qwen3_tts.random_checkpoint",
-        description="Write a checkpoint of the 0.6B models' size with random weights (2.6 GB).",
+        description="Write a checkpoint of a published size with random weights (2.5 or 4.5 GB).",
     )
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", choices=sorted(PUBLISHED), default="0.6b")
     parser.add_argument("--kind", choices=KINDS, default="custom_voice")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    write_checkpoint(
-        arguments.folder, PUBLISHED_SMALL, arguments.kind, arguments.seed, torch.bfloat16
-    )
+    shape = PUBLISHED[arguments.size]
+    write_checkpoint(arguments.folder, shape, arguments.kind, arguments.seed, torch.bfloat16)
     print(arguments.folder)
 
 

@@ -1,4 +1,4 @@
-"""config.json of the random checkpoints: three kinds in two tiny shapes, and the published 0.6B."""
+"""config.json of the random checkpoints: three kinds, in two tiny shapes and the published ones."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Shape:
     ffn: int
     layers: int
     predictor_hidden: int
+    predictor_ffn: int
     predictor_layers: int
     codes: int
     first_special: int | None
@@ -42,6 +43,7 @@ TINY_SMALL = Shape(
     ffn=96,
     layers=2,
     predictor_hidden=64,
+    predictor_ffn=96,
     predictor_layers=2,
     codes=64,
     first_special=None,
@@ -49,7 +51,15 @@ TINY_SMALL = Shape(
     rope_theta=10_000.0,
 )
 """As the 0.6B models: the code predictor is as wide as the talker and has no projection."""
-TINY_LARGE = replace(TINY_SMALL, size_name="1b7", hidden=96, ffn=128, layers=3, predictor_layers=1)
+TINY_LARGE = replace(
+    TINY_SMALL,
+    size_name="1b7",
+    hidden=96,
+    ffn=128,
+    layers=3,
+    predictor_ffn=128,
+    predictor_layers=1,
+)
 """As the 1.7B models: a projection leads into a narrower code predictor."""
 PUBLISHED_SMALL = Shape(
     size_name="0b6",
@@ -61,6 +71,7 @@ PUBLISHED_SMALL = Shape(
     ffn=3072,
     layers=28,
     predictor_hidden=1024,
+    predictor_ffn=3072,
     predictor_layers=5,
     codes=2048,
     first_special=151_643,
@@ -68,9 +79,12 @@ PUBLISHED_SMALL = Shape(
     rope_theta=1_000_000.0,
 )
 """Qwen3-TTS-12Hz-0.6B."""
+PUBLISHED_LARGE = replace(PUBLISHED_SMALL, size_name="1b7", hidden=2048, ffn=6144)
+"""Qwen3-TTS-12Hz-1.7B; its code predictor is the smaller model's behind a projection."""
+PUBLISHED = {"0.6b": PUBLISHED_SMALL, "1.7b": PUBLISHED_LARGE}
 
 
-def _attention(shape: Shape, hidden: int, layers: int) -> dict[str, Any]:
+def _attention(shape: Shape, hidden: int, ffn: int, layers: int) -> dict[str, Any]:
     return {
         "attention_bias": False,
         "attention_dropout": 0,
@@ -78,7 +92,7 @@ def _attention(shape: Shape, hidden: int, layers: int) -> dict[str, Any]:
         "hidden_act": "silu",
         "hidden_size": hidden,
         "initializer_range": 0.02,
-        "intermediate_size": shape.ffn,
+        "intermediate_size": ffn,
         "num_attention_heads": shape.heads,
         "num_code_groups": 16,
         "num_hidden_layers": layers,
@@ -94,14 +108,15 @@ def _attention(shape: Shape, hidden: int, layers: int) -> dict[str, Any]:
 def _talker(shape: Shape, kind: str) -> dict[str, Any]:
     base = shape.codes
     speakers = SPEAKERS if kind == "custom_voice" else {}
-    predictor = _attention(shape, shape.predictor_hidden, shape.predictor_layers) | {
+    layers = shape.predictor_layers
+    predictor = _attention(shape, shape.predictor_hidden, shape.predictor_ffn, layers) | {
         "max_position_embeddings": 65_536,
         "model_type": "qwen3_tts_talker_code_predictor",
         "rope_scaling": None,
         "tie_word_embeddings": False,
         "vocab_size": shape.codes,
     }
-    return _attention(shape, shape.hidden, shape.layers) | {
+    return _attention(shape, shape.hidden, shape.ffn, shape.layers) | {
         "code_predictor_config": predictor,
         "codec_bos_id": base + 101,
         "codec_eos_token_id": base + 102,

@@ -8,6 +8,7 @@ import pytest
 
 from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
+    PUBLISHED_LARGE,
     PUBLISHED_SMALL,
     codec_config,
     model_config,
@@ -23,6 +24,23 @@ def test_the_talker_is_as_large_as_published(kind: str, tensors: int, parameters
     specs = list(talker_tensors(model_config(PUBLISHED_SMALL, kind)))
     assert len({spec.name for spec in specs}) == len(specs) == tensors
     assert sum(math.prod(spec.shape) for spec in specs) == parameters
+
+
+def test_the_larger_talker_is_twice_as_wide_around_the_same_predictor() -> None:
+    small, large = (
+        {spec.name: spec.shape for spec in talker_tensors(model_config(shape, "base"))}
+        for shape in (PUBLISHED_SMALL, PUBLISHED_LARGE)
+    )
+    mlp, head = "talker.model.layers.27.mlp.up_proj.weight", "talker.codec_head.weight"
+    assert (small[mlp], large[mlp]) == ((3072, 1024), (6144, 2048))
+    assert (small[head], large[head]) == ((3072, 1024), (3072, 2048))
+    stack = "talker.code_predictor.model.layers."
+    assert {n: s for n, s in small.items() if n.startswith(stack)} == {
+        n: s for n, s in large.items() if n.startswith(stack)
+    }
+    projection = "talker.code_predictor.small_to_mtp_projection"
+    assert large.keys() - small.keys() == {f"{projection}.weight", f"{projection}.bias"}
+    assert large[f"{projection}.weight"] == (1024, 2048)
 
 
 def test_a_codec_frame_is_80_milliseconds() -> None:

@@ -27,8 +27,16 @@ UNUSED = (
 CUDA's libraries at import; empty modules stand in, and any use of them would fail."""
 
 
-def load_model(checkpoint: Path) -> Any:
-    """Load a checkpoint as a user of the reference does, in fp32 on the CPU."""
+def load_model(
+    checkpoint: Path, dtype: torch.dtype = torch.float32, attention: str = "eager"
+) -> Any:
+    """Load a checkpoint as a user of the reference does, on the CPU.
+
+    Args:
+        checkpoint: its folder.
+        dtype: of all weights, the codec's too.
+        attention: as transformers names implementations; "sdpa" is its default.
+    """
     # It looks for these packages when it is imported, and finds rightly that they are not there.
     importlib.import_module("transformers")
     for name in UNUSED:
@@ -38,7 +46,7 @@ def load_model(checkpoint: Path) -> Any:
     from qwen_tts import Qwen3TTSModel
 
     return Qwen3TTSModel.from_pretrained(
-        str(checkpoint), dtype=torch.float32, attn_implementation="eager"
+        str(checkpoint), dtype=dtype, attn_implementation=attention
     )
 
 

@@ -1,0 +1,54 @@
+"""How many listeners a pipeline serves without a gap, by what its stages' steps take.
+
+Two things must hold for so many listeners. Each stage keeps up: it makes a frame of each of them
+within the usable part of a frame's period. And a frame comes in time for a listener who has
+only just begun, even at the worst: through a step of the first stage
+with everybody in it, then at each later stage behind a batch that has just begun, behind a
+newcomer's first chunk, and in a batch of its own. Nothing here knows a model or reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cantata.contract.steps import StepCost
+
+USABLE = 0.8
+"""Of the frame period, for a stage's steps; the rest is for prompts, messages and whoever else uses
+the machine."""
+IN_TIME = 1.8
+"""Frame periods, for a frame's whole way: as long as the two frames last that a listener has in a
+crowd (see `Cadence`), but for a share for newcomers' prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagePace:
+    """One stage's steps."""
+
+    cost: StepCost
+    max_batch_frames: int | None = None
+    """Frames in one step at most; None: a frame of every listener, however many."""
+
+
+def places(stages: Sequence[StagePace], frame_period_s: float, slots: int) -> int:
+    """Listeners that may be admitted: 1 to `slots`.
+
+    Args:
+        stages: those that have measured their steps, in the pipeline's order.
+        frame_period_s: seconds of sound in one frame.
+        slots: requests that the stages hold at most.
+    """
+    fitting = (n for n in range(slots, 1, -1) if _are_in_time(stages, n, frame_period_s))
+    return next(fitting, 1)
+
+
+def _are_in_time(stages: Sequence[StagePace], listeners: int, frame_period_s: float) -> bool:
+    way_s = 0.0
+    for number, stage in enumerate(stages):
+        frames = min(listeners, stage.max_batch_frames or listeners)
+        step_s = stage.cost.seconds(frames)
+        if step_s * listeners / frames > USABLE * frame_period_s:
+            return False
+        way_s += step_s if number == 0 else 2 * step_s + stage.cost.seconds(1)
+    return way_s <= IN_TIME * frame_period_s

@@ -1,0 +1,100 @@
+"""The whole server in a closed loop: each stream asks for its next text when one has arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import yaml
+
+from cantata_bench.first_packet import TIMEOUT_S, Heard, hear
+from cantata_bench.server import running_server
+from cantata_models.qwen3_tts.plugin import PLUGIN
+
+STREAMS, TINY_STREAMS = (1, 8, 16, 64), (1, 2)
+FRAMES, TINY_FRAMES = 125, 10
+"""Of each utterance; 125 are ten seconds."""
+ROUNDS = 4
+"""Utterances of each stream; the first is not counted."""
+MAX_MODEL_LEN = 1024
+"""Ample for the text and the frames; memory for keys and values follows from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeRow:
+    """Some streams at a time."""
+
+    streams: int
+    spoken: int
+    refused: int
+    ttfp_p50_ms: float | None
+    """From asking to the first sound; None: nothing was spoken."""
+    ttfp_p95_ms: float | None
+    rtf_p50: float | None
+    """From asking to the last sound, per second of it."""
+    audio_s_per_s: float
+    """Sound of all streams together."""
+
+
+def serve_and_measure(checkpoint: Path, device: str, tiny: bool) -> Iterator[ServeRow]:
+    """Start a server with both stages on the device and put one load after the other on it.
+
+    Raises:
+        RuntimeError: the server did not start.
+    """
+    streams, frames = (TINY_STREAMS, TINY_FRAMES) if tiny else (STREAMS, FRAMES)
+    with tempfile.TemporaryDirectory() as folder:
+        deploy = Path(folder) / "deploy.yaml"
+        deploy.write_text(yaml.safe_dump(_deployment(device, max(streams))), encoding="utf-8")
+        options = ["--model", str(checkpoint), "--deploy", str(deploy)]
+        with running_server(Path(folder) / "log", options=options) as server:
+            for count in streams:
+                yield asyncio.run(_closed_loop(server.url, count, frames))
+
+
+def _deployment(device: str, slots: int) -> dict[str, Any]:
+    """The model's own with room for every stream at once."""
+    raw: dict[str, Any] = yaml.safe_load(PLUGIN.deployment.read_text(encoding="utf-8"))
+    talker, codec = raw["stages"]["talker"], raw["stages"]["codec"]
+    talker |= {"device": device, "slots": slots, "max_model_len": MAX_MODEL_LEN}
+    codec |= {"device": device, "slots": slots, "max_batch_frames": max(32, 4 * slots)}
+    return raw
+
+
+async def _closed_loop(url: str, streams: int, frames: int) -> ServeRow:
+    heard: list[Heard] = []
+    limits = httpx.Limits(max_connections=streams)
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
+
+        async def stream(rounds: int) -> None:
+            heard.extend([await hear(http, frames) for _ in range(rounds)])
+
+        await asyncio.gather(*(stream(1) for _ in range(streams)))
+        heard.clear()
+        began = time.monotonic()
+        await asyncio.gather(*(stream(ROUNDS - 1) for _ in range(streams)))
+        wall_s = time.monotonic() - began
+    return _summary(streams, heard, wall_s)
+
+
+def _summary(streams: int, heard: list[Heard], wall_s: float) -> ServeRow:
+    spoken = [one for one in heard if one.first_s is not None]
+    first_ms = [1000 * one.first_s for one in spoken if one.first_s is not None]
+    rtf = [one.whole_s / one.audio_s for one in spoken]
+    return ServeRow(
+        streams=streams,
+        spoken=len(spoken),
+        refused=len(heard) - len(spoken),
+        ttfp_p50_ms=statistics.median(first_ms) if first_ms else None,
+        ttfp_p95_ms=float(np.percentile(first_ms, 95)) if first_ms else None,
+        rtf_p50=statistics.median(rtf) if rtf else None,
+        audio_s_per_s=sum(one.audio_s for one in spoken) / wall_s,
+    )

@@ -1,0 +1,81 @@
+"""The codec's decoder: time of a step by rows, frames, and inputs that a convolution takes at once.
+
+Letters: B rows, T frames, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cantata_models.qwen3_tts.codec import layers
+from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
+from gpu.graphs import ShapeGraphs
+from gpu.timing import Compared, compared
+
+BATCHES, FRAMES = (1, 4, 8, 16, 32, 64), (1, 2, 4, 8, 25)
+TINY_BATCHES, TINY_FRAMES = (1, 2), (1, 3)
+MOST_FRAMES = 256
+"""B * T of a step; more only takes memory."""
+WHOLE = 1 << 28
+"""Inputs side by side, 1 GB: a convolution is one product in every shape that is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodecRow:
+    """One shape."""
+
+    block_values: int
+    """Inputs that a convolution lays side by side at once, `layers.BLOCK_VALUES`."""
+    batch: int
+    frames: int
+    audio_s: float
+    """Sound in one step."""
+    step: Compared
+
+
+def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[CodecRow]:
+    """Every shape, first with the blocks that are served.
+
+    WHY both: blocks keep a CPU's cache warm. A GPU has no use for them, and each is a launch.
+    """
+    decoder = SpeechDecoder(checkpoint, device)
+    batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
+    shapes = [(b, t) for b in batches for t in frames if b * t <= MOST_FRAMES]
+    served = layers.BLOCK_VALUES
+    try:
+        for block_values in (served, WHOLE):
+            layers.BLOCK_VALUES = block_values
+            yield from _grid(decoder, shapes, device)
+    finally:
+        layers.BLOCK_VALUES = served
+
+
+def _grid(
+    decoder: SpeechDecoder, shapes: list[tuple[int, int]], device: torch.device
+) -> Iterator[CodecRow]:
+    state = decoder.init_state(max(batch for batch, _ in shapes))
+
+    def decode(slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        return decoder.decode(state, slots, codes)
+
+    graphs = ShapeGraphs(decode, device)
+    for batch, frames in shapes:
+        slots = torch.arange(batch, device=device)
+        shape = (batch, frames, decoder.num_codebooks)
+        codes = torch.randint(decoder.codebook_size, shape, device=device)
+
+        def begin(slots: torch.Tensor = slots) -> None:
+            decoder.reset(state, slots)
+
+        begin()
+        yield CodecRow(
+            block_values=layers.BLOCK_VALUES,
+            batch=batch,
+            frames=frames,
+            audio_s=batch * frames * decoder.samples_per_frame / decoder.sample_rate,
+            step=compared(decode, graphs, (slots, codes), device, begin),
+        )

@@ -1,0 +1,47 @@
+"""One part of the benchmark in a process of its own; `cli.py` starts it.
+
+Rows go to a file as they are measured, so that whatever ends the process leaves them behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from gpu.serve import Skipped
+
+PARTS = ("codec", "predictor", "serve")
+SKIPPED = 3
+"""Exit code; the last line on standard error says why."""
+
+
+def main() -> None:
+    """Measure one part."""
+    parser = argparse.ArgumentParser(prog="python -m gpu.part", description=__doc__)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("rows", type=Path, help="file for the rows, a JSON object in each line")
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--tiny", action="store_true", help="few shapes, of a tiny checkpoint")
+    arguments = parser.parse_args()
+    part = importlib.import_module(f"gpu.{arguments.part}")
+    device = torch.device(arguments.device)
+    try:
+        with arguments.rows.open("w", encoding="utf-8") as file:
+            for row in part.measure(arguments.checkpoint, device, arguments.tiny):
+                line = json.dumps(asdict(row))
+                print(line, file=file, flush=True)
+                print(line, flush=True)
+    except Skipped as reason:
+        print(reason, file=sys.stderr)
+        sys.exit(SKIPPED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The code predictor: time to complete one frame of each of R requests.
+
+Letters: R requests, D the talker's width, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cantata.contract.sampling import CodeSampling
+from cantata.contract.talker import FrameDraws
+from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
+from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
+from gpu.graphs import ShapeGraphs
+from gpu.timing import Compared, compared
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+TINY_BATCHES = (1, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictorRow:
+    """One number of requests."""
+
+    sampled: bool
+    """Else greedy."""
+    batch: int
+    audio_s: float
+    """Sound of the frames that one step completes."""
+    step: Compared
+
+
+class FrameCompletion:
+    """The step as the talker makes it, with random weights: speed depends on shapes alone.
+
+    Args:
+        config: of a checkpoint; its own sampling of the residual codes is used.
+        sampled: draw codes; else take the best.
+    """
+
+    def __init__(self, config: Qwen3TtsConfig, device: torch.device, sampled: bool) -> None:
+        dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        predictor = CodePredictor(config.predictor, config.talker.hidden_size, config.num_codebooks)
+        self._predictor = predictor.to(device, dtype).requires_grad_(False)
+        for parameter in self._predictor.parameters():
+            parameter.normal_(std=parameter.shape[-1] ** -0.5 if parameter.ndim > 1 else 1.0)
+        self._settings = config.generation.residual
+        self._sampled = sampled
+        self._width, self._codebooks = config.talker.hidden_size, config.num_codebooks
+        self._device, self._dtype = device, dtype
+
+    def inputs(self, requests: int) -> tuple[torch.Tensor, ...]:
+        """Made up: hidden states and embedded first codes [R, D], uniform numbers [R, Q]."""
+        rows = torch.randn(2, requests, self._width, device=self._device, dtype=self._dtype)
+        return rows[0], rows[1], torch.rand(requests, self._codebooks, device=self._device)
+
+    def __call__(
+        self, hidden: torch.Tensor, code0: torch.Tensor, uniforms: torch.Tensor
+    ) -> torch.Tensor:
+        """[R, Q - 1] int64 codes."""
+        requests, settings = len(hidden), self._settings
+        sampling = CodeSampling(
+            temperature=uniforms.new_full((requests,), settings.temperature),
+            top_k=torch.full((requests,), settings.top_k, device=self._device),
+            top_p=uniforms.new_full((requests,), settings.top_p),
+        )
+        draws = FrameDraws(uniforms, sampling, self._sampled)
+        codes: torch.Tensor = self._predictor(hidden, code0, draws.choose)
+        return codes
+
+
+def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[PredictorRow]:
+    """Every number of requests, greedy and sampled."""
+    config = load_config(checkpoint)
+    for sampled in (False, True):
+        complete = FrameCompletion(config, device, sampled)
+        graphs = ShapeGraphs(complete, device)
+        for batch in TINY_BATCHES if tiny else BATCHES:
+            yield PredictorRow(
+                sampled=sampled,
+                batch=batch,
+                audio_s=batch * FRAME_PERIOD_S,
+                step=compared(complete, graphs, complete.inputs(batch), device),
+            )

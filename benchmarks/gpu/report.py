@@ -1,0 +1,104 @@
+"""The tables, beside what others publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """What became of one part."""
+
+    outcome: str
+    """measured, skipped or failed."""
+    reason: str
+    """Why it was not measured to its end; the last thing that it said."""
+    seconds: float
+    rows: list[dict[str, Any]]
+
+    @property
+    def told(self) -> str:
+        """In a line."""
+        said = f"{self.outcome}, {len(self.rows)} rows in {self.seconds:g} s"
+        return f"{said}: {self.reason}" if self.reason else said
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+PUBLISHED_FIGURES = """\
+| model and server | hardware | streams | figure |
+|-|-|-|-|
+| 1.7B CustomVoice, vLLM-Omni | 2 x H100 | 1, 8, 16 | TTFP 47, 75, 714 ms; RTF .14, .19, .31 |
+| 1.7B, vLLM-Omni | 1 x H100 | 64 | 112 s of sound per second |
+| 0.6B with CUDA graphs | RTX 4090 | 1 | first chunk after 156 ms |
+"""
+"""Of the published weights, on hardware and texts of their own."""
+
+
+def markdown(about: Mapping[str, Any], results: Mapping[str, PartResult]) -> str:
+    """A page: where it was measured, a table for each part, and the published figures."""
+    lines = ["# Qwen3-TTS with random weights", ""]
+    lines += [", ".join(f"{key} {value}" for key, value in about.items()), ""]
+    for name, result in results.items():
+        lines += [f"## {name}", "", result.told, ""]
+        if result.rows:
+            lines += [*_TABLES[name](result.rows), ""]
+    lines += ["## Published by others", "", PUBLISHED_FIGURES.rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _compared(step: Row, audio_s: float) -> str:
+    """Columns of one call by itself and as a graph."""
+    eager, graph = step["eager"]["median_ms"], step["graph"]
+    if graph is None:
+        told = step["graph_error"] or "not captured"
+        return f"{eager:.2f} | {told} | | | {1000 * audio_s / eager:.1f} |"
+    replay = graph["timing"]["median_ms"]
+    return (
+        f"{eager:.2f} | {replay:.2f} | {eager / replay:.1f} | {graph['difference']:.1g} | "
+        f"{1000 * audio_s / replay:.1f} |"
+    )
+
+
+_COMPARED_HEAD = "eager ms | graph ms | eager / graph | difference | s of sound per s |"
+
+
+def _codec(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| block values | rows | frames | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|-|"
+    for row in rows:
+        shape = f"| {row['block_values']:,} | {row['batch']} | {row['frames']} | "
+        yield shape + _compared(row["step"], row["audio_s"])
+
+
+def _predictor(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| codes | requests | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|"
+    for row in rows:
+        choice = "sampled" if row["sampled"] else "greedy"
+        yield f"| {choice} | {row['batch']} | " + _compared(row["step"], row["audio_s"])
+
+
+def _serve(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| streams | spoken | refused | TTFP p50 ms | TTFP p95 ms | RTF p50 | s of sound per s |"
+    yield "|-|-|-|-|-|-|-|"
+    for row in rows:
+        cells = (row["ttfp_p50_ms"], row["ttfp_p95_ms"], row["rtf_p50"])
+        first, late, rtf = ("" if cell is None else f"{cell:.3g}" for cell in cells)
+        yield (
+            f"| {row['streams']} | {row['spoken']} | {row['refused']} | {first} | {late} | {rtf} | "
+            f"{row['audio_s_per_s']:.1f} |"
+        )
+
+
+_TABLES: Mapping[str, Callable[[list[dict[str, Any]]], Iterator[str]]] = {
+    "codec": _codec,
+    "predictor": _predictor,
+    "serve": _serve,
+}
