@@ -1,6 +1,6 @@
 """Time to the first packet with edges that stream and with edges that wait for the whole.
 
-    python -m cantata_bench.first_packet FOLDER [--streams 1 4 10] [--frames 60]
+    python -m cantata_bench.first_packet FOLDER [--streams 1 4 10] [--frames 60] [--dtype float32]
 
 For checkpoints of random weights too, whose utterances end by length alone.
 """
@@ -113,10 +113,10 @@ def serving(
             yield server.url
 
 
-def measure_all(model: str, streams: list[int], frames: int) -> Iterator[Row]:
+def measure_all(model: str, streams: list[int], frames: int, dtype: str) -> Iterator[Row]:
     """A server with each kind of edges, one after the other; rows as they are measured."""
     for async_chunk in (True, False):
-        with serving(model, slots=max(streams), async_chunk=async_chunk) as url:
+        with serving(model, slots=max(streams), async_chunk=async_chunk, dtype=dtype) as url:
             for count in streams:
                 yield summarise(asyncio.run(hear_rounds(url, count, frames)), async_chunk)
 
@@ -127,9 +127,10 @@ def main() -> None:
     parser.add_argument("model", help="as `cantata serve --model` takes it")
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 10])
     parser.add_argument("--frames", type=int, default=60)
-    arguments = parser.parse_args()
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    given = parser.parse_args()
     print("| async_chunk | streams | refused | TTFP p50 | TTFP max | whole p50 |\n|-|-|-|-|-|-|")
-    for row in measure_all(arguments.model, arguments.streams, arguments.frames):
+    for row in measure_all(given.model, given.streams, given.frames, given.dtype):
         print(
             f"| {str(row.async_chunk).lower()} | {row.streams} | {row.refused} | "
             f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s |",

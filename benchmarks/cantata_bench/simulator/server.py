@@ -1,4 +1,4 @@
-"""One simulated server: the serving `plan`, `Pace` and `Admission` between simulated steps."""
+"""One simulated server: what decides in production, from `plan` to `Admission`, in virtual time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from cantata.engine.service import MAX_WAIT_S
 from cantata.engine.stage_process import INTAKE_SHARE
 from cantata.scheduling.admission import Admission, QueueLimits
+from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.pace import Pace
 from cantata.scheduling.places import StagePace, places
@@ -71,6 +72,7 @@ class SimulatedServer:
         self._clock = asyncio.get_running_loop().time
         self._processors = _Processors(system.processors)
         self._paces = (Pace(), Pace())
+        self._cadence = Cadence(system.frame_period_s)
         queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
         self.admission = Admission(system.slots, queue, self._clock)
         self._newcomers: deque[_Piece] = deque()
@@ -134,6 +136,7 @@ class SimulatedServer:
             for piece in self._speaking:
                 piece.made += 1
             self._speaking = [piece for piece in self._speaking if piece.made < piece.frames]
+            self._cadence.delivered(self._clock())
             self._to_decode.set()
 
     async def _take_in(self) -> int:
@@ -157,13 +160,14 @@ class SimulatedServer:
             frames = batch.frames * len(batch.slots)
             took_s = await self._processors.work(self._system.decoder.seconds(frames))
             self._measure(1, frames, took_s)
+            self._cadence.decoded(took_s)
             self._hand_out(batch)
 
     def _views(self) -> list[StreamView]:
         return [
             StreamView(
                 slot=slot,
-                ready_frames=piece.made - piece.decoded,
+                ready_frames=0 if self._is_held(piece) else piece.made - piece.decoded,
                 started=piece.started_s is not None,
                 deadline_s=(
                     math.inf
@@ -173,6 +177,12 @@ class SimulatedServer:
             )
             for slot, piece in enumerate(self._decoding)
         ]
+
+    def _is_held(self, piece: _Piece) -> bool:
+        """As `CodecStage` holds back a first frame."""
+        if piece.decoded or piece.made != 1 or piece.frames == 1 or not self._cadence.is_slow:
+            return False
+        return any(p is not piece and p.made < p.frames for p in self._decoding)
 
     def _hand_out(self, batch: DecodeBatch) -> None:
         # Requests are only ever added behind these while a batch is under way.

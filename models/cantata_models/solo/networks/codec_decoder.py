@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from cantata_models.solo.config import CodecConfig
+from cantata_models.solo.networks.codebooks import latents_of
 from cantata_models.solo.networks.layers import ConvNextBlock, RowLinear
 
 BIN_ALIGNMENT = 16
@@ -118,10 +119,7 @@ class CodecDecoder(nn.Module):
 
     def latents(self, codes: torch.Tensor) -> torch.Tensor:
         """[B, T, Q] int64 -> [B, T, Z] float32."""
-        total = self.codebooks[0][codes[..., 0]]
-        for book in range(1, self.num_codebooks):
-            total = total + self.codebooks[book][codes[..., book]]
-        return total
+        return latents_of(self.codebooks, codes)
 
     @torch.inference_mode()
     def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:

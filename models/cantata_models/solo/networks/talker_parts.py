@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata_models.solo.networks.codebooks import latents_of
 from cantata_models.solo.networks.layers import RowLinear, in_training
 from cantata_models.solo.networks.packed_product import PackedProduct
 
@@ -31,10 +32,7 @@ class FrameEmbedding(nn.Module):
 
     def latents(self, codes: torch.Tensor) -> torch.Tensor:
         """[N, Q] int64 codes -> [N, Z] sums of their codebook vectors."""
-        total = self.codebooks[0][codes[:, 0]]
-        for book in range(1, codes.shape[1]):
-            total = total + self.codebooks[book][codes[:, book]]
-        return total
+        return latents_of(self.codebooks, codes)
 
     def project(self, latents: torch.Tensor) -> torch.Tensor:
         """[..., Z] -> [..., D]."""
