@@ -35,6 +35,16 @@ class Cadence:
         """Whether a frame's way, from one delivery to the next and through a batch, takes long."""
         return self._interval_s + self._batch_s > SLOW * self._period_s
 
+    def holds_first(self, frames: int, *, complete: bool, others_speak: bool) -> bool:
+        """Whether a listener's first packet waits for another frame.
+
+        Args:
+            frames: of it that are there and that it will hear.
+            complete: no more will come.
+            others_speak: frames of others are still made, so that deliveries go on.
+        """
+        return frames == 1 and not complete and others_speak and self.is_slow
+
     def delivered(self, now_s: float) -> None:
         """Frames have come, on any monotonic clock."""
         interval_s = now_s - self._delivered_s

@@ -180,9 +180,11 @@ class SimulatedServer:
 
     def _is_held(self, piece: _Piece) -> bool:
         """As `CodecStage` holds back a first frame."""
-        if piece.decoded or piece.made != 1 or piece.frames == 1 or not self._cadence.is_slow:
-            return False
-        return any(p is not piece and p.made < p.frames for p in self._decoding)
+        return piece.started_s is None and self._cadence.holds_first(
+            piece.made,
+            complete=piece.made == piece.frames,
+            others_speak=any(p is not piece and p.made < p.frames for p in self._decoding),
+        )
 
     def _hand_out(self, batch: DecodeBatch) -> None:
         # Requests are only ever added behind these while a batch is under way.

@@ -197,13 +197,15 @@ class CodecStage:
         Not for one that was passed over when others were given frames: its text may be late, and
         nothing says when it comes.
         """
-        if stream.started_s is not None or stream.complete or stream.batch:
-            return False
-        if len(stream.codes) > stream.unheard_frames + 1 or not self._cadence.is_slow:
+        was_given = stream.delivery == self._cadence.deliveries
+        if stream.started_s is not None or stream.batch or not was_given:
             return False
         others = (other for other in self._streams.values() if other is not stream)
-        was_given = stream.delivery == self._cadence.deliveries
-        return was_given and any(not other.complete for other in others)
+        return self._cadence.holds_first(
+            len(stream.codes) - stream.unheard_frames,
+            complete=stream.complete,
+            others_speak=any(not other.complete for other in others),
+        )
 
     def _ready_frames(self, stream: _Stream) -> int:
         if self._is_held(stream):
