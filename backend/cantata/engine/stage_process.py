@@ -59,7 +59,7 @@ UNLIMITED_CREDIT = sys.maxsize
 """Samples; more than any request has."""
 NEWS = 0.05
 """By how much what steps take has changed when it is told anew."""
-INTAKE_SHARE = 0.1
+INTAKE_SHARE = 0.3
 """Of a frame period: new requests are taken in for so long between two steps."""
 
 
@@ -223,30 +223,34 @@ class StageLoop:
             sender.close()
 
     def _receive(self, *, wait: bool) -> None:
-        ready = [key.fileobj for key, _ in self._selector.select(None if wait else 0)]
-        # A chunk's Register was readable before the chunk was: with the control channel emptied
-        # first, one message of every edge in `ready` is safe to take.
-        if not self._empty_control():
-            return
-        for end in ready:
-            if isinstance(end, socket.socket):
-                self._selector.register(SocketReceiver(end), selectors.EVENT_READ)
-            elif isinstance(end, SocketReceiver):
-                self._take_from(end)
-
-    def _empty_control(self) -> bool:
-        """Handle what waits there; False when it took so long that a step is due first.
+        """Take in what has arrived; some of it stays where it is if a step is due first.
 
         Encoding a prompt may take as long as some steps: many newcomers at once are taken in over
-        several of them, so that those who are spoken to hear no gap.
+        several of them, so that those who are spoken to hear no gap. Chunks are all taken: where a
+        stage is slower than the one before it, the most urgent may be the last.
         """
-        began_s = self._clock()
-        intake_s = INTAKE_SHARE * self._stage.capacity.frame_period_s
-        while self._control_is_readable():
+        ready = self._readable(wait=wait)
+        due_s = self._clock() + INTAKE_SHARE * self._stage.capacity.frame_period_s
+        # A chunk's Register was readable before the chunk was: with the control channel emptied
+        # first, one message of every edge in `ready` is safe to take.
+        while ready and self._empty_control(due_s):
+            for end in ready:
+                if isinstance(end, socket.socket):
+                    self._selector.register(SocketReceiver(end), selectors.EVENT_READ)
+                elif isinstance(end, SocketReceiver):
+                    self._take_from(end)
+            ready = self._readable(wait=False)
+
+    def _empty_control(self, due_s: float) -> bool:
+        """Handle what waits there; False when there is a step to take and it is due."""
+        while self._control in self._readable(wait=False):
             self._handle(self._control.receive())
-            if self._stage.has_work() and self._clock() - began_s > intake_s:
+            if self._stage.has_work() and self._clock() > due_s:
                 return False
         return True
+
+    def _readable(self, *, wait: bool) -> list[object]:
+        return [key.fileobj for key, _ in self._selector.select(None if wait else 0)]
 
     def _take_from(self, receiver: SocketReceiver) -> None:
         try:
@@ -257,9 +261,6 @@ class StageLoop:
         else:
             self._first_chunks.take(chunks)
             self._stage.receive(chunks)
-
-    def _control_is_readable(self) -> bool:
-        return any(key.fileobj is self._control for key, _ in self._selector.select(0))
 
     def _handle(self, message: ToStage) -> None:
         match message:

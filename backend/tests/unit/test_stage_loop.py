@@ -333,6 +333,9 @@ class SpeakingStage(EchoStage):
     def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
         self.calls.append(request_id)
 
+    def receive(self, chunks: Sequence[Chunk]) -> None:
+        self.calls.append("chunks")
+
     def step(self) -> StepResult:
         self.calls.append("step")
         return super().step()
@@ -352,3 +355,17 @@ def test_newcomers_do_not_hold_up_who_is_spoken_to(intake_s: float, calls: list[
     StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
     assert stage.calls[: len(calls)] == calls
     control.close()
+
+
+def test_all_chunks_that_have_arrived_are_there_for_the_next_step(tmp_path: Path) -> None:
+    """A stage slower than the one before it must find a newcomer's chunk behind everybody's."""
+    ours, theirs = socket.socketpair()
+    control, stage = BlockingChannel(ours), SpeakingStage(frames=1)
+    listener, upstream = listen(tmp_path / "edge"), SocketSender(tmp_path / "edge")
+    for index in range(5):
+        upstream.put([FrameChunk("speaker", index, np.ones((1, 1), np.int32), False)])
+    control.send(Drain())
+    StageLoop(stage, BlockingChannel(theirs), [listener], [], True, name="echo").run()
+    assert stage.calls == ["chunks"] * 5 + ["step"]
+    control.close()
+    upstream.close()
