@@ -30,6 +30,8 @@ class Listener:
     sound: bytearray = field(default_factory=bytearray)
     onset: tuple[int, float] | None = None
     """Packet in which sound begins, and how far in."""
+    timeline: dict[str, float] = field(default_factory=dict)
+    """Where the server says that the first packet's time went."""
     _rest: bytes = b""
 
     def head(self, at_s: float, sample_rate: int, channels: int) -> None:
@@ -84,6 +86,7 @@ class Listener:
             interval_p50_s=float(np.median(intervals)) if len(intervals) else 0.0,
             interval_max_s=float(intervals.max(initial=0.0)),
             underruns_s=tuple(underrun_s(self.arrivals, reserve) for reserve in RESERVES_S),
+            timeline=self.timeline,
             words=words,
             word_errors=word_errors,
         )

@@ -68,6 +68,8 @@ class RequestRecord(Frozen):
     interval_max_s: float = 0.0
     underruns_s: tuple[float, ...] = ()
     """How long a player with each of `RESERVES_S` stands still."""
+    timeline: dict[str, float] = {}
+    """Where the server says that the first packet's time went, step after step."""
     words: int = 0
     word_errors: float = 0.0
     """By the recogniser, where it was asked for."""
@@ -118,6 +120,8 @@ class LoadSummary(Frozen):
     """Answers that said to come back later."""
     header: Spread
     ttfp: Spread
+    ttfp_steps: dict[str, Spread] = {}
+    """Of its parts: the server's steps, and what was spent outside of them."""
     onset: Spread
     e2e: Spread
     rtf: Spread

@@ -8,6 +8,9 @@ import numpy as np
 
 from cantata_bench.results import RESERVES_S, LoadSummary, RequestRecord, Spread
 
+ELSEWHERE = "elsewhere"
+"""Of a first packet's time, what no step of the server accounts for: sockets, and the client."""
+
 
 def spread(values: Sequence[float]) -> Spread:
     """Percentiles, interpolated between neighbours; of at least one value."""
@@ -33,6 +36,7 @@ def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSumm
         refusals=sum(record.refusals for record in records),
         header=spread([record.header_s for record in spoken]),
         ttfp=spread([record.ttfp_s for record in spoken]),
+        ttfp_steps=_steps([record for record in spoken if record.timeline]),
         onset=spread([record.onset_s for record in spoken]),
         e2e=spread([record.e2e_s for record in spoken]),
         rtf=spread([record.rtf for record in spoken]),
@@ -45,3 +49,11 @@ def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSumm
         throughput_x=throughput_x,
         wer=sum(record.word_errors for record in spoken) / words if words else None,
     )
+
+
+def _steps(records: Sequence[RequestRecord]) -> dict[str, Spread]:
+    names = dict.fromkeys(name for record in records for name in record.timeline)
+    steps = {name: spread([r.timeline.get(name, 0.0) for r in records]) for name in names}
+    if records:
+        steps[ELSEWHERE] = spread([r.ttfp_s - sum(r.timeline.values()) for r in records])
+    return steps

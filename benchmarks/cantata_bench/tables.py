@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cantata_bench.results import RESERVES_S, LoadResult, ProcessUse, Run
+from cantata_bench.results import RESERVES_S, LoadResult, ProcessUse, Run, Spread
 from cantata_bench.targets import goals
 
 _MIB = 2**20
@@ -24,6 +24,7 @@ def _parts(run: Run) -> Iterator[str]:
         yield _floor(run)
     if run.loads:
         yield _latency(run, run.loads)
+        yield _first_packets(run.loads)
         yield _continuity(run.loads)
         yield _use(run.loads)
     if run.batch_mode:
@@ -120,6 +121,24 @@ def _latency(run: Run, loads: Sequence[LoadResult]) -> str:
             )
         )
     return "Times in ms.\n\n" + table(head, lines)
+
+
+def _first_packets(loads: Sequence[LoadResult]) -> str:
+    """Where their time goes, as servers with a Server-Timing tell."""
+    steps = {r.spec.title: r.summary.ttfp_steps for r in loads if r.summary}
+    names = dict.fromkeys(name for found in steps.values() for name in found)
+    if not names:
+        return ""
+    lines = [
+        (title, *(_step(found.get(name)) for name in names))
+        for title, found in steps.items()
+        if found
+    ]
+    return "Where first packets' time goes, p50 / p95 in ms.\n\n" + table(("load", *names), lines)
+
+
+def _step(time: Spread | None) -> str:
+    return "" if time is None else f"{ms(time.p50)} / {ms(time.p95)}"
 
 
 def _ratios(run: Run, result: LoadResult) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,7 @@ DEFAULT_RETRY_S = 1.0
 """Where a refusal does not say when to come back."""
 _OPENAI_PCM_RATE = 24_000
 _READ_TIMEOUT_S = 120.0
+_STEP = re.compile(r"([\w-]+)(?:\s*;\s*desc=[^;,]*)?\s*;\s*dur=([\d.]+)")
 
 Arrived = Callable[[float], None]
 """Told the seconds of sound in each packet."""
@@ -119,10 +121,16 @@ class _HttpSpeaker:
                 rate = int(answer.headers.get("x-sample-rate", _OPENAI_PCM_RATE))
                 channels = int(answer.headers.get("x-channels", 1))
                 listener.head(time.perf_counter() - began, rate, channels)
+                listener.timeline = timeline_of(answer.headers.get("server-timing", ""))
                 async for data in answer.aiter_raw():
                     arrived(listener.packet(time.perf_counter() - began, data))
         except httpx.HTTPError as error:
             raise RequestFault(f"{type(error).__name__}: {error}") from error
+
+
+def timeline_of(server_timing: str) -> dict[str, float]:
+    """The steps of a W3C Server-Timing header, in seconds; those without a duration left out."""
+    return {name: float(duration_ms) / 1000 for name, duration_ms in _STEP.findall(server_timing)}
 
 
 def _retry_after_s(value: str | None) -> float:
@@ -168,6 +176,9 @@ class _SocketSpeaker:
             match event["type"]:
                 case "audio.start":
                     listener.head(now_s, event["sample_rate"], event["channels"])
+                case "audio.done":
+                    # The first packet is the first sentence's.
+                    listener.timeline = listener.timeline or event.get("timeline", {})
                 case "error":
                     fault = _fault_of(event)
                     if event["utterance_id"] is None:

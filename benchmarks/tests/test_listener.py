@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cantata_bench.listener import Listener, heard_at_s, onset_s, underrun_s
+from cantata_bench.target import timeline_of
 
 RATE = 1000
 
@@ -65,3 +66,8 @@ def test_a_record_has_every_figure_of_a_request() -> None:
 
 def test_an_answer_without_sound_has_failed() -> None:
     assert Listener().record(0.0, "Hello.", refusals=0).outcome == "failed"
+
+
+def test_a_server_timing_header_is_read_in_seconds() -> None:
+    header = 'text;dur=4.1, cache, admit;desc="a place";dur=0.6, talker; dur=87'
+    assert timeline_of(header) == pytest.approx({"text": 0.0041, "admit": 0.0006, "talker": 0.087})

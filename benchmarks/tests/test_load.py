@@ -32,6 +32,8 @@ async def test_a_closed_loop_keeps_its_streams_busy(server: Server, transport: T
     for record in report.records:
         assert record.header_s <= record.ttfp_s <= record.e2e_s
         assert record.audio_s == pytest.approx(0.02 * record.characters)
+        assert {"text", "admit", "talker", "deliver"} <= record.timeline.keys()
+        assert max(record.timeline.values()) <= record.ttfp_s
     assert report.audio_s == pytest.approx(sum(r.audio_s for r in report.records))
     assert 0 < report.audio_in_window_s <= report.audio_s
 

@@ -50,6 +50,15 @@ def test_a_summary_counts_outcomes_and_continuity() -> None:
     assert summarise([refused], 0.0) is None
 
 
+def test_the_report_tells_where_first_packets_time_goes() -> None:
+    assert "Where first packets" not in report(made_up_run())
+    records = [record(0.04, timeline={"talker": t, "decoder": 0.005}) for t in (0.02, 0.03)]
+    quick = load(1, 0.04, 10.0).model_copy(update={"summary": summarise(records, 10.0)})
+    text = report(made_up_run().model_copy(update={"loads": (quick,)}))
+    assert "| load | talker | decoder | elsewhere |" in text
+    assert "| closed 1, websocket, mixed | 25 / 30 | 5.0 / 5.0 | 10 / 14 |" in text
+
+
 def test_goals_are_ratios_and_say_which_are_met() -> None:
     run = made_up_run()
     met = {goal.name: goal.met for goal in goals(run)}
