@@ -192,5 +192,5 @@ class _SocketSpeaker:
 def _fault_of(event: dict[str, Any]) -> Exception:
     error = event["error"]
     if error["code"] == "rate_limit_exceeded":
-        return Refused(float(error.get("retry_after_s") or DEFAULT_RETRY_S))
+        return Refused(float(event.get("retry_after_s") or DEFAULT_RETRY_S))
     return RequestFault(f"{error['code']}: {error['message']}")

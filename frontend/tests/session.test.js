@@ -183,9 +183,9 @@ test("no room is told as such, with what to do", () => {
   speak(session, {}, "One.", turn);
   FakeSocket.made[0].connect();
   const error = { message: "16 requests are running", code: "rate_limit_exceeded" };
-  FakeSocket.made[0].deliver({ type: "error", error });
+  FakeSocket.made[0].deliver({ type: "error", error, retry_after_s: 3 });
   assert.equal(told.code, "rate_limit_exceeded");
-  assert.equal(told.message, "The server is full at the moment. Try again soon.");
+  assert.equal(told.message, "The server is full at the moment. Try again in 3 s.");
 });
 
 test("a lasting turn hears that the server hung up on it, and goes on with a new begin", () => {

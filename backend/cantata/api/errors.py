@@ -58,6 +58,12 @@ class HttpError:
     detail: ErrorDetail
     headers: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def retry_after_s(self) -> int | None:
+        """When the same may be asked for again; None where that would not help."""
+        value = self.headers.get("retry-after")
+        return None if value is None else int(value)
+
 
 ErrorShape = Callable[[HttpError, str], dict[str, Any]]
 """An error and the request's id as the body that another protocol's clients read."""

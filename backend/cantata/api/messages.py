@@ -166,6 +166,8 @@ class ErrorMessage(_Message):
     error: ErrorDetail
     utterance_id: str | None = None
     """The utterance that this ends."""
+    retry_after_s: int | None = None
+    """When the same may be asked for again; as the header `retry-after` over HTTP."""
 
 
 ServerMessage = Annotated[

@@ -220,10 +220,12 @@ class _Current:
         )
 
     def failed(self, error: CantataError) -> ErrorMessage:
+        told = describe(error)
         return ErrorMessage(
             context_id=self.job.context_id,
             utterance_id=self.job.utterance_id,
-            error=describe(error).detail,
+            error=told.detail,
+            retry_after_s=told.retry_after_s,
         )
 
 

@@ -123,7 +123,10 @@ class StreamSession:
         except OutboxFull:
             raise
         except CantataError as error:
-            answer = ErrorMessage(error=describe(error).detail, context_id=context_id)
+            told = describe(error)
+            answer = ErrorMessage(
+                error=told.detail, context_id=context_id, retry_after_s=told.retry_after_s
+            )
             self._outbox.post(answer)
 
     async def _act(self, message: ClientMessage) -> ServerMessage | None:

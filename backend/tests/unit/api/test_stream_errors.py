@@ -118,8 +118,10 @@ async def test_overload_is_told_and_over(server: Server) -> None:
         await c.configure()
         await c.send("input.text", text="hello")
         await c.send("input.done")
-        error = await c.error()
+        refusal = await c.until("error")
+        error = refusal["error"]
         assert (error["code"], error["type"]) == ("rate_limit_exceeded", "rate_limit_error")
+        assert refusal["retry_after_s"] == 3  # 2.5 s, and never too soon
         await c.until("input.spoken")
         server.solo.behaviour.capacity = 1
         await c.speak("now")

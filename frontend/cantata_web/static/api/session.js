@@ -138,7 +138,7 @@ export class SpeechSession {
       // What follows a refusal is not ours to guess, so the next turn takes a new socket.
       this.#drop();
       if (message.error.code === "idle_timeout") this.#turn?.dropped?.();
-      else this.#fail(asSpeechError(message.error));
+      else this.#fail(asSpeechError(message.error, { retryAfter: message.retry_after_s ?? null }));
     }
   }
 
