@@ -17,9 +17,9 @@ from cantata.contract.steps import StepCost
 USABLE = 0.8
 """Of the frame period, for a stage's steps; the rest is for prompts, messages and whoever else uses
 the machine."""
-IN_TIME = 1.8
+IN_TIME = 1.5
 """Frame periods, for a frame's whole way: as long as the two frames last that a listener has in a
-crowd (see `Cadence`), but for a share for newcomers' prompts."""
+crowd (see `Cadence`), but for newcomers' prompts: they may take half a period between two steps."""
 
 
 @dataclass(frozen=True, slots=True)

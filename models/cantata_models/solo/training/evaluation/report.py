@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cantata_models.solo.training.evaluation.judge import Score
 from cantata_models.solo.training.evaluation.likeness import Prompting, Recognition
 from cantata_models.solo.training.evaluation.summary import Figures, SpeedFigures, Summary
@@ -54,20 +56,16 @@ def voice_table(summary: Summary) -> str:
 
 
 def group_table(summary: Summary) -> str:
-    """WER of the speech with the teacher's beside, a column per voice."""
+    """WER of the speech with the teacher's beside, a column per voice and one of all."""
     names = [item.voice for item in summary.voices]
     groups = dict.fromkeys(group for item in summary.voices for group in item.groups)
-    lines = [
-        [
-            group,
-            *(
-                f"{f.speech.wer:.1f} ({f.teacher.wer:.1f})"
-                for f in (item.groups[group] for item in summary.voices)
-            ),
-        ]
-        for group in groups
-    ]
-    return table(["WER (teacher's)", *names], lines)
+    lines = []
+    for group in groups:
+        found = [item.groups[group] for item in summary.voices]
+        wers = [(f.speech.wer, f.teacher.wer) for f in found]
+        overall = np.average(wers, axis=0, weights=[f.speech.words for f in found])
+        lines.append([group, *(f"{ours:.1f} ({theirs:.1f})" for ours, theirs in (*wers, overall))])
+    return table(["WER (teacher's)", *names, "all"], lines)
 
 
 def speed_table(speeds: Sequence[SpeedFigures]) -> str:
