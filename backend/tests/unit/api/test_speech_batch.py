@@ -39,7 +39,11 @@ async def lines(http: httpx.AsyncClient, body: dict[str, Any]) -> dict[str, dict
 
 async def test_every_text_is_a_file_of_its_own(server: Server, http: httpx.AsyncClient) -> None:
     texts = [f"text number {number}" for number in range(10)]
-    answers = await lines(http, items(*texts, response_format="pcm"))
+    may_sound = server.solo.behaviour.may_sound = asyncio.Event()
+    asked = asyncio.create_task(lines(http, items(*texts, response_format="pcm")))
+    await eventually(lambda: server.solo.counts.open == 4)
+    may_sound.set()
+    answers = await asked
     for number, text in enumerate(texts):
         answer = answers[str(number)]
         expected = encode_s16le(expected_pcm(text, server.solo.behaviour))
