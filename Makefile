@@ -95,7 +95,7 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.dev ## Measure this machine beside the bare model (about 13 minutes; BENCH="options").
+bench: $(VENV)/.dev ## Measure this machine beside the bare model (about 12 minutes; BENCH="options").
 	$(BIN)/cantata bench $(BENCH)
 
 bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is far off its goal.

@@ -77,7 +77,7 @@ def bench(
 ) -> None:
     """Measure a server (started here, or --url): JSON, Markdown and a picture.
 
-    Without options: about thirteen minutes.
+    Without options: about twelve minutes.
     """
     if context.invoked_subcommand is not None:
         return
