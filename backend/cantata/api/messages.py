@@ -6,11 +6,11 @@ Text messages are JSON objects with a `type`; binary messages are s16le samples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from cantata.api.errors import explain_validation
+from cantata.api.errors import describe, explain_validation
 from cantata.api.schemas import (
     ErrorDetail,
     ModelOptions,
@@ -23,7 +23,7 @@ from cantata.api.schemas import (
     VoiceName,
     WireModel,
 )
-from cantata.contract.errors import ProtocolViolation
+from cantata.contract.errors import CantataError, ProtocolViolation
 
 Message = TypeVar("Message")
 ContextId = Annotated[Text, Field(max_length=128)]
@@ -168,6 +168,19 @@ class ErrorMessage(_Message):
     """The utterance that this ends."""
     retry_after_s: int | None = None
     """When the same may be asked for again; as the header `retry-after` over HTTP."""
+
+    @classmethod
+    def of(
+        cls, error: CantataError, context_id: str | None, utterance_id: str | None = None
+    ) -> Self:
+        """What a client is told about an error."""
+        told = describe(error)
+        return cls(
+            error=told.detail,
+            context_id=context_id,
+            utterance_id=utterance_id,
+            retry_after_s=told.retry_after_s,
+        )
 
 
 ServerMessage = Annotated[

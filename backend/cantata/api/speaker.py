@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from cantata.api.errors import describe
 from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.outbox import AudioFrame, Outbox
 from cantata.api.speaking import Speech, speaking
@@ -220,13 +219,7 @@ class _Current:
         )
 
     def failed(self, error: CantataError) -> ErrorMessage:
-        told = describe(error)
-        return ErrorMessage(
-            context_id=self.job.context_id,
-            utterance_id=self.job.utterance_id,
-            error=told.detail,
-            retry_after_s=told.retry_after_s,
-        )
+        return ErrorMessage.of(error, self.job.context_id, self.job.utterance_id)
 
 
 def _frames(job: Speak, samples: Samples) -> Iterator[AudioFrame]:

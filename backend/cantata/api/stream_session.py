@@ -123,11 +123,7 @@ class StreamSession:
         except OutboxFull:
             raise
         except CantataError as error:
-            told = describe(error)
-            answer = ErrorMessage(
-                error=told.detail, context_id=context_id, retry_after_s=told.retry_after_s
-            )
-            self._outbox.post(answer)
+            self._outbox.post(ErrorMessage.of(error, context_id))
 
     async def _act(self, message: ClientMessage) -> ServerMessage | None:
         match message:
