@@ -33,7 +33,14 @@ class CountingTalker:
         self.most = 0
         self.closed = False
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
         assert payload == {"frames": 6}
         self.made[request_id] = 0
         self.most = max(self.most, len(self.made))
@@ -75,7 +82,14 @@ class CountingDecoder(CountingTalker):
         self.waiting: list[FrameChunk] = []
         self.credited: set[str] = set()
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
         self.made[request_id] = 0
 
     def credit(self, request_id: str, samples: int) -> None:

@@ -24,6 +24,8 @@ class Register:
     request_id: str
     payload: Payload | None
     batch: bool
+    runs_dry_s: float | None = None
+    """As `PipelineRequest`'s."""
 
 
 @dataclass(frozen=True, slots=True)

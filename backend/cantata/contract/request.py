@@ -63,6 +63,9 @@ class PipelineRequest:
     """Stage name -> its input. A stage that needs none has no entry."""
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
+    runs_dry_s: float | None = None
+    """When its listener has played all that came before it, by `time.monotonic`; None: nothing came
+    before it."""
     words: tuple[TextSpan, ...] = ()
     """Where each spoken word stands in the request's text; several words of one number share its
     span. Empty for models that know no word's time."""

@@ -32,8 +32,15 @@ class Stage(Protocol):
         """Fixed once the stage is built."""
         ...
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
-        """Make this request's state.
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
+        """Make this request's state; `batch` and `runs_dry_s` are as `PipelineRequest`'s.
 
         Raises:
             CantataError: this request is refused; nothing is held for it.

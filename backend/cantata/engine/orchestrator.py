@@ -257,7 +257,9 @@ class Orchestrator:
         # The last stage first: a chunk must find its request wherever it arrives.
         for spec in reversed(self._pipeline.stages):
             payload = request.inputs.get(spec.name)
-            await self._stages[spec.name].send(Register(request.request_id, payload, request.batch))
+            await self._stages[spec.name].send(
+                Register(request.request_id, payload, request.batch, request.runs_dry_s)
+            )
 
     async def _close(self, stream: PcmStream) -> None:
         try:

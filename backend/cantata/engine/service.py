@@ -26,7 +26,7 @@ from cantata.contract.steps import StepReport
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageHandle, StageState
-from cantata.engine.utterance import Piece, plan_utterance, spoken_words
+from cantata.engine.utterance import Piece, Playback, plan_utterance, spoken_words
 from cantata.logs import LogFormat, new_work_id
 from cantata.plugins import locate
 from cantata.scheduling.admission import Admission, QueueLimits
@@ -201,20 +201,21 @@ class PipelineModel:
             )
 
     async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
-        spoken = 0
+        playback = Playback(self.sample_rate)
         for part in parts:
             if isinstance(part, Pause):
                 silence = self._silence(part)
-                spoken += len(silence)
+                playback.arrived(len(silence))
                 yield SpeechChunk(silence)
                 continue
-            began_s = spoken / self.sample_rate
+            began_s = playback.length_s
+            request = replace(part.request, runs_dry_s=playback.runs_dry_s)
             async with (
-                self.orchestrator.open(part.request) as stream,
+                self.orchestrator.open(request) as stream,
                 aclosing(self.orchestrator.chunks(stream)) as chunks,
             ):
                 async for chunk in chunks:
-                    spoken += len(chunk.samples)
+                    playback.arrived(len(chunk.samples))
                     words = spoken_words(part, chunk.words, began_s)
                     yield SpeechChunk(chunk.samples, words, chunk.milestones)
 

@@ -45,12 +45,12 @@ from cantata.contract.messages import (
     ToStage,
 )
 from cantata.contract.pipeline import StageSpec
-from cantata.contract.request import Payload
 from cantata.contract.stage import Stage
 from cantata.contract.steps import StepCost
 from cantata.engine.first_chunks import FirstChunks
 from cantata.engine.step_meter import StepMeter
 from cantata.logs import LogFormat, configure_logging, of_request
+from cantata.scheduling.intake import Intake
 from cantata.scheduling.pace import Pace
 
 logger = logging.getLogger(__name__)
@@ -59,8 +59,8 @@ UNLIMITED_CREDIT = sys.maxsize
 """Samples; more than any request has."""
 NEWS = 0.05
 """By how much what steps take has changed when it is told anew."""
-INTAKE_SHARE = 0.3
-"""Of a frame period: new requests are taken in for so long between two steps."""
+INTAKE_SHARE = 0.4
+"""Of a frame period: requests are taken in for so long between two steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,7 @@ class StageLoop:
         self._control = control
         self._outputs = list(outputs)
         self._hold = None if async_chunk else ChunkHold()
+        self._intake: Intake[Register] = Intake(stage.capacity.frame_period_s)
         self._draining = False
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
@@ -181,7 +182,7 @@ class StageLoop:
         """
         try:
             while not (self._draining and self._is_idle()):
-                self._receive(wait=not self._stage.has_work())
+                self._receive(wait=not (self._stage.has_work() or self._intake))
                 if self._stage.has_work():
                     self._step()
             self._stage.close()
@@ -225,15 +226,15 @@ class StageLoop:
     def _receive(self, *, wait: bool) -> None:
         """Take in what has arrived; some of it stays where it is if a step is due first.
 
-        Encoding a prompt may take as long as some steps: many newcomers at once are taken in over
+        Encoding a prompt may take as long as some steps: many requests at once are taken in over
         several of them, so that those who are spoken to hear no gap. Chunks are all taken: where a
         stage is slower than the one before it, the most urgent may be the last.
         """
         ready = self._readable(wait=wait)
         due_s = self._clock() + INTAKE_SHARE * self._stage.capacity.frame_period_s
-        # A chunk's Register was readable before the chunk was: with the control channel emptied
-        # first, one message of every edge in `ready` is safe to take.
-        while ready and self._empty_control(due_s):
+        # A chunk's Register was readable before the chunk was: with all requests taken in first,
+        # one message of every edge in `ready` is safe to take.
+        while self._take_in(due_s) and ready:
             for end in ready:
                 if isinstance(end, socket.socket):
                     self._selector.register(SocketReceiver(end), selectors.EVENT_READ)
@@ -241,13 +242,22 @@ class StageLoop:
                     self._take_from(end)
             ready = self._readable(wait=False)
 
-    def _empty_control(self, due_s: float) -> bool:
-        """Handle what waits there; False when there is a step to take and it is due."""
-        while self._control in self._readable(wait=False):
-            self._handle(self._control.receive())
-            if self._stage.has_work() and self._clock() > due_s:
+    def _take_in(self, due_s: float) -> bool:
+        """Handle what the server says; False when a step would be late after another request like
+        the last and some still wait."""
+        self._empty_control()
+        while (register := self._intake.take()) is not None:
+            began_s = self._clock()
+            self._add(register)
+            now_s = self._clock()
+            self._empty_control()
+            if self._intake and self._stage.has_work() and now_s + (now_s - began_s) > due_s:
                 return False
         return True
+
+    def _empty_control(self) -> None:
+        while self._control in self._readable(wait=False):
+            self._handle(self._control.receive())
 
     def _readable(self, *, wait: bool) -> list[object]:
         return [key.fileobj for key, _ in self._selector.select(None if wait else 0)]
@@ -264,9 +274,12 @@ class StageLoop:
 
     def _handle(self, message: ToStage) -> None:
         match message:
-            case Register(request_id, payload, batch):
-                self._add(request_id, payload, batch)
+            case Register(request_id, _, batch, runs_dry_s):
+                now_s = self._clock()
+                self._intake.put(request_id, message, now_s, runs_dry_s=runs_dry_s, batch=batch)
             case Extend(request_id, payload, final):
+                if (register := self._intake.take(request_id)) is not None:
+                    self._add(register)
                 with of_request(request_id):
                     try:
                         self._stage.extend(request_id, payload, final=final)
@@ -274,6 +287,7 @@ class StageLoop:
                         self._fail(request_id, error)
             case Abort(request_ids):
                 for request_id in request_ids:
+                    self._intake.take(request_id)
                     with of_request(request_id):
                         logger.debug("aborted")
                         self._stage.abort(request_id)
@@ -288,10 +302,16 @@ class StageLoop:
             case Drain():
                 self._draining = True
 
-    def _add(self, request_id: str, payload: Payload | None, batch: bool) -> None:
+    def _add(self, register: Register) -> None:
+        request_id = register.request_id
         with of_request(request_id):
             try:
-                self._stage.add(request_id, payload, batch=batch)
+                self._stage.add(
+                    request_id,
+                    register.payload,
+                    batch=register.batch,
+                    runs_dry_s=register.runs_dry_s,
+                )
             except CantataError as error:
                 self._fail(request_id, error)
                 return
@@ -323,7 +343,7 @@ class StageLoop:
             self._hold.drop(request_id)
 
     def _is_idle(self) -> bool:
-        return not any(self._stage.counts().values())
+        return not self._intake and not any(self._stage.counts().values())
 
 
 def frames_in(chunks: Sequence[Chunk], capacity: StageCapacity) -> int:

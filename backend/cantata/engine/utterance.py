@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cantata.contract.chunks import WordTiming
@@ -47,6 +48,33 @@ def plan_utterance(
     if not request.continued and not any(isinstance(part, Piece) for part in parts):
         raise silent or InvalidRequest("the text is empty or has only pauses", "input")
     return parts
+
+
+class Playback:
+    """A listener who plays an utterance from its first sample on, as it comes.
+
+    Args:
+        sample_rate: Hz.
+        clock: the stages' too.
+    """
+
+    def __init__(self, sample_rate: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sample_rate = sample_rate
+        self._clock = clock
+        self._samples = 0
+        self.runs_dry_s: float | None = None
+        """When all that has come is played, by the clock; None: nothing has come."""
+
+    @property
+    def length_s(self) -> float:
+        """Seconds of sound so far."""
+        return self._samples / self._sample_rate
+
+    def arrived(self, samples: int) -> None:
+        """So much more is there now."""
+        now_s = self._clock()
+        self._samples += samples
+        self.runs_dry_s = max(self.runs_dry_s or now_s, now_s) + samples / self._sample_rate
 
 
 def spoken_words(

@@ -24,6 +24,8 @@ class StreamView:
     """When the listener runs dry, on any monotonic clock; infinity for file renders."""
     unheard_frames: int = 0
     """The first of its frames, decoded for what follows them; nobody hears these."""
+    first_frames: int = 1
+    """Frames in its first packet, if it has so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class DecodeBatch:
 def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> DecodeBatch | None:
     """Choose the next batch; None when no stream has a frame to decode.
 
-    The most urgent stream sets the number of frames: one for a first chunk that is heard, so that
-    sound starts at once, else the largest power of two (few distinct shapes) that it has ready and
+    The most urgent stream sets the number of frames: the largest power of two (few distinct
+    shapes) that it has ready and that its first packet is to hold, so that sound starts at once, or
     that `_patience` allows. Streams with as many frames ready join in order of urgency until the
     batch is full. First chunks are joined by first chunks alone: theirs is the shortest batch.
 
@@ -64,12 +66,13 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     if not waiting:
         return None
     patience = _patience(streams, waiting, limits, now_s)
-    frames = _chunk_frames(waiting[0], patience)
+    lengths = {s.slot: _chunk_frames(s, patience, limits) for s in waiting}
+    frames = lengths[waiting[0].slot]
     rows = max(1, limits.max_batch_frames // frames)
     if _is_first_chunk(waiting[0]):
-        joining = [s for s in waiting if _is_first_chunk(s)]
+        joining = [s for s in waiting if _is_first_chunk(s) and lengths[s.slot] >= frames]
     else:
-        joining = [s for s in waiting if _chunk_frames(s, patience) >= frames]
+        joining = [s for s in waiting if lengths[s.slot] >= frames]
     return DecodeBatch(tuple(s.slot for s in joining[:rows]), frames)
 
 
@@ -101,9 +104,10 @@ def _is_first_chunk(stream: StreamView) -> bool:
     return not stream.started and not stream.unheard_frames
 
 
-def _chunk_frames(stream: StreamView, patience: int) -> int:
+def _chunk_frames(stream: StreamView, patience: int, limits: PlanLimits) -> int:
     if _is_first_chunk(stream):
-        return 1
-    most = patience if stream.started else min(patience, stream.unheard_frames)
+        most = min(stream.first_frames, limits.max_chunk_frames)
+    else:
+        most = patience if stream.started else min(patience, stream.unheard_frames)
     frames = min(stream.ready_frames, most)
     return 1 << (frames.bit_length() - 1)

@@ -13,9 +13,15 @@ LIMITS = PlanLimits(max_chunk_frames=8, max_batch_frames=32, frame_period_s=PERI
 
 
 def stream(
-    slot: int, ready: int, *, started: bool = True, deadline: float = 5.0, unheard: int = 0
+    slot: int,
+    ready: int,
+    *,
+    started: bool = True,
+    deadline: float = 5.0,
+    unheard: int = 0,
+    first: int = 1,
 ) -> StreamView:
-    return StreamView(slot, ready, started, deadline, unheard)
+    return StreamView(slot, ready, started, deadline, unheard, first)
 
 
 def test_nothing_ready_is_no_batch() -> None:
@@ -31,6 +37,17 @@ def test_first_chunk_goes_ahead_and_is_one_frame() -> None:
 def test_first_chunks_go_together() -> None:
     streams = [stream(0, 1), stream(1, 3, started=False), stream(2, 1, started=False)]
     assert plan(streams, LIMITS, 0.0) == DecodeBatch((1, 2), 1)
+
+
+def test_a_first_packet_holds_as_many_frames_as_its_listener_needs() -> None:
+    streams = [
+        stream(0, 2, started=False, first=2),
+        stream(1, 3, started=False, first=2),
+        stream(2, 1, started=False, first=2),  # nothing more will come
+        stream(3, 8, deadline=0.001),
+    ]
+    assert plan(streams, LIMITS, 0.0) == DecodeBatch((0, 1), 2)
+    assert plan(streams[2:], LIMITS, 0.0) == DecodeBatch((2,), 1)
 
 
 def test_context_that_nobody_hears_is_decoded_in_long_chunks() -> None:
@@ -90,6 +107,7 @@ def views(draw: st.DrawFn) -> list[StreamView]:
             started=draw(st.booleans()),
             deadline=draw(st.floats(-10, 10) | st.just(math.inf)),
             unheard=draw(st.sampled_from((0, 0, 3))),
+            first=draw(st.integers(1, 3)),
         )
         for slot in range(count)
     ]

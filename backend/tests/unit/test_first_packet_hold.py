@@ -1,4 +1,4 @@
-"""In a crowd a first packet waits for the frame behind it; nowhere else, and never for long."""
+"""In a crowd a first packet waits for the frames behind it; nowhere else, and never for long."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import FrameChunk
+from cantata.contract.chunks import FrameChunk, PcmChunk
 from cantata.engine.codec import CodecStage
 from cantata.scheduling.cadence import Cadence
 from running_sum import RunningSumDecoder
 
 PERIOD_S = 0.5
-SLOWLY_S, QUICKLY_S = 0.4, 0.05
+VERY_SLOWLY_S, SLOWLY_S, QUICKLY_S = 0.95, 0.45, 0.05
 
 
 class Crowd:
@@ -33,8 +33,8 @@ class Crowd:
         self.stage.add(request_id, None, batch=False)
         self._next[request_id] = 0
 
-    def deliver(self, *request_ids: str, final: bool = False) -> set[str]:
-        """A frame of each; who was heard of after it."""
+    def deliver(self, *request_ids: str, final: bool = False) -> dict[str, list[int]]:
+        """A frame of each; who was heard of after it, and with how many frames at a time."""
         self._now_s += self._interval_s
         codes = np.ones((1, 2), np.int32)
         self.stage.receive([FrameChunk(i, self._next[i], codes, final) for i in request_ids])
@@ -42,55 +42,78 @@ class Crowd:
             self._next[request_id] += 1
         return self.heard()
 
-    def heard(self) -> set[str]:
-        heard = set()
+    def heard(self) -> dict[str, list[int]]:
+        heard: dict[str, list[int]] = {}
         while self.stage.has_work():
-            heard |= {chunk.request_id for chunk in self.stage.step().chunks}
+            for chunk in self.stage.step().chunks:
+                assert isinstance(chunk, PcmChunk)
+                frames = len(chunk.samples) // RunningSumDecoder.samples_per_frame
+                heard.setdefault(chunk.request_id, []).append(frames)
         return heard
 
 
-def test_where_frames_come_slowly_the_first_waits_for_the_second() -> None:
+def test_where_frames_come_slowly_the_first_leaves_with_the_second() -> None:
     crowd = Crowd(SLOWLY_S)
-    assert crowd.deliver("old", "new") == {"old"}
-    assert crowd.deliver("old", "new") == {"old", "new"}
-    assert crowd.deliver("old", "new") == {"old", "new"}
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert crowd.deliver("old", "new") == {"old": [1], "new": [2]}
+    assert crowd.deliver("old", "new") == {"old": [1], "new": [1]}
+
+
+def test_where_they_come_very_slowly_it_waits_for_the_third() -> None:
+    crowd = Crowd(VERY_SLOWLY_S)
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert sum(crowd.deliver("old", "new")["new"]) == 3
 
 
 def test_where_frames_come_quickly_it_leaves_at_once() -> None:
-    assert Crowd(QUICKLY_S).deliver("old", "new") == {"old", "new"}
+    assert Crowd(QUICKLY_S).deliver("old", "new") == {"old": [1], "new": [1]}
 
 
 def test_an_only_frame_leaves_at_once() -> None:
     crowd = Crowd(SLOWLY_S)
     crowd.deliver("old")
-    assert crowd.deliver("new", final=True) == {"new"}
+    assert crowd.deliver("new", final=True) == {"new": [1]}
 
 
 def test_it_does_not_wait_for_text_that_is_late() -> None:
     crowd = Crowd(SLOWLY_S)
-    assert crowd.deliver("old", "new") == {"old"}
-    assert crowd.deliver("old") == {"old", "new"}
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert crowd.deliver("old") == {"old": [1], "new": [1]}
 
 
 @pytest.mark.parametrize("leaves", ["ends", "is aborted"])
 def test_it_does_not_wait_once_it_is_alone(leaves: str) -> None:
     crowd = Crowd(SLOWLY_S)
-    assert crowd.deliver("old", "new") == {"old"}
+    assert crowd.deliver("old", "new") == {"old": [1]}
     if leaves == "ends":
-        assert crowd.deliver("old", final=True) == {"old", "new"}
+        assert crowd.deliver("old", final=True) == {"old": [1], "new": [1]}
     else:
         crowd.stage.abort("old")
-        assert crowd.heard() == {"new"}
+        assert crowd.heard() == {"new": [1]}
 
 
-def test_the_cadence_is_that_of_deliveries_and_batches_and_pauses_do_not_count() -> None:
-    cadence = Cadence(PERIOD_S)
-    for number in range(50):
-        cadence.delivered(number * 0.15)
-        cadence.decoded(0.01)
-    assert not cadence.is_slow
+def test_the_next_piece_of_an_utterance_is_decoded_when_it_is_due() -> None:
+    """Its listener still plays the piece before it: it is no newcomer."""
+    crowd = Crowd(SLOWLY_S)
+    for name, runs_dry_s in (("next", 1000.0), ("due", 0.0)):
+        crowd.stage.add(name, None, batch=False, runs_dry_s=runs_dry_s)
+        crowd._next[name] = 0
+    assert list(crowd.deliver("old", "new", "next", "due")) == ["due", "old", "next"]
+
+
+def test_the_reserve_is_for_the_longest_way_of_late() -> None:
+    """From one delivery to the next and through two batches, with a fifth of a period on top."""
+    cadence = Cadence(frame_period_s=1.0)
+    for number in range(10):
+        cadence.delivered(0.1 * number)
+    assert cadence.reserve_frames == 1
+    cadence.decoded(0.4)
+    assert cadence.reserve_frames == 2
+    cadence.delivered(2.0)
+    assert cadence.reserve_frames == 3
+    for number in range(200):
+        cadence.delivered(2.0 + 0.1 * number)
+    assert cadence.reserve_frames == 1
     cadence.delivered(1000.0)
-    assert not cadence.is_slow
-    for _ in range(50):
-        cadence.decoded(0.1)
-    assert cadence.is_slow
+    assert cadence.reserve_frames == 1, "a pause is no way"

@@ -50,7 +50,14 @@ class EchoStage:
         self.dropped = 0
         self.credits: dict[str, int] = {}
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
         if payload and payload.get("refuse"):
             raise InvalidRequest("refused", "input")
         self.requests.add(request_id)
@@ -330,7 +337,14 @@ class SpeakingStage(EchoStage):
         self.pending = [FrameChunk("speaker", index, codes, False) for index in range(frames)]
         self.calls: list[str] = []
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
         self.calls.append(request_id)
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
@@ -354,6 +368,21 @@ def test_newcomers_do_not_hold_up_who_is_spoken_to(intake_s: float, calls: list[
     control.send(Drain())
     StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
     assert stage.calls[: len(calls)] == calls
+    control.close()
+
+
+def test_newcomers_come_before_who_still_plays_and_none_who_has_left() -> None:
+    """By the clock taking in a request lasts as long as a frame: one between two steps."""
+    ours, theirs = socket.socketpair()
+    control, stage, clock = BlockingChannel(ours), SpeakingStage(frames=9), count(step=1.0)
+    control.send(Register("next piece", None, False, runs_dry_s=1000.0))
+    control.send(Register("gone", None, False))
+    control.send(Register("newcomer", None, False))
+    control.send(Abort(("gone",)))
+    control.send(Drain())
+    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
+    assert [call for call in stage.calls if call != "step"] == ["newcomer", "next piece"]
+    assert stage.calls[:3] == ["newcomer", "step", "next piece"]
     control.close()
 
 

@@ -11,7 +11,7 @@ from cantata.contract.errors import InvalidRequest, RequestFailed
 from cantata.contract.markup import Pause
 from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
-from cantata.engine.utterance import Piece, plan_utterance, spoken_words
+from cantata.engine.utterance import Piece, Playback, plan_utterance, spoken_words
 
 
 class SentenceBuilder:
@@ -95,3 +95,16 @@ def test_a_timing_of_no_word_fails_the_request() -> None:
     piece = Piece(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), text_offset=0)
     with pytest.raises(RequestFailed, match="word 1 of 1"):
         spoken_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)
+
+
+def test_a_listener_runs_dry_when_all_that_came_is_played() -> None:
+    now_s = 100.0
+    playback = Playback(sample_rate=10, clock=lambda: now_s)
+    assert (playback.length_s, playback.runs_dry_s) == (0.0, None)
+    playback.arrived(20)
+    now_s = 101.0
+    playback.arrived(10)
+    assert (playback.length_s, playback.runs_dry_s) == (3.0, 103.0)
+    now_s = 105.0
+    playback.arrived(10)
+    assert (playback.length_s, playback.runs_dry_s) == (4.0, 106.0), "it stood still for two"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,9 +12,10 @@ from cantata.engine.stage_process import INTAKE_SHARE
 from cantata.scheduling.admission import Admission, QueueLimits
 from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.intake import Intake
 from cantata.scheduling.pace import Pace
 from cantata.scheduling.places import StagePace, places
-from cantata_bench.listener import Arrival
+from cantata_bench.listener import Arrival, heard_at_s
 from cantata_bench.simulator.system import System
 
 
@@ -45,6 +45,7 @@ class _Piece:
     made: int = 0
     decoded: int = 0
     started_s: float | None = None
+    """When its listener began with it, or will, after what it plays now."""
     arrivals: list[Arrival] = field(default_factory=list)
     """At the listener, by the simulation's clock."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,7 +76,7 @@ class SimulatedServer:
         self._cadence = Cadence(system.frame_period_s)
         queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
         self.admission = Admission(system.slots, queue, self._clock)
-        self._newcomers: deque[_Piece] = deque()
+        self._intake: Intake[_Piece] = Intake(system.frame_period_s)
         self._speaking: list[_Piece] = []
         self._decoding: list[_Piece] = []
         self._to_talk, self._to_decode = asyncio.Event(), asyncio.Event()
@@ -111,20 +112,22 @@ class SimulatedServer:
         arrivals: list[Arrival] = []
         async with self.admission.admit():
             for frames in sentences:
-                piece = _Piece(frames)
+                piece = _Piece(frames, started_s=heard_at_s(arrivals) if arrivals else None)
                 await self._speak_piece(piece)
                 arrivals.extend(piece.arrivals)
         return arrivals
 
     async def _speak_piece(self, piece: _Piece) -> None:
-        self._newcomers.append(piece)
+        self._intake.put(
+            str(id(piece)), piece, self._clock(), runs_dry_s=piece.started_s, batch=False
+        )
         self._decoding.append(piece)
         self._to_talk.set()
         await piece.heard.wait()
 
     async def _talk(self) -> None:
         while True:
-            if not self._newcomers and not self._speaking:
+            if not self._intake and not self._speaking:
                 self._to_talk.clear()
                 await self._to_talk.wait()
             new = await self._take_in()
@@ -140,13 +143,13 @@ class SimulatedServer:
             self._to_decode.set()
 
     async def _take_in(self) -> int:
-        """Newcomers' prompts, for a while; at least one. Returns how many."""
-        began_s, new = self._clock(), 0
-        while self._newcomers:
-            await self._processors.work(self._system.prompt_s)
-            self._speaking.append(self._newcomers.popleft())
+        """Prompts of those who wait, for a while; at least one. Returns how many."""
+        due_s, new = self._clock() + INTAKE_SHARE * self._system.frame_period_s, 0
+        while (piece := self._intake.take()) is not None:
+            took_s = await self._processors.work(self._system.prompt_s)
+            self._speaking.append(piece)
             new += 1
-            if self._clock() - began_s > INTAKE_SHARE * self._system.frame_period_s:
+            if self._clock() + took_s > due_s:
                 break
         return new
 
@@ -174,12 +177,13 @@ class SimulatedServer:
                     if piece.started_s is None
                     else piece.started_s + piece.decoded * self._system.frame_period_s
                 ),
+                first_frames=self._cadence.reserve_frames,
             )
             for slot, piece in enumerate(self._decoding)
         ]
 
     def _is_held(self, piece: _Piece) -> bool:
-        """As `CodecStage` holds back a first frame."""
+        """As `CodecStage` holds back first frames."""
         return piece.started_s is None and self._cadence.holds_first(
             piece.made,
             complete=piece.made == piece.frames,

@@ -77,8 +77,16 @@ class ArStage:
             slots=self._deployment.slots, frame_period_s=self._talker.frame_period_s
         )
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
-        """Encode the prompt and queue the request.
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
+        """Encode the prompt and queue the request; each step gives everybody a frame, so that
+        `runs_dry_s` makes no difference here.
 
         Raises:
             ProtocolViolation: the id is in use.

@@ -57,7 +57,7 @@ class _Stream:
     delivery: int = 0
     """Number of the latest delivery that had frames of it."""
     started_s: float | None = None
-    """When the first samples left."""
+    """When the listener began with its first samples, or will, after what it plays now."""
 
 
 class CodecStage:
@@ -100,7 +100,14 @@ class CodecStage:
         """Slots, frame period and PCM format."""
         return self._capacity
 
-    def add(self, request_id: str, payload: Payload | None, *, batch: bool) -> None:
+    def add(
+        self,
+        request_id: str,
+        payload: Payload | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+    ) -> None:
         """Take a slot.
 
         Raises:
@@ -110,7 +117,7 @@ class CodecStage:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots.pop()
         self._decoder.reset(self._state, torch.tensor([slot]))
-        self._streams[request_id] = _Stream(slot, self._credit_samples, batch)
+        self._streams[request_id] = _Stream(slot, self._credit_samples, batch, started_s=runs_dry_s)
 
     def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
         """Requests are added to this stage whole."""
@@ -192,7 +199,7 @@ class CodecStage:
         return None
 
     def _is_held(self, stream: _Stream) -> bool:
-        """Whether a first frame waits for the second, because later ones may come late.
+        """Whether its first frames wait for the next, because later ones may come late.
 
         Not for one that was passed over when others were given frames: its text may be late, and
         nothing says when it comes.
@@ -219,7 +226,12 @@ class CodecStage:
             deadline_s = stream.started_s + stream.sent_samples / self._decoder.sample_rate
         started = stream.batch or stream.started_s is not None
         return StreamView(
-            stream.slot, self._ready_frames(stream), started, deadline_s, stream.unheard_frames
+            stream.slot,
+            self._ready_frames(stream),
+            started,
+            deadline_s,
+            stream.unheard_frames,
+            self._cadence.reserve_frames,
         )
 
     @torch.inference_mode()
