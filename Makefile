@@ -103,8 +103,8 @@ bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is 
 	  --long-minutes 0 --folder artifacts/bench-gate
 	$(BIN)/cantata bench gate artifacts/bench-gate/bench.json
 
-train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes).
-	$(BIN)/python -m cantata_models.solo.training all
+train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes; TRAIN="options").
+	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
 eval-voice: $(VENV)/.dev ## Measure the voice against its teachers (PUBLISH=1 updates card and docs).
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
