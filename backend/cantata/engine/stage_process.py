@@ -243,21 +243,29 @@ class StageLoop:
             ready = self._readable(wait=False)
 
     def _take_in(self, due_s: float) -> bool:
-        """Handle what the server says; False when a step would be late after another request like
-        the last and some still wait."""
-        self._empty_control()
-        while (register := self._intake.take()) is not None:
+        """Handle what the server says, and take in requests, at least one; False when a step is due
+        before all of it is done, or would be after another request like the last."""
+        took_s = 0.0
+        while True:
+            emptied = self._empty_control(due_s)
+            if took_s and self._is_due(due_s - took_s):
+                return emptied and not self._intake
+            register = self._intake.take()
+            if register is None:
+                return emptied
             began_s = self._clock()
             self._add(register)
-            now_s = self._clock()
-            self._empty_control()
-            if self._intake and self._stage.has_work() and now_s + (now_s - began_s) > due_s:
+            took_s = self._clock() - began_s
+
+    def _empty_control(self, due_s: float) -> bool:
+        while self._control in self._readable(wait=False):
+            self._handle(self._control.receive())
+            if self._is_due(due_s):
                 return False
         return True
 
-    def _empty_control(self) -> None:
-        while self._control in self._readable(wait=False):
-            self._handle(self._control.receive())
+    def _is_due(self, due_s: float) -> bool:
+        return self._stage.has_work() and self._clock() > due_s
 
     def _readable(self, *, wait: bool) -> list[object]:
         return [key.fileobj for key, _ in self._selector.select(None if wait else 0)]

@@ -329,10 +329,12 @@ def test_the_loop_ends_when_the_server_is_gone(tmp_path: Path) -> None:
 
 
 class SpeakingStage(EchoStage):
-    """In the middle of speaking; notes in which order it is called."""
+    """In the middle of speaking; notes in which order it is called. By its clock nothing takes any
+    time but taking in a request."""
 
-    def __init__(self, frames: int) -> None:
+    def __init__(self, frames: int, intake_s: float = 0.0) -> None:
         super().__init__()
+        self.intake_s, self.now_s = intake_s, 0.0
         codes = np.ones((1, 1), np.int32)
         self.pending = [FrameChunk("speaker", index, codes, False) for index in range(frames)]
         self.calls: list[str] = []
@@ -346,6 +348,7 @@ class SpeakingStage(EchoStage):
         runs_dry_s: float | None = None,
     ) -> None:
         self.calls.append(request_id)
+        self.now_s += self.intake_s
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         self.calls.append("chunks")
@@ -357,30 +360,34 @@ class SpeakingStage(EchoStage):
 
 @pytest.mark.parametrize(
     ("intake_s", "calls"),
-    [(1.0, ["n0", "step", "n1", "step", "n2"]), (0.0, ["n0", "n1", "n2", "step"])],
+    [
+        (1.0, ["n0", "step", "n1", "step", "n2"]),
+        (0.15, ["n0", "n1", "step", "n2"]),
+        (0.0, ["n0", "n1", "n2", "step"]),
+    ],
 )
 def test_newcomers_do_not_hold_up_who_is_spoken_to(intake_s: float, calls: list[str]) -> None:
-    """A frame lasts a second; by the clock taking in a request lasts `intake_s`."""
+    """A frame lasts a second."""
     ours, theirs = socket.socketpair()
-    control, stage, clock = BlockingChannel(ours), SpeakingStage(frames=9), count(step=intake_s)
+    control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s)
     for number in range(3):
         control.send(Register(f"n{number}", None, False))
     control.send(Drain())
-    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
+    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: stage.now_s, name="echo").run()
     assert stage.calls[: len(calls)] == calls
     control.close()
 
 
 def test_newcomers_come_before_who_still_plays_and_none_who_has_left() -> None:
-    """By the clock taking in a request lasts as long as a frame: one between two steps."""
+    """Taking in a request lasts as long as a frame: one between two steps."""
     ours, theirs = socket.socketpair()
-    control, stage, clock = BlockingChannel(ours), SpeakingStage(frames=9), count(step=1.0)
+    control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s=1.0)
     control.send(Register("next piece", None, False, runs_dry_s=1000.0))
     control.send(Register("gone", None, False))
     control.send(Register("newcomer", None, False))
     control.send(Abort(("gone",)))
     control.send(Drain())
-    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: next(clock), name="echo").run()
+    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: stage.now_s, name="echo").run()
     assert [call for call in stage.calls if call != "step"] == ["newcomer", "next piece"]
     assert stage.calls[:3] == ["newcomer", "step", "next piece"]
     control.close()
