@@ -18,8 +18,9 @@ USABLE = 0.8
 """Of the frame period, for a stage's steps; the rest is for prompts, messages and whoever else uses
 the machine."""
 IN_TIME = 1.5
-"""Frame periods, for a frame's whole way: as long as the two frames last that a listener has in a
-crowd (see `Cadence`), but for newcomers' prompts: they may take half a period between two steps."""
+"""Frame periods, for a frame's whole way: as long as two frames last, which a listener in a crowd
+has at least (see `Cadence`), but for newcomers' prompts: they may take nearly half a period between
+two steps."""
 
 
 @dataclass(frozen=True, slots=True)
