@@ -43,6 +43,9 @@ class SpeakerVectors:
         )
         """[V, F], in the order of the published voices."""
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._vectors
+
     def draw(self, name: str) -> torch.Tensor:
         """Returns [F]: a vector by which this speaker may be asked for."""
         rows = self._vectors[name]

@@ -173,13 +173,14 @@ def run_codec_b(work: Workspace) -> None:
 
 
 def run_latents(work: Workspace) -> list[Example]:
-    """Encodes every aligned utterance."""
-    codec = frozen_codec(work)
+    """Encodes every aligned utterance of a speaker of whom there is a reading to know them by."""
+    codec, speakers = frozen_codec(work), run_speakers(work)
     cache = work.folder / "examples.pt"
     found = make_examples(
         work.aligned(), work.audio, work.config, codec.encoder, codec.quantiser, cache
     )
-    return sorted(found, key=lambda item: item.index)
+    known = (item for item in found if item.speaker in speakers)
+    return sorted(known, key=lambda item: item.index)
 
 
 def run_speakers(work: Workspace) -> SpeakerVectors:
