@@ -29,8 +29,8 @@ class Crowd:
             self.deliver("old")
         self.begin("new")
 
-    def begin(self, request_id: str) -> None:
-        self.stage.add(request_id, None, batch=False)
+    def begin(self, request_id: str, runs_dry_s: float | None = None) -> None:
+        self.stage.add(request_id, None, batch=False, runs_dry_s=runs_dry_s)
         self._next[request_id] = 0
 
     def deliver(self, *request_ids: str, final: bool = False) -> dict[str, list[int]]:
@@ -96,9 +96,8 @@ def test_it_does_not_wait_once_it_is_alone(leaves: str) -> None:
 def test_the_next_piece_of_an_utterance_is_decoded_when_it_is_due() -> None:
     """Its listener still plays the piece before it: it is no newcomer."""
     crowd = Crowd(SLOWLY_S)
-    for name, runs_dry_s in (("next", 1000.0), ("due", 0.0)):
-        crowd.stage.add(name, None, batch=False, runs_dry_s=runs_dry_s)
-        crowd._next[name] = 0
+    crowd.begin("next", runs_dry_s=1000.0)
+    crowd.begin("due", runs_dry_s=0.0)
     assert list(crowd.deliver("old", "new", "next", "due")) == ["due", "old", "next"]
 
 
