@@ -11,6 +11,7 @@ from cantata_models.solo.training.evaluation.acoustics import (
     HOP,
     SAMPLE_RATE,
     Samples,
+    a_weights,
     analyse,
     median_pitch_hz,
 )
@@ -25,6 +26,7 @@ from cantata_models.solo.training.evaluation.items import (
 from cantata_models.solo.training.evaluation.judge import Judge
 from cantata_models.solo.training.evaluation.likeness import follow, recognise, rows
 from cantata_models.solo.training.evaluation.measures import Heard, compare, measure
+from cantata_models.solo.training.evaluation.pace import Pace
 from cantata_models.solo.training.evaluation.report import BEGIN, END, put_between_markers, report
 from cantata_models.solo.training.evaluation.results import RESULT, Result, read_results
 from cantata_models.solo.training.evaluation.seams import measure_seams
@@ -92,6 +94,20 @@ def test_pitch_is_found(pitch_hz: float) -> None:
 def test_a_whole_sentence_has_both_its_ends() -> None:
     likeness = compare(buzz(seed=1), buzz(seed=2))
     assert likeness.edges == Edges(first_missing=False, last_missing=False)
+
+
+def test_levels_are_weighted_as_the_standard_says() -> None:
+    hertz = np.array([31.5, 63, 125, 250, 500, 1000, 2000, 4000, 8000])
+    nominal_db = [-39.4, -26.2, -16.1, -8.6, -3.2, 0.0, 1.2, 1.0, -1.1]
+    assert 10 * np.log10(a_weights(hertz)) == pytest.approx(nominal_db, abs=0.15)
+
+
+def test_a_blow_on_the_microphone_is_no_phone() -> None:
+    teacher = buzz(seed=2)
+    time = np.arange(1440) / SAMPLE_RATE
+    blow = 0.05 * np.sin(2 * np.pi * 50 * time) * np.hanning(1440)
+    teacher[-2000:-560] += blow.astype(np.float32)
+    assert compare(buzz(seed=1), teacher).edges == Edges(first_missing=False, last_missing=False)
 
 
 @pytest.mark.parametrize("left", ["silence", "nothing"])
@@ -186,7 +202,7 @@ def some_results() -> list[Result]:
             **{name: getattr(bare, name) for name in Heard.__slots__} | {"words": item.text}
         )
         likeness = compare(sound, sound)
-        found.append(Result(item, heard, heard, likeness, heard, 0.2, 0.1))
+        found.append(Result(item, heard, heard, likeness, heard))
     return found
 
 
@@ -208,12 +224,13 @@ def test_results_survive_an_interruption(results: list[Result], tmp_path: Path) 
 def test_the_report_replaces_what_is_between_the_markers(
     results: list[Result], tmp_path: Path
 ) -> None:
-    summary = summarise("abc", results)
+    summary = summarise("abc", results, {"clara": Pace(0.05, 0.03), "ben": Pace(0.07, 0.04)})
     assert summary.overall.speech.wer == 0
     assert summary.overall.duration_ratio == pytest.approx(1)
     text = report(summary)
     for wanted in ("clara", "questions", "| 2 |", HELD_OUT_PSEUDO[0].name, "broken boundaries"):
         assert wanted in text
+    assert "| talker, s per s of speech | 0.050 | 0.070 | 0.060 |" in text
     card = tmp_path / "card.md"
     card.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     put_between_markers(card, text)

@@ -18,6 +18,7 @@ from cantata_models.solo.checkpoint import WEIGHTS_FOLDER
 from cantata_models.solo.training import stages
 from cantata_models.solo.training.audio import TeacherMissing
 from cantata_models.solo.training.evaluation.items import Selection, UnknownChoice
+from cantata_models.solo.training.evaluation.report import report
 
 DEFAULT_FOLDER = Path(".cache/solo/work")
 
@@ -37,6 +38,11 @@ class Stage(StrEnum):
     ALL = "all"
 
 
+def evaluate(work: stages.Workspace) -> None:
+    """Shows the tables where they can be read or piped, whatever the log looks like."""
+    typer.echo(report(stages.run_evaluate(work)))
+
+
 RUNNERS: dict[Stage, Callable[[stages.Workspace], object]] = {
     Stage.TEXT: stages.run_text,
     Stage.AUDIO: stages.run_audio,
@@ -46,7 +52,7 @@ RUNNERS: dict[Stage, Callable[[stages.Workspace], object]] = {
     Stage.TALKER: stages.run_talker,
     Stage.POLISH: stages.run_polish,
     Stage.EXPORT: stages.run_export,
-    Stage.EVALUATE: stages.run_evaluate,
+    Stage.EVALUATE: evaluate,
 }
 
 
@@ -63,7 +69,7 @@ def main(
         Path | None, typer.Option(help="Exported weights to go on from, not from random ones.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
-    hours_scale: Annotated[float, typer.Option(help="1 is 24 hours of speech.")] = 1.0,
+    hours_scale: Annotated[float, typer.Option(help="1 is 33 hours of speech.")] = 1.0,
     minutes_scale: Annotated[float, typer.Option(help="1 is six hours of training.")] = 1.0,
     workers: Annotated[int, typer.Option(help="Processes for audio and alignment.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,

@@ -47,6 +47,8 @@ class Analysis:
     """[H, 20]: mel cepstra 1 to 20."""
     level_db: Rows
     """[H]: relative to full scale."""
+    audible_db: Rows
+    """[H]: level as the ear weighs it (A-weighting); only differences mean something."""
     pitch_hz: Rows
     """[H]: 0 where nothing is voiced."""
 
@@ -56,7 +58,31 @@ def analyse(samples: Samples) -> Analysis:
     padded = np.pad(samples, (0, -len(samples) % HOP)).astype(np.float32)
     power = np.square(padded.reshape(-1, HOP).astype(np.float64)).mean(axis=1)
     level = 10 * np.log10(power + 1e-10)
-    return Analysis(cepstra(padded), level, pitch(padded, level))
+    return Analysis(cepstra(padded), level, audible_level(padded), pitch(padded, level))
+
+
+def a_weights(hertz: Rows) -> Rows:
+    """Gain of power at these frequencies, 1 at 1 kHz (A-weighting, IEC 61672-1, annex E)."""
+    low, middle, high, top = np.square([20.599, 107.653, 737.862, 12194.217])
+
+    def gain(square: Rows) -> Rows:
+        edges = np.square((square + low) * (square + top)) * (square + middle) * (square + high)
+        found: Rows = square**4 / edges
+        return found
+
+    weights: Rows = gain(np.square(hertz)) / gain(np.square(np.array(1000.0)))
+    return weights
+
+
+def audible_level(samples: Samples) -> Rows:
+    """[N] -> [H] dB; N is a multiple of 240. Breath on a microphone is loud and hardly heard."""
+    side = (FFT_SIZE - HOP) // 2
+    frames = sliding_window_view(np.pad(samples, side), FFT_SIZE)[::HOP]
+    power = np.square(np.abs(np.fft.rfft(frames * np.hanning(FFT_SIZE), axis=-1)))
+    hertz: Rows = np.fft.rfftfreq(FFT_SIZE, 1 / SAMPLE_RATE).astype(np.float64)
+    weighted = power @ a_weights(hertz)
+    level: Rows = 10 * np.log10(weighted + 1e-10)
+    return level
 
 
 def cepstra(samples: Samples) -> Rows:

@@ -5,6 +5,9 @@ time alignment says which hops of the speech they are. A dropped phone leaves th
 or, if what follows was moved into its place, squeezes the 60 ms into a few hops that sound
 like something else. So an edge is missing when its level is far below the teacher's, or when it is
 squeezed and far less alike than the rest of the sentence.
+
+Levels are weighted as the ear weighs them: some teachers' last stops end in a blow on the
+microphone below 100 Hz, which is no phone.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ class Edges:
 
 
 def relative_level(analysis: Analysis) -> Rows:
-    """Returns [H]: dB relative to the sentence's loud hops."""
-    level: Rows = analysis.level_db - np.percentile(analysis.level_db, 95)
+    """Returns [H]: audible dB relative to the sentence's loud hops."""
+    level: Rows = analysis.audible_db - np.percentile(analysis.audible_db, 95)
     return level
 
 

@@ -49,10 +49,15 @@ def voice_table(summary: Summary) -> str:
         ["durations within 15%", *(percent(f.duration_close) for f in found)],
         ["first / last phone lost", *(f"{f.first_missing} / {f.last_missing}" for f in found)],
         ["peak; clipped samples", *(f"{f.peak:.2f}; {f.clipped}" for f in found)],
-        ["talker, s per s of speech", *(f"{f.talker_rtf:.3f}" for f in found)],
-        ["decoder frame by frame, s per s", *(f"{f.codec_rtf:.3f}" for f in found)],
+        pace_line("talker, s per s of speech", [v.pace.talker for v in summary.voices]),
+        pace_line("decoder frame by frame, s per s", [v.pace.decoder for v in summary.voices]),
     ]
     return table(["", *names], lines)
+
+
+def pace_line(name: str, paces: Sequence[float]) -> list[str]:
+    """Every voice's pace and their mean."""
+    return [name, *(f"{pace:.3f}" for pace in (*paces, np.mean(paces)))]
 
 
 def group_table(summary: Summary) -> str:

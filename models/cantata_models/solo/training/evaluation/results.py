@@ -43,8 +43,6 @@ class Result:
     likeness: Likeness
     codec: Heard | None
     """The teacher's reading encoded and decoded; only of stock voices at usual speed."""
-    talker_s: float
-    codec_s: float
 
 
 HEARD = TypeAdapter(Heard)
@@ -121,18 +119,16 @@ class Bench:
             speaker = voice.referred_speaker(self.reading(item.speaker, item.reference))
         else:
             speaker = voice.stock_speaker(item.speaker)
-        speech = voice.say(item.text, speaker, item.speed)
+        samples = voice.say(item.text, speaker, item.speed).samples
         codec = None
         if not item.reference and item.speed == 1.0:
             codec = measure(voice.through_codec(reading), self._judge)
         return Result(
             item=item,
             teacher=self.teacher(item, reading),
-            speech=measure(speech.samples, self._judge),
-            likeness=compare(speech.samples, reading),
+            speech=measure(samples, self._judge),
+            likeness=compare(samples, reading),
             codec=codec,
-            talker_s=speech.talker_s,
-            codec_s=speech.codec_s,
         )
 
 

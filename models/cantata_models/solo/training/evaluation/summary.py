@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from cantata_models.solo.training.evaluation.judge import Score, score
 from cantata_models.solo.training.evaluation.likeness import Prompting, Recognition, judge_speakers
+from cantata_models.solo.training.evaluation.pace import Pace
 from cantata_models.solo.training.evaluation.results import Result
 
 CLOSE_SHARE = 0.15
@@ -41,9 +42,6 @@ class Figures:
     interior_step_db: float
     click: float
     interior_click: float
-    talker_rtf: float
-    """Seconds of one thread per second of speech."""
-    codec_rtf: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,7 @@ class VoiceFigures:
     """One voice: over all its sentences, and group by group."""
 
     voice: str
+    pace: Pace
     overall: Figures
     groups: dict[str, Figures]
 
@@ -89,7 +88,6 @@ def figures(results: Sequence[Result]) -> Figures:
     speech = [result.speech for result in results]
     seams = [sound.seams for sound in speech]
     ratios = np.array([result.speech.seconds / result.teacher.seconds for result in results])
-    seconds = sum(sound.seconds for sound in speech)
 
     def mean(values: Iterable[float]) -> float:
         return float(np.mean(list(values)))
@@ -111,8 +109,6 @@ def figures(results: Sequence[Result]) -> Figures:
         interior_step_db=mean(seam.interior_step_db for seam in seams),
         click=mean(seam.click for seam in seams),
         interior_click=mean(seam.interior_click for seam in seams),
-        talker_rtf=sum(result.talker_s for result in results) / seconds,
-        codec_rtf=sum(result.codec_s for result in results) / seconds,
     )
 
 
@@ -134,18 +130,19 @@ def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> Sp
     )
 
 
-def voice_figures(voice: str, results: Sequence[Result]) -> VoiceFigures:
+def voice_figures(voice: str, results: Sequence[Result], pace: Pace) -> VoiceFigures:
     """Sums up one voice's sentences at usual speed."""
     groups = dict.fromkeys(result.item.group for result in results)
     return VoiceFigures(
         voice,
+        pace,
         figures(results),
         {group: figures([r for r in results if r.item.group == group]) for group in groups},
     )
 
 
-def summarise(weights: str, results: Sequence[Result]) -> Summary:
-    """Sums up everything; `weights` is the checkpoint's digest."""
+def summarise(weights: str, results: Sequence[Result], paces: Mapping[str, Pace]) -> Summary:
+    """Sums up everything; `weights` is the checkpoint's digest, `paces` has one of each voice."""
     stock = [result for result in results if not result.item.reference]
     usual = [result for result in stock if result.item.speed == 1.0]
     prompted = [result for result in results if result.item.reference]
@@ -161,7 +158,7 @@ def summarise(weights: str, results: Sequence[Result]) -> Summary:
     return Summary(
         weights=weights,
         overall=figures(usual),
-        voices=tuple(voice_figures(voice, of_voice[voice]) for voice in voices),
+        voices=tuple(voice_figures(voice, of_voice[voice], paces[voice]) for voice in voices),
         speeds=tuple(speed_figures(list(run), of_voice[who]) for (who, _), run in runs),
         recognition=recognition,
         prompting=prompting,

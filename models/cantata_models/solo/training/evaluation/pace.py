@@ -1,0 +1,52 @@
+"""How long talker and decoder take for a second of speech: one process, one thread, nothing beside.
+
+The sentences are measured by several processes at once, which take from each other what a core
+has; so speed is measured by itself, after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE
+from cantata_models.solo.training.evaluation.items import Item
+from cantata_models.solo.training.evaluation.synthesis import Synthesiser
+
+SENTENCES = 8
+"""Of each voice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds of one thread per second of speech (real-time factors)."""
+
+    talker: float
+    """Text track and talker."""
+    decoder: float
+    """Frame by frame, as when streaming."""
+
+
+def chosen(items: Sequence[Item], voice: str) -> list[Item]:
+    """Returns `SENTENCES` of a voice's sentences at usual speed, spread over the groups."""
+    usual = [i for i in items if i.speaker == voice and not i.reference and i.speed == 1.0]
+    return usual[:: max(1, len(usual) // SENTENCES)][:SENTENCES]
+
+
+def measure_pace(synthesiser: Synthesiser, items: Sequence[Item]) -> dict[str, Pace]:
+    """Has some of the sentences said once more, one after another; voice -> pace."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    paces: dict[str, Pace] = {}
+    for voice in dict.fromkeys(item.speaker for item in items if not item.reference):
+        speaker = synthesiser.stock_speaker(voice)
+        said = [synthesiser.say(item.text, speaker) for item in chosen(items, voice)]
+        seconds = sum(len(speech.samples) for speech in said) / SAMPLE_RATE
+        paces[voice] = Pace(
+            talker=sum(speech.talker_s for speech in said) / seconds,
+            decoder=sum(speech.codec_s for speech in said) / seconds,
+        )
+    torch.set_num_threads(threads)
+    return paces
