@@ -58,7 +58,7 @@ class CodecConfig:
     sample_rate: int = 24_000
     """Hz."""
     samples_per_frame: int = 1920
-    codebooks: int = 12
+    codebooks: int = 16
     codebook_size: int = 512
     latent_size: int = 64
     mels: int = 80

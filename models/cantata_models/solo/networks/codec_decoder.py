@@ -60,7 +60,7 @@ def causal(block: nn.Module, x: torch.Tensor, history: torch.Tensor) -> torch.Te
 
 
 class CodecDecoder(nn.Module):
-    """8 codebooks at 12.5 Hz -> 24 kHz mono.
+    """Codes at 12.5 Hz -> 24 kHz mono.
 
     The sound lags by `lag` samples (15 ms: out[n] = target[n - lag]), the overlap of the inverse
     STFT, so every frame yields its samples at once and nothing has to be flushed.

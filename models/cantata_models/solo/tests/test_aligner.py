@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -98,9 +99,12 @@ def test_a_vector_of_anything_is_finite(length: int) -> None:
 
 def test_held_out_speakers_are_not_trained_on(tmp_path: Path) -> None:
     sentences = tmp_path / "sentences.txt"
-    sentences.write_text("hello.\n" * 4100)
-    everyone = plan_utterances(sentences, tmp_path, shared=4000)
-    assert {item.speaker.name for item in everyone[4000:]} == {"clara"}
+    sentences.write_text("hello.\n" * 5100)
+    everyone = plan_utterances(sentences, tmp_path, shared=4000, main=100)
+    assert {item.speaker.name for item in everyone[4000:4100]} == {"clara"}
+    others = Counter(i.speaker.name if i.speaker.stock else "pseudo" for i in everyone[4100:])
+    assert set(others) == {"ben", "ruby", "ewan", "pseudo"}
+    assert min(others.values()) == pytest.approx(250, abs=50)
     planned = everyone[:4000]
     used = {item.speaker.name for item in planned}
     assert used == {item.name for item in (*STOCK_SPEAKERS, *TRAINING_PSEUDO)}
@@ -116,4 +120,4 @@ def test_more_sentences_leave_the_first_ones_as_they_are(tmp_path: Path) -> None
     few, many = tmp_path / "few.txt", tmp_path / "many.txt"
     few.write_text("hello.\n" * 50)
     many.write_text("hello.\n" * 90)
-    assert plan_utterances(few, tmp_path, 60) == plan_utterances(many, tmp_path, 60)[:50]
+    assert plan_utterances(few, tmp_path, 60, 20) == plan_utterances(many, tmp_path, 60, 20)[:50]

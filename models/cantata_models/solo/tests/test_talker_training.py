@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import torch
@@ -86,3 +87,12 @@ def test_batches_are_drawn_from_the_training_part() -> None:
     drawn = BatchMaker(train, frames=30, seed=0).draw()
     assert 4 <= len(drawn) <= 10
     assert len({item.index for item in drawn}) == len(drawn)
+
+
+def test_who_has_few_examples_is_heard_more_often() -> None:
+    # Odd numbers are ben's; clara has nine times as many.
+    examples = [example(index, 4) for index in range(180) if index % 2 == 0 or index % 18 == 9]
+    maker = BatchMaker(examples, frames=40, seed=0)
+    heard = Counter(item.speaker for _ in range(100) for item in maker.draw())
+    # A tenth by number, a quarter by its root; less, since a batch has nobody twice.
+    assert 0.17 < heard["ben"] / heard.total() < 0.25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +34,13 @@ ODD_PACE_SHARE = 0.25
 STOCK_SHARES = {"clara": 0.52, "ben": 0.12, "ruby": 0.12, "ewan": 0.12}
 """Of the shared utterances; the pseudo-speakers share the rest."""
 MAIN_SPEAKER = SPEAKERS["clara"]
-"""Reads what is not shared: a talker needs many hours of one voice, and few of the others."""
+"""Reads alone after the shared utterances: a talker needs many hours of one voice."""
+OTHER_SPEAKERS = [SPEAKERS[name] for name in STOCK_SHARES if name != MAIN_SPEAKER.name]
+"""Read the rest, evenly with the pseudo-speakers: with few hours of a voice the talker learns those
+by heart."""
 
 Samples = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.float64]
 
 
 class TeacherMissing(RuntimeError):
@@ -71,25 +75,34 @@ def require_teachers() -> None:
         ) from error
 
 
-def plan_utterances(sentences: Path, folder: Path, shared: int) -> tuple[Utterance, ...]:
-    """Returns one utterance for every line of the sentence file, the first `shared` ones in turns.
+def drawn(speakers: Sequence[Speaker], bounds: Rows, who: float, which: float) -> Speaker:
+    """Returns the speaker whose upper bound is the first above `who`, a pseudo-speaker past all."""
+    place = int(np.searchsorted(bounds, who, side="right"))
+    if place < len(bounds):
+        return speakers[place]
+    return TRAINING_PSEUDO[int(which * len(TRAINING_PSEUDO))]
 
-    Any first part of those is as mixed as all of them, and more lines leave the first ones' as they
-    are.
+
+def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tuple[Utterance, ...]:
+    """Returns one utterance for every line of the sentence file.
+
+    The first `shared` are read by all speakers, the next `main` by the main one, the rest by the
+    others. Any first part of those that several read is as mixed as all of them, and more lines
+    leave the first ones' as they are.
     """
     rng = np.random.default_rng(10)
-    shares = np.array(list(STOCK_SHARES.values()))
-    bounds = np.cumsum(shares)
+    everyone = [SPEAKERS[name] for name in STOCK_SHARES]
+    bounds = np.cumsum(list(STOCK_SHARES.values()))
+    even = np.arange(1, len(OTHER_SPEAKERS) + 1) / (len(OTHER_SPEAKERS) + 1)
     planned: list[Utterance] = []
     for index, text in enumerate(sentences.read_text().splitlines()):
         who, which, odd, pace = rng.random(4)
-        place = int(np.searchsorted(bounds, who, side="right"))
-        if index >= shared:
+        if index < shared:
+            speaker = drawn(everyone, bounds, who, which)
+        elif index < shared + main:
             speaker = MAIN_SPEAKER
-        elif place < len(bounds):
-            speaker = SPEAKERS[list(STOCK_SHARES)[place]]
         else:
-            speaker = TRAINING_PSEUDO[int(which * len(TRAINING_PSEUDO))]
+            speaker = drawn(OTHER_SPEAKERS, even, who, which)
         rate = 1.0
         if odd < ODD_PACE_SHARE:
             rate = round(math.exp(math.log(MIN_RATE) + pace * math.log(MAX_RATE / MIN_RATE)), 2)

@@ -1,4 +1,4 @@
-"""All teacher sound in memory, and random crops of it."""
+"""All teacher sound in memory."""
 
 from __future__ import annotations
 
@@ -39,15 +39,6 @@ class ClipBank:
         start = self.starts[index] * self.frame
         stop = start + self.frames[index] * self.frame
         return torch.from_numpy(self.samples[start:stop].astype(np.float32) / INT16_SCALE)
-
-    def crops(self, rng: np.random.Generator, batch: int, frames: int) -> torch.Tensor:
-        """Returns [batch, frames * frame] float32 at random frame boundaries.
-
-        A crop may run from one utterance into the next: silence lies between them, and the
-        networks must cope with both.
-        """
-        last = len(self.samples) // self.frame - frames
-        return self.at(rng.integers(0, last, batch), frames)
 
     def at(self, starts: npt.NDArray[np.int64], frames: int) -> torch.Tensor:
         """Returns [len(starts), frames * frame] float32 from these frame numbers on."""

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -20,14 +19,13 @@ from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.training.clips import ClipBank
+from cantata_models.solo.training.crops import CropMaker, Crops, compare_crops, decode_crops
 from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.quantiser import QuantiserTrainer
 
 logger = logging.getLogger(__name__)
 
-BATCH = 10
-CROP_FRAMES = 12
 UNQUANTISED_STEPS = 250
 KMEANS_BATCHES = 40
 COMMITMENT = 0.25
@@ -61,17 +59,6 @@ class Codec(nn.Module):
         """Copies the quantiser's codebooks into the decoder."""
         self.decoder.codebooks.copy_(self.quantiser.codebooks)
 
-    def synthesise(self, latents: torch.Tensor) -> torch.Tensor:
-        """[B, T, Z] -> [B, T * samples_per_frame], with gradients, from silence."""
-        return self.decoder.advance(self.decoder.init_state(len(latents)), latents)
-
-
-def sound_loss(
-    loss: SoundLoss, lag: int, output: torch.Tensor, samples: torch.Tensor
-) -> tuple[torch.Tensor, dict[str, float]]:
-    """Compares the decoder's lagging output with the samples it stands for."""
-    return loss.compare(output[:, lag:], samples[:, : samples.shape[1] - lag])
-
 
 def train_a(
     bank: ClipBank,
@@ -96,7 +83,11 @@ def train_a(
     if saved is not None:
         codec.load_state_dict(saved["codec"])
         books.load(saved["books"])
-    rng = np.random.default_rng(loop.progress.step)
+    maker = CropMaker(bank, seed=loop.progress.step)
+
+    def draw() -> tuple[Crops, torch.Tensor]:
+        crops = maker.draw()
+        return crops, bank.at(crops.starts, crops.length).to(device)
 
     def encode(samples: torch.Tensor) -> torch.Tensor:
         with torch.autocast(device, torch.bfloat16):
@@ -105,23 +96,20 @@ def train_a(
 
     def start_codebooks() -> None:
         with torch.no_grad():
-            batches = [
-                encode(bank.crops(rng, BATCH, CROP_FRAMES).to(device)).flatten(0, 1)
-                for _ in range(KMEANS_BATCHES)
-            ]
+            batches = [encode(draw()[1]).flatten(0, 1) for _ in range(KMEANS_BATCHES)]
         books.start(torch.cat(batches))
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         if number == unquantised_steps:
             start_codebooks()
-        samples = bank.crops(rng, BATCH, CROP_FRAMES).to(device)
+        crops, samples = draw()
         latents = encode(samples)
         commitment = torch.zeros((), device=device)
         if number >= unquantised_steps:
             latents, commitment = books.quantise(latents)
         with torch.autocast(device, torch.bfloat16):
-            output = codec.synthesise(latents)
-        loss, figures = sound_loss(distance, codec.decoder.lag, output, samples)
+            output = decode_crops(codec.decoder, crops, latents)
+        loss, figures = compare_crops(distance, codec.decoder, crops, output, samples)
         return loss + COMMITMENT * commitment, {**figures, "commitment": commitment.item()}
 
     def state() -> dict[str, Any]:
@@ -143,17 +131,18 @@ def train_b(
     saved = loop.resume()
     if saved is not None:
         codec.decoder.load_state_dict(saved["decoder"])
-    rng = np.random.default_rng(loop.progress.step + 1)
+    maker = CropMaker(bank, seed=loop.progress.step + 1)
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
-        samples = bank.crops(rng, BATCH, CROP_FRAMES).to(device)
+        crops = maker.draw()
+        samples = bank.at(crops.starts, crops.length).to(device)
         with torch.no_grad(), torch.autocast(device, torch.bfloat16):
             latents = codec.encoder(samples).float()
         with torch.no_grad():
             latents = codec.quantiser.decode(codec.quantiser.encode(latents))
         with torch.autocast(device, torch.bfloat16):
-            output = codec.synthesise(latents)
-        return sound_loss(distance, codec.decoder.lag, output, samples)
+            output = decode_crops(codec.decoder, crops, latents)
+        return compare_crops(distance, codec.decoder, crops, output, samples)
 
     loop.run(step, lambda: {"decoder": codec.decoder.state_dict()})
     return codec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ from cantata_models.solo.training.align import Alignment
 from cantata_models.solo.training.clips import INT16_SCALE, read_int16
 from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speaker_vectors import SpeakerVectors
+from cantata_models.solo.training.speakers import SPEAKERS
 
 logger = logging.getLogger(__name__)
 
 ENCODED_TOGETHER = 16
 """Utterances of similar length in one call of the encoder."""
+SHARE_POWER = 0.5
 VALIDATION_EVERY = 50
 """One utterance in so many is kept out of training, to see over-fitting."""
 
@@ -110,6 +113,11 @@ def make_examples(
     return list(known.values())
 
 
+def voice_group(speaker: str) -> str:
+    """Returns a stock voice's own name, and one name for all pseudo-speakers."""
+    return speaker if SPEAKERS[speaker].stock else "pseudo"
+
+
 def split(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Returns the training and the validation examples."""
     train = [item for item in examples if item.index % VALIDATION_EVERY]
@@ -175,20 +183,30 @@ def collate(examples: Sequence[Example], speakers: SpeakerVectors, device: str) 
 
 
 class BatchMaker:
-    """Draws batches of examples of similar length, each with about as many frames."""
+    """Draws batches of examples of similar length, each with about as many frames.
+
+    Who has few examples is heard more often than their share, as rare languages are in multilingual
+    training (Conneau et al. 2020): a voice's share goes by its examples' number to `SHARE_POWER`.
+    """
 
     def __init__(self, examples: Sequence[Example], frames: int, seed: int) -> None:
         self._examples = sorted(examples, key=lambda item: item.frames)
         self._frames = frames
         self._rng = np.random.default_rng(seed)
+        groups = [voice_group(item.speaker) for item in self._examples]
+        counts = Counter(groups)
+        weights = np.array([counts[group] ** (SHARE_POWER - 1) for group in groups])
+        self._weights = weights / weights.sum()
 
     def draw(self) -> list[Example]:
         """Returns the examples of one batch: a random one and its neighbours in length."""
         # By frames, not by examples, so that a second of long sentences counts like a short one's.
-        first = int(self._rng.integers(len(self._examples)))
+        first = int(self._rng.choice(len(self._examples), p=self._weights))
         count = max(4, self._frames // self._examples[first].frames)
         window = 4 * count
         low = max(0, min(first - window // 2, len(self._examples) - window))
         high = min(len(self._examples), low + window)
-        picks = self._rng.choice(np.arange(low, high), min(count, high - low), replace=False)
+        near = self._weights[low:high] / self._weights[low:high].sum()
+        size = min(count, high - low)
+        picks = self._rng.choice(np.arange(low, high), size, replace=False, p=near)
         return [self._examples[i] for i in picks]

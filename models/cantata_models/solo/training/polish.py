@@ -14,7 +14,7 @@ import torch
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.training.clips import ClipBank
-from cantata_models.solo.training.codec import BATCH, CROP_FRAMES, sound_loss
+from cantata_models.solo.training.crops import CropMaker, compare_crops, decode_crops
 from cantata_models.solo.training.examples import Example, collate
 from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
@@ -77,19 +77,19 @@ def polish(
     true = torch.cat([decoder.latents(item.codes.to(device)[None])[0].cpu() for item in examples])
     if len(own) != len(bank.samples) // bank.frame:
         raise ValueError("the sound and the examples do not belong together")
-    rng = np.random.default_rng(loop.progress.step + 2)
+    maker = CropMaker(bank, seed=loop.progress.step + 2)
+    rng = np.random.default_rng(loop.progress.step + 3)
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
-        starts = rng.integers(0, len(own) - CROP_FRAMES, BATCH)
-        source = [true if rng.random() < TRUE_SHARE else own for _ in starts]
+        crops = maker.draw()
         rows = [
-            table[s : s + CROP_FRAMES] for table, s in zip(source, starts.tolist(), strict=True)
+            (true if rng.random() < TRUE_SHARE else own)[start : start + crops.length]
+            for start in crops.starts.tolist()
         ]
-        samples = bank.at(starts, CROP_FRAMES).to(device)
+        samples = bank.at(crops.starts, crops.length).to(device)
         with torch.autocast(device, torch.bfloat16):
-            state = decoder.init_state(BATCH)
-            output = decoder.advance(state, torch.stack(rows).to(device))
-        return sound_loss(distance, decoder.lag, output, samples)
+            output = decode_crops(decoder, crops, torch.stack(rows).to(device))
+        return compare_crops(distance, decoder, crops, output, samples)
 
     loop.run(step, lambda: {"decoder": decoder.state_dict()})
     return decoder

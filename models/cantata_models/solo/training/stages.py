@@ -21,7 +21,7 @@ from cantata_models.solo.training.codec import Codec, train_a, train_b
 from cantata_models.solo.training.evaluation.items import Selection
 from cantata_models.solo.training.evaluation.run import evaluate
 from cantata_models.solo.training.evaluation.summary import Summary
-from cantata_models.solo.training.examples import Example, make_examples
+from cantata_models.solo.training.examples import Example, make_examples, voice_group
 from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.phone_classifier import PhoneClassifier
 from cantata_models.solo.training.polish import polish
@@ -30,14 +30,16 @@ from cantata_models.solo.training.talker import new_talker, train_talker
 
 logger = logging.getLogger(__name__)
 
-UTTERANCES = 27_500
-"""About 26 hours of speech; `hours_scale` multiplies it."""
+UTTERANCES = 35_500
+"""About 34 hours of speech; `hours_scale` multiplies it."""
 SHARED_UTTERANCES = 14_700
-"""Read by every voice in turn; the main teacher reads what is left, 20 hours altogether."""
+"""Read by every voice in turn."""
+MAIN_UTTERANCES = 12_800
+"""Read by the main teacher alone, 20 hours altogether; the others read what is left."""
 TAUGHT_UTTERANCES = 1_200
 """Aligned by pocketsphinx, to teach the aligner: read by the stock voices at their usual pace."""
 CODEC_UTTERANCES = 1_500
-POLISH_UTTERANCES = 800
+POLISH_UTTERANCES = 1_500
 """Of each stock voice, and of all pseudo-speakers: what decodes needs every voice, not hours."""
 
 
@@ -87,8 +89,9 @@ class Workspace:
 
     def utterances(self) -> tuple[Utterance, ...]:
         """Every utterance of this workspace's size."""
-        count, shared = (round(n * self.hours_scale) for n in (UTTERANCES, SHARED_UTTERANCES))
-        return audio.plan_utterances(self.sentences, self.audio, shared)[:count]
+        sizes = (UTTERANCES, SHARED_UTTERANCES, MAIN_UTTERANCES)
+        count, shared, main = (round(size * self.hours_scale) for size in sizes)
+        return audio.plan_utterances(self.sentences, self.audio, shared, main)[:count]
 
     def aligned(self) -> list[align.Alignment]:
         """The alignments, in the order of the sentences."""
@@ -99,7 +102,7 @@ class Workspace:
         heard: Counter[str] = Counter()
         chosen = []
         for item in self.utterances():
-            voice = item.speaker.name if item.speaker.stock else "pseudo"
+            voice = voice_group(item.speaker.name)
             if item.done and heard[voice] < each:
                 heard[voice] += 1
                 chosen.append(item)

@@ -1,0 +1,111 @@
+"""Which stretches of sound a step of the codec's trainings hears, and what led in to them.
+
+In the middle of speech the decoder knows what came before; only an utterance begins from silence.
+So a crop is led in by the frames before it, decoded without gradients, but for a crop that begins
+with its utterance. Utterances' own beginnings and ends, rare among random crops and where a lost
+phone is missed most, are drawn more often, and ends are compared once more by themselves: the burst
+of a last stop is too short and faint to matter beside a second of speech.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from cantata_models.solo.networks.codec_decoder import CodecDecoder
+from cantata_models.solo.training.clips import ClipBank
+from cantata_models.solo.training.losses import SoundLoss
+
+BATCH = 8
+CROP_FRAMES = 16
+LEAD_FRAMES = 6
+"""Nearly all that the decoder remembers."""
+FIRST_SHARE = 0.125
+"""Of the crops, how many begin with an utterance."""
+LAST_SHARE = 0.35
+"""Of the crops, how many end with an utterance."""
+END_FRAMES = 8
+"""A last stop's burst may lie 0.3 s before the end of the file; windows hardly see their edges."""
+END_WEIGHT = 0.6
+"""Of the ends' own comparison beside the whole crops'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crops:
+    """The crops of one batch, by frame numbers in a bank."""
+
+    starts: npt.NDArray[np.int64]
+    """[B]: where the lead begins; the crop itself begins `LEAD_FRAMES` later."""
+    fresh: torch.Tensor
+    """[F] int64: the rows whose crop begins with an utterance."""
+    ending: torch.Tensor
+    """[E] int64: the rows whose crop ends with an utterance."""
+    length: int
+    """Frames of the crop with its lead."""
+
+
+class CropMaker:
+    """Draws crops from a bank of sound."""
+
+    def __init__(self, bank: ClipBank, frames: int = CROP_FRAMES, seed: int = 0) -> None:
+        self._first = bank.starts
+        self._end = bank.starts + bank.frames
+        self._frames = frames
+        self._rng = np.random.default_rng(seed)
+
+    def draw(self, batch: int = BATCH) -> Crops:
+        """Returns `batch` crops."""
+        rng, last = self._rng, int(self._end[-1]) - self._frames
+        begin = rng.integers(LEAD_FRAMES, last + 1, batch)
+        clip = rng.integers(len(self._first), size=batch)
+        kind = rng.random(batch)
+        begin = np.where(kind < FIRST_SHARE, self._first[clip], begin)
+        begin = np.where(kind >= 1 - LAST_SHARE, self._end[clip] - self._frames, begin)
+        begin = begin.clip(LEAD_FRAMES, last)
+        fresh = np.flatnonzero(np.isin(begin, self._first))
+        ending = np.flatnonzero(np.isin(begin + self._frames, self._end))
+        return Crops(
+            begin - LEAD_FRAMES,
+            torch.from_numpy(fresh),
+            torch.from_numpy(ending),
+            LEAD_FRAMES + self._frames,
+        )
+
+
+def decode_crops(decoder: CodecDecoder, crops: Crops, latents: torch.Tensor) -> torch.Tensor:
+    """Latents with their lead [B, LEAD_FRAMES + T, Z] -> the crops' [B, T * samples_per_frame]."""
+    state = decoder.init_state(len(latents))
+    with torch.no_grad():
+        decoder.advance(state, latents[:, :LEAD_FRAMES])
+        decoder.reset(state, crops.fresh.to(latents.device))
+    return decoder.advance(state, latents[:, LEAD_FRAMES:])
+
+
+def compare_crops(
+    loss: SoundLoss,
+    decoder: CodecDecoder,
+    crops: Crops,
+    output: torch.Tensor,
+    samples: torch.Tensor,
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """Compares the decoder's lagging output with the samples that it stands for.
+
+    Args:
+        output: [B, T * samples_per_frame], from `decode_crops`.
+        samples: [B, (LEAD_FRAMES + T) * samples_per_frame], the crops with their lead.
+
+    Returns:
+        The loss [] and the figures to log.
+    """
+    frame, lag = decoder.samples_per_frame, decoder.lag
+    ours, theirs = output[:, lag:], samples[:, LEAD_FRAMES * frame : samples.shape[1] - lag]
+    total, figures = loss.compare(ours, theirs)
+    if len(crops.ending):
+        rows, end = crops.ending.to(output.device), END_FRAMES * frame
+        ends, found = loss.compare(ours[rows, -end:], theirs[rows, -end:])
+        total = total + END_WEIGHT * ends
+        figures |= {f"end_{name}": value for name, value in found.items()}
+    return total, figures
