@@ -16,6 +16,7 @@ from cantata_models.solo.training.crops import (
     CROP_FRAMES,
     END_FRAMES,
     FIRST_SHARE,
+    HEARD_FRAMES,
     LAST_SHARE,
     LEAD_FRAMES,
     CropMaker,
@@ -43,7 +44,7 @@ def bank(tmp_path: Path) -> ClipBank:
 def test_a_crop_sounds_as_it_does_within_its_utterance() -> None:
     decoder = small_decoder()
     latents = torch.randn(2, LEAD_FRAMES + 5, SMALL.codec.latent_size)
-    crops = Crops(np.zeros(2, dtype=np.int64), torch.tensor([1]), NOBODY, LEAD_FRAMES + 5)
+    crops = Crops(np.zeros(2, dtype=np.int64), torch.tensor([1]), NOBODY)
     output = decode_crops(decoder, crops, latents)
     led_in = decoder.advance(decoder.init_state(1), latents[:1])[:, LEAD_FRAMES * FRAME :]
     begun = decoder.advance(decoder.init_state(1), latents[1:, LEAD_FRAMES:])
@@ -53,7 +54,7 @@ def test_a_crop_sounds_as_it_does_within_its_utterance() -> None:
 def test_only_the_crop_is_learned_from() -> None:
     decoder = small_decoder()
     latents = torch.randn(1, LEAD_FRAMES + 2, SMALL.codec.latent_size, requires_grad=True)
-    crops = Crops(np.zeros(1, dtype=np.int64), NOBODY, NOBODY, LEAD_FRAMES + 2)
+    crops = Crops(np.zeros(1, dtype=np.int64), NOBODY, NOBODY)
     torch.autograd.backward(decode_crops(decoder, crops, latents).square().sum())
     assert latents.grad is not None
     assert not latents.grad[:, :LEAD_FRAMES].any()
@@ -61,7 +62,7 @@ def test_only_the_crop_is_learned_from() -> None:
 
 
 def test_beginnings_and_ends_are_drawn_more_often(bank: ClipBank) -> None:
-    crops = CropMaker(bank).draw(2000)
+    crops = CropMaker(bank, seed=0).draw(2000)
     begin = crops.starts + LEAD_FRAMES
     ends_there = np.isin(begin + CROP_FRAMES, np.cumsum(CLIPS))
     fresh = crops.fresh.numpy()
@@ -72,22 +73,22 @@ def test_beginnings_and_ends_are_drawn_more_often(bank: ClipBank) -> None:
     assert np.array_equal(np.flatnonzero(ends_there), crops.ending.numpy())
     assert crops.starts.min() >= 0
     assert (begin + CROP_FRAMES).max() <= sum(CLIPS)
-    assert bank.at(crops.starts[:3], crops.length).shape == (3, crops.length * FRAME)
+    assert bank.at(crops.starts[:3], HEARD_FRAMES).shape == (3, HEARD_FRAMES * FRAME)
 
 
 def test_a_faint_last_burst_counts() -> None:
     decoder = small_decoder()
     loss = SoundLoss(PhoneClassifier(SMALL), SMALL.codec.sample_rate)
-    length, ends = LEAD_FRAMES + CROP_FRAMES, torch.tensor([0])
+    ends = torch.tensor([0])
     generator = torch.Generator().manual_seed(3)
-    speech = torch.randn(1, length * FRAME, generator=generator) * 0.1
+    speech = torch.randn(1, HEARD_FRAMES * FRAME, generator=generator) * 0.1
     speech[:, -END_FRAMES * FRAME :] = 0.0
     with_burst = speech.clone()
     with_burst[:, -4 * FRAME : -3 * FRAME] = torch.randn(1, FRAME, generator=generator) * 0.01
-    late = functional.pad(speech, (decoder.lag, 0))[:, LEAD_FRAMES * FRAME : length * FRAME]
+    late = functional.pad(speech, (decoder.lag, 0))[:, LEAD_FRAMES * FRAME : HEARD_FRAMES * FRAME]
     starts = np.zeros(1, dtype=np.int64)
-    usual = Crops(starts, NOBODY, NOBODY, length)
-    ending = Crops(starts, NOBODY, ends, length)
+    usual = Crops(starts, NOBODY, NOBODY)
+    ending = Crops(starts, NOBODY, ends)
     missed, _ = compare_crops(loss, decoder, usual, late, with_burst)
     missed_at_the_end, figures = compare_crops(loss, decoder, ending, late, with_burst)
     assert missed_at_the_end > 1.5 * missed

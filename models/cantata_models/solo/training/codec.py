@@ -19,7 +19,13 @@ from cantata_models.solo.config import CodecConfig
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.training.clips import ClipBank
-from cantata_models.solo.training.crops import CropMaker, Crops, compare_crops, decode_crops
+from cantata_models.solo.training.crops import (
+    HEARD_FRAMES,
+    CropMaker,
+    Crops,
+    compare_crops,
+    decode_crops,
+)
 from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
 from cantata_models.solo.training.quantiser import QuantiserTrainer
@@ -87,7 +93,7 @@ def train_a(
 
     def draw() -> tuple[Crops, torch.Tensor]:
         crops = maker.draw()
-        return crops, bank.at(crops.starts, crops.length).to(device)
+        return crops, bank.at(crops.starts, HEARD_FRAMES).to(device)
 
     def encode(samples: torch.Tensor) -> torch.Tensor:
         with torch.autocast(device, torch.bfloat16):
@@ -135,7 +141,7 @@ def train_b(
 
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         crops = maker.draw()
-        samples = bank.at(crops.starts, crops.length).to(device)
+        samples = bank.at(crops.starts, HEARD_FRAMES).to(device)
         with torch.no_grad(), torch.autocast(device, torch.bfloat16):
             latents = codec.encoder(samples).float()
         with torch.no_grad():

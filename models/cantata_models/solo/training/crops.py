@@ -3,8 +3,8 @@
 In the middle of speech the decoder knows what came before; only an utterance begins from silence.
 So a crop is led in by the frames before it, decoded without gradients, but for a crop that begins
 with its utterance. Utterances' own beginnings and ends, rare among random crops and where a lost
-phone is missed most, are drawn more often, and ends are compared once more by themselves: the burst
-of a last stop is too short and faint to matter beside a second of speech.
+phone is missed most, are drawn more often, and ends are compared once more by themselves: a last
+phone is short and faint beside a second of speech.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ BATCH = 8
 CROP_FRAMES = 16
 LEAD_FRAMES = 6
 """Nearly all that the decoder remembers."""
+HEARD_FRAMES = LEAD_FRAMES + CROP_FRAMES
 FIRST_SHARE = 0.125
 """Of the crops, how many begin with an utterance."""
 LAST_SHARE = 0.35
@@ -43,36 +44,28 @@ class Crops:
     """[F] int64: the rows whose crop begins with an utterance."""
     ending: torch.Tensor
     """[E] int64: the rows whose crop ends with an utterance."""
-    length: int
-    """Frames of the crop with its lead."""
 
 
 class CropMaker:
     """Draws crops from a bank of sound."""
 
-    def __init__(self, bank: ClipBank, frames: int = CROP_FRAMES, seed: int = 0) -> None:
+    def __init__(self, bank: ClipBank, seed: int) -> None:
         self._first = bank.starts
         self._end = bank.starts + bank.frames
-        self._frames = frames
         self._rng = np.random.default_rng(seed)
 
     def draw(self, batch: int = BATCH) -> Crops:
         """Returns `batch` crops."""
-        rng, last = self._rng, int(self._end[-1]) - self._frames
+        rng, last = self._rng, int(self._end[-1]) - CROP_FRAMES
         begin = rng.integers(LEAD_FRAMES, last + 1, batch)
         clip = rng.integers(len(self._first), size=batch)
         kind = rng.random(batch)
         begin = np.where(kind < FIRST_SHARE, self._first[clip], begin)
-        begin = np.where(kind >= 1 - LAST_SHARE, self._end[clip] - self._frames, begin)
+        begin = np.where(kind >= 1 - LAST_SHARE, self._end[clip] - CROP_FRAMES, begin)
         begin = begin.clip(LEAD_FRAMES, last)
         fresh = np.flatnonzero(np.isin(begin, self._first))
-        ending = np.flatnonzero(np.isin(begin + self._frames, self._end))
-        return Crops(
-            begin - LEAD_FRAMES,
-            torch.from_numpy(fresh),
-            torch.from_numpy(ending),
-            LEAD_FRAMES + self._frames,
-        )
+        ending = np.flatnonzero(np.isin(begin + CROP_FRAMES, self._end))
+        return Crops(begin - LEAD_FRAMES, torch.from_numpy(fresh), torch.from_numpy(ending))
 
 
 def decode_crops(decoder: CodecDecoder, crops: Crops, latents: torch.Tensor) -> torch.Tensor:

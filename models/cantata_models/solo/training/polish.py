@@ -14,7 +14,12 @@ import torch
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.training.clips import ClipBank
-from cantata_models.solo.training.crops import CropMaker, compare_crops, decode_crops
+from cantata_models.solo.training.crops import (
+    HEARD_FRAMES,
+    CropMaker,
+    compare_crops,
+    decode_crops,
+)
 from cantata_models.solo.training.examples import Example, collate
 from cantata_models.solo.training.loop import TrainingLoop
 from cantata_models.solo.training.losses import SoundLoss
@@ -83,10 +88,10 @@ def polish(
     def step(number: int) -> tuple[torch.Tensor, dict[str, float]]:
         crops = maker.draw()
         rows = [
-            (true if rng.random() < TRUE_SHARE else own)[start : start + crops.length]
+            (true if rng.random() < TRUE_SHARE else own)[start : start + HEARD_FRAMES]
             for start in crops.starts.tolist()
         ]
-        samples = bank.at(crops.starts, crops.length).to(device)
+        samples = bank.at(crops.starts, HEARD_FRAMES).to(device)
         with torch.autocast(device, torch.bfloat16):
             output = decode_crops(decoder, crops, torch.stack(rows).to(device))
         return compare_crops(distance, decoder, crops, output, samples)
