@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata_models.solo.config import SoloConfig, TalkerConfig
+from cantata_models.solo.networks.layers import RowLinear
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import TextTrackEncoder
 
@@ -72,10 +73,10 @@ class Attention(nn.Module):
         super().__init__()
         self.config = config
         size, heads, kv_heads = config.head_dim, config.heads, config.kv_heads
-        self.q_proj = nn.Linear(config.hidden_size, heads * size, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, kv_heads * size, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, kv_heads * size, bias=False)
-        self.o_proj = nn.Linear(heads * size, config.hidden_size, bias=False)
+        self.q_proj = RowLinear(config.hidden_size, heads * size, bias=False)
+        self.k_proj = RowLinear(config.hidden_size, kv_heads * size, bias=False)
+        self.v_proj = RowLinear(config.hidden_size, kv_heads * size, bias=False)
+        self.o_proj = RowLinear(heads * size, config.hidden_size, bias=False)
         self.q_norm = RMSNorm(size, config.rms_norm_eps)
         self.k_norm = RMSNorm(size, config.rms_norm_eps)
 
@@ -110,9 +111,9 @@ class FeedForward(nn.Module):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         hidden, inner = config.hidden_size, config.intermediate_size
-        self.gate_proj = nn.Linear(hidden, inner, bias=False)
-        self.up_proj = nn.Linear(hidden, inner, bias=False)
-        self.down_proj = nn.Linear(inner, hidden, bias=False)
+        self.gate_proj = RowLinear(hidden, inner, bias=False)
+        self.up_proj = RowLinear(hidden, inner, bias=False)
+        self.down_proj = RowLinear(inner, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.as_tensor(self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x)))

@@ -66,7 +66,7 @@ def word_items(text: str, start: int) -> list[Item]:
     """Reads one run of letters of any case."""
     lower = text.lower()
     if len(text) == 1:
-        return [Spoken("a" if text == "a" else text.upper(), start, start + 1)]
+        return [_single_letter(text, start, start + 1)]
     if text in _MIXED_CASE:
         return say_span(start, start + len(text), _MIXED_CASE[text])
     if is_listed(lower) and text not in _SPELLED_CAPITALS:
@@ -77,6 +77,8 @@ def word_items(text: str, start: int) -> list[Item]:
     if len(parts) > 1 and parts[0][0] not in _NAME_PREFIXES:
         return [item for part in parts for item in word_items(part[0], start + part.start())]
     shortened = shorten(lower)
+    if len(shortened) == 1:
+        return [_single_letter(shortened, start, start + len(text))]
     if (
         shortened not in load_lexicon()
         and not is_speakable(shortened)
@@ -86,8 +88,17 @@ def word_items(text: str, start: int) -> list[Item]:
     return [Spoken(shortened, start, start + len(text))]
 
 
+def _single_letter(letter: str, start: int, end: int) -> Spoken:
+    """Reads the article or the name of a letter."""
+    return Spoken("a" if letter == "a" else letter.upper(), start, end)
+
+
 def _capitals(text: str, start: int) -> list[Item]:
     lower = text.lower()
+    shortened = shorten(lower)
+    # "SOOO" and "NOOOO" are shouted; "AAA" and "WWW" stand for three words.
+    if shortened != lower and len(set(shortened)) > 1 and is_listed(shortened):
+        return [Spoken(shortened, start, start + len(text))]
     if text in _SAID_CAPITALS or (len(text) > _MAX_SPELLED and is_speakable(lower)):
         return [Spoken(lower, start, start + len(text))]
     return spell(text, start)
