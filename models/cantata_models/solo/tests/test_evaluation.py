@@ -148,6 +148,10 @@ def test_what_is_heard_does_not_depend_on_what_was_heard_before() -> None:
     assert any(there)
     assert there == back[::-1]
     assert there[2] == Judge().hear(sounds[2], SAMPLE_RATE)
+    # After the first of the sounds, features that were not begun anew made another word of it.
+    fickle = np.concatenate([buzz(220.0, 0.9, seed=2), buzz(110.0, 0.7, seed=7)])
+    judge.hear(sounds[0], SAMPLE_RATE)
+    assert judge.hear(fickle, SAMPLE_RATE) == Judge().hear(fickle, SAMPLE_RATE)
 
 
 def test_samples_at_full_scale_are_counted() -> None:

@@ -39,7 +39,8 @@ class Judge:
     """One pocketsphinx decoder with its own English language model.
 
     What it hears of a sound depends on nothing that it heard before: the cepstral mean is each
-    utterance's own, and the second search, which keeps state between utterances, is off.
+    utterance's own, the second search, which keeps state between utterances, is off, and the
+    features, which keep some too, are begun anew.
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class Judge:
         narrow = np.concatenate([silence, narrow, silence])
         peak = max(float(np.abs(narrow).max()), 1e-6)
         pcm = (narrow * (JUDGE_PEAK / peak * 32767)).astype(np.int16)
+        self._decoder.reinit_feat()
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)
         self._decoder.end_utt()
