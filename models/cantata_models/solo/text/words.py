@@ -34,6 +34,7 @@ _MIXED_CASE = {
     "LaTeX": "latex",
 }
 _VOWEL = re.compile(r"[aeiouy]")
+_LENGTHENED_LATER = re.compile(r"(.)(?!\1)(.)\2\2")
 _CASE_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
 _NEIGHBOUR_BEFORE = re.compile(r"([A-Z]{2,30})[\s,]{1,3}$", re.ASCII)
 _NEIGHBOUR_AFTER = re.compile(r"[\s,]{1,3}([A-Z]{2,30})\b", re.ASCII)
@@ -96,8 +97,8 @@ def _single_letter(letter: str, start: int, end: int) -> Spoken:
 def _capitals(text: str, start: int) -> list[Item]:
     lower = text.lower()
     shortened = shorten(lower)
-    # "SOOO" and "NOOOO" are shouted; "AAA" and "WWW" stand for three words.
-    if shortened != lower and len(set(shortened)) > 1 and is_listed(shortened):
+    # "SOOO" and "YESSS" are shouted; "WWW" and "SSSI", alike from the start, are letters.
+    if _LENGTHENED_LATER.search(lower) and is_listed(shortened):
         return [Spoken(shortened, start, start + len(text))]
     if text in _SAID_CAPITALS or (len(text) > _MAX_SPELLED and is_speakable(lower)):
         return [Spoken(lower, start, start + len(text))]
