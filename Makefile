@@ -1,6 +1,8 @@
 VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
+# Tests side by side; timed ones run alone all the same.
+WORKERS ?= 2
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
@@ -12,7 +14,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench bench-gate train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,7 +40,10 @@ say: install ## Speak TEXT="..." into speech.wav.
 
 test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and all levels of the pyramid.
 	scripts/browser-packages.sh $(BIN)/python
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --junitxml=artifacts/tests.xml
+
+test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 callers, ten minutes of speech, 10,000 random requests.
+	CANTATA_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) -m long --timeout=3600
 
 pyramid: $(VENV)/.dev ## Run the test pyramid's levels, with their figures: files, one browser, many streams.
 	scripts/browser-packages.sh $(BIN)/python
@@ -51,17 +56,17 @@ pyramid-2: $(VENV)/.dev ## Level 2: one listener in a real browser, to the last 
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest e2e -m level2
 
-pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each as it is alone.
+pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each with the same samples as alone.
 	$(BIN)/python -m pytest e2e -m level3
 
 test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).
-	$(BIN)/python -m pytest -m "not integration and not e2e"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not e2e"
 
-fuzz: $(VENV)/.dev ## Put five times as many made-up requests as `make test` does (minutes).
-	CANTATA_FUZZ_CASES=10000 $(BIN)/python -m pytest backend/tests/unit/api/test_schema_fuzz.py \
-	  --timeout=3600
+fuzz: $(VENV)/.dev ## Look for new examples against the properties of text; every run tries others.
+	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
+	  --hypothesis-profile=searching
 
-test-clients: $(VENV)/.runtime $(CLIENTS_VENV)/.installed ## Run other people's clients, unmodified, against the server.
+test-clients: $(VENV)/.runtime $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
 	CANTATA_PYTHON=$(BIN)/python $(CLIENTS_VENV)/bin/python -m pytest e2e/clients \
 	  --confcutdir=e2e/clients -o filterwarnings=default
 
@@ -74,7 +79,7 @@ screenshots: $(VENV)/.dev ## Take the pictures in docs/ again, on a quiet machin
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
-parity: $(REFERENCE_VENV)/.installed ## Write Qwen3-TTS's goldens anew with the reference package.
+parity: $(REFERENCE_VENV)/.installed ## Regenerate Qwen3-TTS's goldens with the reference package.
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(REFERENCE_VENV))/bin/python -m cantata_models.qwen3_tts.tests.parity.write_goldens
 
@@ -95,13 +100,16 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.dev ## Measure this machine beside the bare model (about 12 minutes; BENCH="options").
+bench: $(VENV)/.dev ## Measure this machine against the bare model (about 13 minutes; BENCH="options").
 	$(BIN)/cantata bench $(BENCH)
 
 bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is far off its goal.
 	$(BIN)/cantata bench --streams 1 --streams 8 --rate 0 --transport websocket --seconds 8 \
-	  --long-minutes 0 --folder artifacts/bench-gate
+	  --no-stampede --long-minutes 0 --folder artifacts/bench-gate
 	$(BIN)/cantata bench gate artifacts/bench-gate/bench.json
+
+soak: $(VENV)/.dev ## Load the server for an hour with a fault a minute (SOAK="--minutes 3 --every 15 --seed 2").
+	$(BIN)/python -m e2e.soak $(SOAK)
 
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
@@ -118,8 +126,8 @@ lock: $(VENV)/.dev ## Write the pinned requirement files from what is installed.
 lock-cuda: $(VENV)/.dev ## Write what the CUDA image installs, resolved by pip (minutes).
 	$(BIN)/python requirements/lock_cuda.py
 
-prove-images: ## Build the CPU image without a container engine and let it speak (as root; Debian).
+prove-images: ## Build the CPU image without a container engine and test its server (as root; Debian).
 	docker/prove.sh
 
-clean: ## Remove caches and what tests left behind; the virtual environment stays.
+clean: ## Remove caches and test output; keep the virtual environment.
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis artifacts dist

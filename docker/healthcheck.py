@@ -1,4 +1,4 @@
-"""Exit with 0 when the server takes requests: healthcheck.py URL-OF-READY
+"""Exit with 0 when the server accepts requests: healthcheck.py URL-OF-READY
 
 Needs nothing but Python, since the image has no curl. The answer needs no API key.
 """
@@ -13,5 +13,5 @@ if __name__ == "__main__":
     try:
         with urlopen(sys.argv[1], timeout=5) as answer:
             print(answer.read().decode())
-    except URLError as error:  # an answer such as 503 is one too
+    except URLError as error:  # also an answer such as 503
         sys.exit(f"{sys.argv[1]}: {error}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Build the CPU image where no container engine runs, and let it speak: docker/prove.sh (as root)
+# Build the CPU image without a container engine, and test that it speaks: docker/prove.sh (as root)
 #
-# buildah carries out Dockerfile.cpu, every step in a chroot; a root made by debootstrap stands in for
-# the registry's base image. apt and pip are set up inside as they are on this machine. Nothing stays.
+# buildah runs Dockerfile.cpu, every step in a chroot; a root made by debootstrap stands in for
+# the registry's base image. apt and pip are configured inside as on this machine. Nothing is left behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 missing=()

@@ -1,4 +1,4 @@
-"""Run an image as an engine would and let it speak; prove.sh calls it where only loopback exists.
+"""Run an image as an engine would and make it speak; prove.sh calls it with only loopback.
 
 prove_serving.py BUILDAH-COMMAND... CONTAINER
 """

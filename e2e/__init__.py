@@ -1,1 +1,1 @@
-"""Tests of the whole: a server process, a real browser, nothing replaced."""
+"""End-to-end tests: a server process, a real browser, nothing replaced."""

@@ -1,10 +1,12 @@
-"""Fixtures: port -> server -> page, what is kept when a test fails, and the figures' tables."""
+"""Fixtures: server -> page, what is kept when a test fails, and the figures' tables."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from cantata_bench.server import free_port, running_server
+from cantata.plugins import locate
+from cantata_bench.server import running_server
 
 from .chromium import launch_chromium
 from .server import Server
@@ -26,6 +29,8 @@ ARTIFACTS = ROOT / "artifacts"
 # A server that is running already, such as a container, is tested instead of starting one.
 GIVEN_URL = os.environ.get("CANTATA_URL", "")
 
+SHIPPED = locate(None).plugin.name
+
 LEVELS = {
     "level1": "Level 1: files",
     "level2": "Level 2: one browser",
@@ -33,9 +38,9 @@ LEVELS = {
 }
 
 TABLE_WIDTH = 120
+FIGURES = "figures"
 Row = dict[str, object]
 failed = pytest.StashKey[bool]()
-rows = pytest.StashKey[dict[str, list[Row]]]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,7 +54,12 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for level, of_level in sorted(terminalreporter.config.stash.get(rows, {}).items()):
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for report in (r for many in terminalreporter.stats.values() for r in many):
+        if getattr(report, "when", "") == "call":
+            for level, row in (value for name, value in report.user_properties if name == FIGURES):
+                rows[level].append(row)
+    for level, of_level in sorted(rows.items()):
         table = Table(title=LEVELS[level])
         columns = list(dict.fromkeys(name for row in of_level for name in row))
         for name in columns:
@@ -66,8 +76,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Adds a row to the table of the test's level, shown at the end of every run."""
     (level,) = (name for name in LEVELS if request.node.get_closest_marker(name))
-    table = request.config.stash.setdefault(rows, {}).setdefault(level, [])
-    return lambda **row: table.append(row)
+    found = request.node.user_properties  # they travel with the report, from whichever process
+    return lambda **row: found.append((FIGURES, (level, row)))
 
 
 @pytest.fixture
@@ -81,35 +91,47 @@ def kept(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
 def model() -> str | None:
-    """What is served; None is what ships. Modules that ask more of the server have their own."""
+    """The model to serve; None is the default. Modules with other needs override it."""
     return None
+
+
+@contextmanager
+def serving(
+    name: str, model: str | None, request: pytest.FixtureRequest, voices: Path
+) -> Iterator[Server]:
+    """A server whose output is kept if a test fails meanwhile."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    log = ARTIFACTS / f"server-{name}.log"
+    failures = request.session.testsfailed
+    options = ["--voices-dir", str(voices), *(["--model", model] if model else [])]
+    with running_server(log, options=options) as running:
+        yield Server(running.url)
+    if request.session.testsfailed == failures:
+        log.unlink()
+
+
+@pytest.fixture(scope="session")
+def shared_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """The default server, for every module that only sends requests (`backend/tests/lanes.py`)."""
+    with serving("shared", None, request, tmp_path_factory.mktemp("voices")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def server(
-    port: int,
-    model: str | None,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    model: str | None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     if GIVEN_URL:
         yield Server(GIVEN_URL.rstrip("/"))
-        return
-    ARTIFACTS.mkdir(exist_ok=True)
-    log = ARTIFACTS / f"server-{Path(request.node.name).stem}.log"
-    failures = request.session.testsfailed
-    options = ["--voices-dir", str(tmp_path_factory.mktemp("voices"))]
-    options += ["--model", model] if model else []
-    with running_server(log, port=port, options=options) as running:
-        yield Server(running.url)
-    if request.session.testsfailed == failures:
-        log.unlink()
+    elif model in (None, SHIPPED):
+        yield request.getfixturevalue("shared_server")
+    else:
+        name = Path(request.node.name).stem
+        with serving(name, model, request, tmp_path_factory.mktemp("voices")) as server:
+            yield server
 
 
 # Not for the whole session: while Playwright's synchronous side is open, an event loop counts as

@@ -1,4 +1,4 @@
-"""Tells sound that is a stream of deltas from sound of which a part came twice, or never."""
+"""Distinguishes a stream of deltas from sound of which a part came twice, or never."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """The first place where what was played leaves the sound."""
+    """The first place where the played sound differs from the stream."""
 
     kind: Kind
     at: int

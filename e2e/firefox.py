@@ -104,7 +104,7 @@ class Firefox:
 
 @contextmanager
 def null_sound(folder: Path) -> Iterator[str]:
-    """A sound device that nobody hears, for machines without one: PulseAudio's address.
+    """A dummy sound device, for machines without one: PulseAudio's address.
 
     Firefox plays nothing without a device; Chromium pretends to have one.
     """

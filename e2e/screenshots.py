@@ -24,7 +24,7 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 DOCS = Path(__file__).parent.parent / "docs"
 SIZE: ViewportSize = {"width": 1280, "height": 600}
-MIDDLE_S = 2.4  # of the text that stands there
+MIDDLE_S = 2.4  # of the text shown there
 STREAMS = 8
 RECORDING_SIZE: ViewportSize = {"width": 1024, "height": 920}
 RECORDING_COLOURS = 48

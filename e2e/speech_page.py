@@ -31,11 +31,13 @@ PLAYED_AS_BASE64 = """
 NOTE_MARKED_WORDS = """
 () => {
   window.marked = [];
+  window.noting?.disconnect();
   const shadow = document.querySelector("[data-role=shadow]");
-  new MutationObserver(() => {
+  window.noting = new MutationObserver(() => {
     const { word } = shadow.dataset;
     if (word) window.marked.push([word, window.cantata.heardSeconds]);
-  }).observe(shadow, { attributeFilter: ["data-word"] });
+  });
+  window.noting.observe(shadow, { attributeFilter: ["data-word"] });
 }
 """
 

@@ -58,7 +58,7 @@ class Heard:
 
 
 class Listeners:
-    """Streams that start together. One that finds no room tries again when another has ended."""
+    """Streams that start together. One that is rejected retries when another has ended."""
 
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._sessions = sessions

@@ -1,6 +1,6 @@
-"""Is a stream that repeats or drops a chunk caught? The server is broken on purpose to see.
+"""Is a stream that repeats or drops a chunk detected? The server has injected faults to check.
 
-A count of samples does not catch it: what a broken server sends is played to the last sample.
+A count of samples does not detect it: what a faulty server sends is played to the last sample.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT = "The gate is open."
 
 @pytest.fixture(scope="module")
 def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Says how the next utterance is broken; empty: not at all."""
+    """The fault of the next utterance; empty: none."""
     file = tmp_path_factory.mktemp("faults") / "next"
     file.touch()
     return file
@@ -35,7 +35,7 @@ def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(fault_file: Path) -> Iterator[str]:
-    """A model that breaks its stream when it is told to (e2e/plugins/faulty)."""
+    """A model with injected faults (e2e/plugins/faulty)."""
     if GIVEN_URL:
         pytest.skip("a server that runs already cannot be broken")
     with pytest.MonkeyPatch.context() as environment:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from cantata_bench.asr import transcribe, word_error_rate
+from timed import timed
 
 from .continuity import first_fault
 from .server import Server, wait_until
@@ -32,7 +33,7 @@ WORST_WER = 0.4
 STOP_DEADLINE_S = 10.0
 MOST_SECONDS_TO_SILENCE = 0.15
 TURNS_TO_LEARN = 2  # one underrun, and the reserve has doubled: 80 to 160 ms
-MARK_LAG_S = 0.3  # a frame, or a few on a busy machine
+MARK_LAG_S = 0.3
 BYTES_BEFORE_STALL = 12_000  # a quarter of a second
 
 # A sound device that takes 48 kHz and nothing else.
@@ -69,10 +70,11 @@ def test_the_page_plays_exactly_what_the_api_returns(
     assert word_error_rate(SENTENCES, heard) <= WORST_WER, heard
 
 
+@timed(one_sided=True)
 def test_one_stream_is_heard_without_a_gap(
     speech_page: SpeechPage, figures: Callable[..., None]
 ) -> None:
-    """Where others use the machine too, the player learns from one underrun to wait longer."""
+    """If something holds the stream up once, the player learns to wait longer."""
     speech_page.write(SENTENCES[1])
     for turn in range(1, 1 + TURNS_TO_LEARN):
         speech_page.press("Speak")
@@ -96,9 +98,19 @@ def test_stop_ends_the_sound_and_the_work(
     metrics = speech_page.metrics()
     assert 0 < metrics["playedFrames"] <= metrics["receivedFrames"]
     figures(test="stop", heard=f"silence after {1000 * metrics['silenceSeconds']:.0f} ms")
-    assert 0 < metrics["silenceSeconds"] <= MOST_SECONDS_TO_SILENCE
+    assert metrics["silenceSeconds"] > 0
     wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up the stopped request")
     assert speech_page.metrics() == metrics, "sound arrived or was played after the stop"
+
+
+@timed(one_sided=True)
+def test_stop_is_silence_at_once(speech_page: SpeechPage) -> None:
+    speech_page.write(LONG_TEXT)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("playing")
+    speech_page.press("Stop")
+    speech_page.wait_for_state("stopped")
+    assert speech_page.metrics()["silenceSeconds"] <= MOST_SECONDS_TO_SILENCE
 
 
 def test_a_new_sentence_cuts_off_the_old_one(speech_page: SpeechPage, server: Server) -> None:
@@ -174,7 +186,17 @@ def test_a_replay_is_the_same_sound_and_asks_nothing_of_the_server(
     assert said == []
 
 
+def test_words_are_marked_in_order_and_not_before_they_are_heard(speech_page: SpeechPage) -> None:
+    speak_and_check_marks(speech_page, late_s=float("inf"))
+
+
+@timed(one_sided=True)
 def test_words_are_marked_when_they_are_heard(speech_page: SpeechPage) -> None:
+    speak_and_check_marks(speech_page, late_s=MARK_LAG_S)
+
+
+def speak_and_check_marks(speech_page: SpeechPage, late_s: float) -> None:
+    """A mark stands from when its word is heard until the next is, and `late_s` more at most."""
     text = f"  {SENTENCES[0]}"
     speech_page.note_marked_words()
     speech_page.write(text)
@@ -189,7 +211,8 @@ def test_words_are_marked_when_they_are_heard(speech_page: SpeechPage) -> None:
     coming = iter([*pairwise(words), (words[-1], {"start": float("inf")})])
     for text_of_mark, heard in marked:
         word, after = next(pair for pair in coming if pair[0]["text"] == text_of_mark)
-        assert word["start"] <= heard <= after["start"] + MARK_LAG_S
+        assert word["start"] <= heard
+        assert heard <= after["start"] + late_s
 
 
 def test_a_reload_in_mid_speech_frees_the_server(speech_page: SpeechPage, server: Server) -> None:
@@ -198,7 +221,7 @@ def test_a_reload_in_mid_speech_frees_the_server(speech_page: SpeechPage, server
     speech_page.wait_for_state("playing")
     assert server.gauge("cantata_requests_running") >= 1
     speech_page.page.reload()
-    wait_until(server.is_idle, STOP_DEADLINE_S, "the server gives up what nobody listens to")
+    wait_until(server.is_idle, STOP_DEADLINE_S, "the server stops work that has no listener")
     speech_page.wait_until_ready()
 
 

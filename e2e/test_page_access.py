@@ -1,4 +1,4 @@
-"""Who may use the page: API keys, a page that is served apart from its server, and no room."""
+"""Access to the page: API keys, a page that is served apart from its server, and no room."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_streams_without_room_show_what_the_server_answered(
     speech_page.wait_until_ready()
     speech_page.tab("In parallel")
     speech_page.streams.fill("4")
-    # One place, taken by somebody who does not read, and one to wait in.
+    # One place, taken by a client that does not read, and one to wait in.
     with httpx.stream(
         "POST",
         f"{locked_server.url}/v1/audio/speech",
@@ -159,8 +159,7 @@ def test_streams_without_room_show_what_the_server_answered(
         refused = browser_page.get_by_text("429: 1 requests are running and 1 waiting")
         expect(refused).to_have_count(3)
     expect(speech_page.status("Streams")).to_have_text(
-        "1 of 4 streams were spoken to the end; the server had no room for 3 and said so (429)."
-        " Run fewer at a time.",
+        "1 of 4 streams completed; the server rejected 3 with 429. Run fewer at a time.",
         timeout=SPEECH_DEADLINE_MS,
     )
 

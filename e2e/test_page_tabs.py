@@ -103,14 +103,14 @@ def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
     speech_page.streams.fill("2")
     speech_page.press("Start")
     expect(speech_page.status("Streams")).to_contain_text(
-        "of 2 streams were spoken to the end", timeout=RUN_DEADLINE_MS
+        "of 2 streams completed", timeout=RUN_DEADLINE_MS
     )
     streams = page.evaluate("window.cantata.streams.map(s => [s.outcome, s.listener.firstAt])")
     lanes = page.get_by_role("region", name="Streams").get_by_role("listitem")
     assert len(streams) == lanes.count() == 2
     assert any(outcome == "done" for outcome, _ in streams)
     for lane, (outcome, first_at) in enumerate(streams):
-        # A busy machine may be asked for more than it can keep up with, and then says so.
+        # A busy machine may get more than it can keep up with, and then says so.
         told = f"{round(first_at * 1000)} ms" if outcome == "done" else "429"
         expect(lanes.nth(lane)).to_contain_text(told)
 

@@ -4,7 +4,7 @@
         async for samples in session.speak("Hello."):
             ...
 
-It reads the wire as any outside client would, and shares no code with the server.
+It uses the protocol as any outside client would, and shares no code with the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Pcm = NDArray[np.int16]
 """[N] mono or [N, C]."""
 
 KEY_VARIABLE = "CANTATA_API_KEY"
-"""Where the command finds the key of a server that needs one."""
+"""Where the command reads the key for a server that requires one."""
 _STREAM_PATH = "/v1/audio/speech/stream"
 _SPEECH_PATH = "/v1/audio/speech"
 _SYNCHRONISE = "client-synchronise"
@@ -74,7 +74,7 @@ class Session:
         self.last: UtteranceReport | None = None
         """Of the utterance that ended last."""
         self.words: list[SpokenWord] = []
-        """What the latest `speak` has heard of its words, if the session is configured with
+        """The words of the latest `speak` so far, if the session is configured with
         `timestamps`: offsets into its text, seconds from its first sample."""
         self._received_samples = 0
         self._utterance_start_s = 0.0
@@ -93,7 +93,7 @@ class Session:
         Leaving the iteration early (close it with `aclosing`) cancels the utterance.
 
         Raises:
-            ServerError: the server refused the text or could not finish it.
+            ServerError: the server rejected the text or could not finish it.
         """
         if options:
             await self.configure(**options)
@@ -105,7 +105,7 @@ class Session:
                 async for samples in pcm:
                     yield samples
         except ServerError:
-            # A refused text is followed by a refused `input.done`; the next text is not to blame.
+            # A rejected text is followed by a rejected `input.done`; the next text is not to blame.
             await self._synchronise()
             raise
         except (GeneratorExit, asyncio.CancelledError):
@@ -113,7 +113,7 @@ class Session:
             raise
 
     async def receive(self) -> AsyncGenerator[Pcm, None]:
-        """Samples of what has been asked for, up to `input.spoken` or a cancelled end."""
+        """Samples of the requested text, up to `input.spoken` or a cancelled end."""
         failure: ServerError | None = None
         while True:
             message = await self._socket.recv()
@@ -142,7 +142,7 @@ class Session:
                     return
 
     async def cancel(self) -> None:
-        """Stop what is spoken; returns when the server has stopped it."""
+        """Stop speaking; returns when the server has stopped."""
         await self.send("input.cancel")
         await self._read_until(lambda event: event.get("type") == "input.cancelled")
 
@@ -199,14 +199,14 @@ class SpeechStream:
     request_id: str
     pcm: AsyncIterator[Pcm]
     words: list[SpokenWord] = field(default_factory=list)
-    """Grows while `pcm` is read, if `timestamps` were asked for."""
+    """Grows while `pcm` is read, if `timestamps` were requested."""
 
 
 @asynccontextmanager
 async def stream_speech(
     url: str, text: str, api_key: str | None = None, **options: Any
 ) -> AsyncIterator[SpeechStream]:
-    """POST /v1/audio/speech; entering returns when the first samples are there.
+    """POST /v1/audio/speech; entering returns when the first samples have arrived.
 
     Args:
         url: server, such as `http://127.0.0.1:8000`.
@@ -215,7 +215,7 @@ async def stream_speech(
         options: other fields of the request; with `timestamps=True` the answer has `words`.
 
     Raises:
-        ServerError: the server refused.
+        ServerError: the server rejected the request.
         httpx.TransportError: it cannot be reached, or broke off.
     """
     body = {"input": text, "response_format": "pcm", **options}
@@ -270,7 +270,7 @@ def _words(event: dict[str, Any], start_s: float = 0.0) -> list[SpokenWord]:
 
 
 async def _whole_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIterator[Pcm]:
-    """HTTP may cut its pieces anywhere, also within a sample."""
+    """HTTP may cut its pieces anywhere, even within a sample."""
     block, rest = 2 * channels, b""
     async for piece in pieces:
         data = rest + piece

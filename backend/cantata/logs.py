@@ -1,7 +1,7 @@
 """What every process of a server logs, and for which request: as text for people or as JSON.
 
-Whoever works for one request does so inside `of_request`. Tasks and worker threads that are started
-there belong to it too, and so do the records that libraries write meanwhile.
+Work for a request runs inside `of_request`. Tasks and worker threads started there belong to it
+too, and so do records that libraries write meanwhile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogFormat(StrEnum):
 
 @contextmanager
 def of_request(request_id: str) -> Iterator[None]:
-    """What is logged inside is about this request."""
+    """Records logged inside are about this request."""
     token = _request_id.set(request_id)
     try:
         yield
@@ -45,7 +45,7 @@ def of_request(request_id: str) -> Iterator[None]:
 
 
 def new_work_id() -> str:
-    """An id, like no other, for a piece of work; it begins with the id of the request that the work
+    """A unique id for a piece of work; it begins with the id of the request that the work
     is for, so that one search finds the records of all processes."""
     asked, unique = _request_id.get(), uuid.uuid4().hex
     return f"{asked}-{unique[:16]}" if asked else unique
@@ -88,7 +88,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """One object on each line; what was given as `extra` stands beside the message."""
+    """One object on each line; `extra` fields stand beside the message."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = vars(record)

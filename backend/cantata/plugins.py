@@ -11,8 +11,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from cantata.contract.errors import ConfigError
 from cantata.contract.plugin import ModelPlugin
 
@@ -78,13 +76,14 @@ def locate(model: str | None) -> LocatedModel:
             f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
         )
     if plugin.embedded_checkpoint is None:
-        raise ConfigError(f"model {model!r} ships no weights: give its checkpoint folder instead")
+        raise ConfigError(f"model {model!r} has no embedded weights; give a checkpoint")
     return LocatedModel(plugin, plugin.embedded_checkpoint)
 
 
 def _fetched(hub_id: str) -> Path:
     """The folder of a hub's checkpoint, fetched unless it is on this machine already."""
     # It comes with vLLM; a server of the embedded voice needs neither.
+    import httpx
     from huggingface_hub import snapshot_download
 
     try:
@@ -92,8 +91,8 @@ def _fetched(hub_id: str) -> Path:
     except (OSError, ValueError, httpx.HTTPError) as error:
         reason = str(error).strip().splitlines()[:1]
         raise ConfigError(
-            f"model {hub_id!r} is no folder here and cannot be fetched ({''.join(reason)}); "
-            "give the folder of a checkpoint instead"
+            f"model {hub_id!r} is not a local folder and cannot be downloaded ({''.join(reason)}); "
+            "give a checkpoint folder instead"
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""Callers of every transport: they ask for a text, hear its first sound, and leave.
+"""Callers of every transport: they request a text, receive its first sound, and leave.
 
-Their sockets buffer little, so that who does not read is felt at the server soon.
+Their sockets buffer little, so that the server soon notices a client that does not read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _BUFFER_BYTES = 4096
 
 
 class Caller(ABC):
-    """One connection that has asked for a text."""
+    """One connection that has requested a text."""
 
     @abstractmethod
     async def heard(self) -> None:
-        """Wait for the first sound, or for what comes first where a file is sent whole."""
+        """Wait for the first sound, or for the first byte if a file is sent whole."""
 
     @abstractmethod
     async def leave(self) -> None:
-        """Cut the cable, or say so first."""
+        """Cut the connection, or announce the end first."""
 
 
 Call = Callable[[TinyServer, str], Awaitable[Caller]]
@@ -95,7 +95,7 @@ class SocketCaller(Caller):
     """Over a WebSocket.
 
     Args:
-        farewell: said before leaving, and the words that its answer holds.
+        farewell: sent before leaving, and text that its answer contains.
     """
 
     def __init__(self, connection: ClientConnection, farewell: tuple[str, str] | None) -> None:

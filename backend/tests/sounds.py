@@ -1,4 +1,4 @@
-"""Sound files as clients send them: good ones, and ones made to do harm."""
+"""Sound files as clients send them: valid ones, and malicious ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sound_file(
     file = io.BytesIO()
     channels = samples.shape[1]
     with soundfile.SoundFile(file, "w", rate, channels, subtype, format=kind) as output:
-        # In pieces: libsndfile's Vorbis needs stack in proportion to what it gets at once.
+        # In pieces: libsndfile's Vorbis needs stack in proportion to the size of each write.
         for start in range(0, len(samples), rate):
             output.write(samples[start : start + rate])
     return file.getvalue()

@@ -1,1 +1,1 @@
-"""Measures a running server from outside, the bare model beside it, and plans past both."""
+"""Measures a running server from outside, next to the bare model, and simulates other machines."""

@@ -1,7 +1,7 @@
 """What a speech recogniser hears: an offline judge of whether the sound is the text.
 
-pocketsphinx is small and old, so its word error rate tells words from noise and not a fine voice
-from a plain one. Needs the extra `bench`.
+pocketsphinx is small and old, so its word error rate distinguishes words from noise but not
+a good voice from a plain one. Needs the extra `bench`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Heard:
     """One stream."""
 
     first_s: float | None
-    """From asking to the first samples; None: the server had no room."""
+    """From the request to the first samples; None: the server had no room."""
     whole_s: float
     audio_s: float
     """Sound that arrived."""
@@ -55,7 +55,7 @@ class Row:
 
 
 async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
-    """Speak a text that has as many frames as wanted, if the model can be told."""
+    """Speak a text of this many frames, if the model supports it."""
     # Greedy: a model of random weights that samples draws the end code now and then.
     choice = {"temperature": 0, "max_new_tokens": frames + 1}
     body = {"input": TEXT, "response_format": "pcm", **choice}
@@ -71,7 +71,7 @@ async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
 
 
 async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
-    """Several rounds of so many streams at once, without the one that warms up."""
+    """Several rounds of this many streams at once, after an uncounted warm-up."""
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as http:
         rounds = [
@@ -101,7 +101,7 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
 def serving(
     model: str, *, slots: int, async_chunk: bool = True, dtype: str = "float32"
 ) -> Iterator[str]:
-    """A server of its own for the time of the block, with room for so many streams: its address."""
+    """The address of a server that runs for the duration of the block, with this many slots."""
     raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
     stages = {name: {**stage, "slots": slots} for name, stage in raw["stages"].items()}
     settings = {**raw, "async_chunk": async_chunk, "stages": stages}

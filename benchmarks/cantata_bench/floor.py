@@ -22,12 +22,9 @@ from cantata.contract.pipeline import PipelineSpec
 from cantata.contract.plugin import RequestBuilder
 from cantata.contract.request import PipelineRequest, SpeechRequest
 from cantata.contract.stage import Stage
-from cantata.engine.stage_process import (
-    UNLIMITED_CREDIT,
-    build_stage,
-    frames_in,
-    settle_threads,
-)
+from cantata.engine.process.exchange import UNLIMITED_CREDIT
+from cantata.engine.process.launch import build_stage, settle_threads
+from cantata.engine.process.measuring import frames_in
 from cantata.plugins import locate
 from cantata_bench.results import BareBatch, FirstPacket, Floor, StepTime
 from cantata_bench.texts import text_set
@@ -260,7 +257,7 @@ def _grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
 
 
 def _frames_of(talker: Stage, name: str, request: PipelineRequest, count: int) -> FrameChunk:
-    """So many frames of one request, repeated where it is shorter."""
+    """This many frames of one request, repeated if it is shorter."""
     chunks: list[FrameChunk] = []
     talker.add(request.request_id, request.inputs.get(name), batch=False)
     while talker.has_work():

@@ -1,4 +1,4 @@
-"""One listener: notes when sound arrives, and works out what a player would have done with it."""
+"""One listener: records when sound arrives, and computes what a player would have done with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Listener:
     onset: tuple[int, float] | None = None
     """Packet in which sound begins, and how far in."""
     timeline: dict[str, float] = field(default_factory=dict)
-    """Where the server says that the first packet's time went."""
+    """Where the first packet's time went, as the server reports it."""
     _rest: bytes = b""
 
     def head(self, at_s: float, sample_rate: int, channels: int) -> None:
@@ -62,7 +62,7 @@ class Listener:
     def record(
         self, sent_s: float, text: str, refusals: int, words: int = 0, word_errors: float = 0.0
     ) -> RequestRecord:
-        """The request as it went; one without sound has failed."""
+        """The finished request; one without sound has failed."""
         if not self.arrivals:
             return RequestRecord(
                 outcome="failed",
@@ -93,7 +93,7 @@ class Listener:
 
 
 def underrun_s(arrivals: Sequence[Arrival], reserve_s: float) -> float:
-    """How long a player stands still that begins `reserve_s` after the first packet."""
+    """How long a player stalls that starts `reserve_s` after the first packet."""
     return _play(arrivals, reserve_s)[1]
 
 
@@ -112,7 +112,7 @@ def onset_s(arrivals: Sequence[Arrival], onset: tuple[int, float] | None) -> flo
 
 
 def _play(arrivals: Sequence[Arrival], reserve_s: float) -> tuple[list[float], float]:
-    """When each packet begins to play, and how long the player stood still in all."""
+    """When each packet begins to play, and how long the player stalled in total."""
     runs_dry_s = arrivals[0][0] + reserve_s
     starts: list[float] = []
     still_s = 0.0

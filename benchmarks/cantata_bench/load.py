@@ -1,4 +1,4 @@
-"""Puts a load on a server: closed and live loops, and requests that come by themselves.
+"""Puts a load on a server: closed and live loops, and open loads.
 
 Runs in a process of its own (`measured_load`), so that the client's work is never counted as the
 server's, and notes how late its own event loop is.
@@ -11,13 +11,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from cantata_bench.listener import Listener, heard_at_s
 from cantata_bench.results import ClientHealth, LoadSpec, RequestRecord
 from cantata_bench.target import (
-    ConnectionLost,
+    Connections,
     Refused,
     RequestFault,
     Speaker,
@@ -30,7 +31,7 @@ CountErrors = Callable[[str, bytes, int], tuple[int, float]]
 """Text, mono s16le sound, Hz -> words, and how many of them were not understood."""
 
 BEHIND_S = 0.01
-"""A client that wakes up so late (99th percentile) measures itself."""
+"""A client that wakes up this late (99th percentile) measures itself."""
 _LAG_PROBE_S = 0.01
 _GIVEN_UP_PAUSE_S = 0.1
 """Of a stream that ignores retry-after: a client that spins would be a load of its own."""
@@ -41,7 +42,7 @@ class ClientReport:
     """What the client process hands back."""
 
     records: list[RequestRecord]
-    """Of what was asked for after the warm-up."""
+    """Of requests sent after the warm-up."""
     audio_in_window_s: float
     """Sound that arrived between the warm-up and the load's end."""
     audio_s: float
@@ -56,6 +57,7 @@ class _Tally:
 
     began: float
     window: tuple[float, float]
+    counted_from_s: float
     in_window_s: float = 0.0
     audio_s: float = 0.0
     packets: int = 0
@@ -71,7 +73,7 @@ class _Tally:
             self.in_window_s += audio_s
 
     def take(self, record: RequestRecord) -> None:
-        if record.sent_s >= self.window[0]:
+        if record.sent_s >= self.counted_from_s:
             self.records.append(record)
 
 
@@ -127,7 +129,7 @@ class _Load:
         self._asked = 0
         self._count_errors = count_errors
         self._end_s = spec.warm_up_s + spec.seconds
-        self.tally = _Tally(time.perf_counter(), (spec.warm_up_s, self._end_s))
+        self.tally = _Tally(time.perf_counter(), (spec.warm_up_s, self._end_s), spec.counted_from_s)
 
     async def run(self) -> None:
         self.tally.began = time.perf_counter()
@@ -135,8 +137,10 @@ class _Load:
             if self._spec.kind == "open":
                 await self._arrive(lambda number: group.create_task(self._visit(number)))
             else:
+                dice = random.Random(self._spec.seed)
                 for number in range(self._spec.streams):
-                    group.create_task(self._stream(number), name=f"stream:{number}")
+                    after_s = dice.uniform(0.0, self._spec.arrive_within_s)
+                    group.create_task(self._stream(number, after_s), name=f"stream:{number}")
 
     async def _arrive(self, begin: Callable[[int], Awaitable[None]]) -> None:
         """Poisson arrivals: the gaps between them are exponential."""
@@ -150,25 +154,24 @@ class _Load:
             due_s += dice.expovariate(self._spec.rate)
 
     async def _visit(self, number: int) -> None:
-        try:
-            async with open_speaker(self._target, self._spec.transport, number) as speaker:
-                await self._ask(speaker)
-        except (OSError, ConnectionLost) as error:
-            self._failed(self.tally.now_s(), "", 0, error)
+        async with self._connections(number) as speaker:
+            await self._ask(speaker)
 
-    async def _stream(self, number: int) -> None:
-        while self.tally.now_s() < self._end_s:
-            try:
-                async with open_speaker(self._target, self._spec.transport, number) as speaker:
-                    while self.tally.now_s() < self._end_s:
-                        pause_s = await self._ask(speaker)
-                        await asyncio.sleep(pause_s)
-            except (OSError, ConnectionLost) as error:
-                self._failed(self.tally.now_s(), "", 0, error)
-                await asyncio.sleep(_GIVEN_UP_PAUSE_S)
+    async def _stream(self, number: int, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        async with self._connections(number) as speaker:
+            while self.tally.now_s() < self._end_s:
+                pause_s = await self._ask(speaker)
+                await asyncio.sleep(pause_s)
+
+    def _connections(self, number: int) -> Connections:
+        return Connections(
+            partial(open_speaker, self._target, self._spec.transport, number),
+            one_request_each=self._spec.kind == "reconnecting",
+        )
 
     async def _ask(self, speaker: Speaker) -> float:
-        """One text, asked for until it is spoken or given up. Returns the pause behind it."""
+        """Request one text until it is spoken or given up. Returns the pause after it."""
         text = self._texts[self._asked % len(self._texts)]
         self._asked += 1
         refusals = 0
@@ -180,18 +183,17 @@ class _Load:
             except Refused as refusal:
                 refusals += 1
                 again = self._spec.honour_retry_after and self._spec.kind != "open"
-                if not again or self.tally.now_s() + refusal.retry_after_s > self._end_s:
+                retry_s = self._spec.retry_s or refusal.retry_after_s
+                if not again or self.tally.now_s() + retry_s > self._end_s:
                     self._refused(sent_s, text, refusals)
-                    return refusal.retry_after_s if again else _GIVEN_UP_PAUSE_S
-                await asyncio.sleep(refusal.retry_after_s)
-            except ConnectionLost:
-                raise  # told by whoever connects anew
-            except RequestFault as error:
+                    return retry_s if again else _GIVEN_UP_PAUSE_S
+                await asyncio.sleep(retry_s)
+            except (OSError, RequestFault) as error:
                 self._failed(sent_s, text, refusals, error)
                 return _GIVEN_UP_PAUSE_S
             else:
                 await self._heard(listener, sent_s, text, refusals)
-                if self._spec.kind != "live" or not listener.arrivals:
+                if self._spec.kind not in ("live", "reconnecting") or not listener.arrivals:
                     return 0.0
                 played_s = sent_s + heard_at_s(listener.arrivals)
                 return max(0.0, played_s - self.tally.now_s())

@@ -15,7 +15,7 @@ def speak_long(target: Target, minutes: float, seed: int) -> RequestRecord:
 
     Raises:
         RequestFault: the server could not.
-        Refused: nor did it want to.
+        Refused: the server is at capacity.
     """
     return asyncio.run(_speak(target, varied_text(minutes, seed)))
 

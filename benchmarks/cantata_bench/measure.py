@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 import httpx
-import psutil
 import yaml
 
 from cantata.config import CodecDeployment, Deployment, load_deployment
 from cantata.contract.errors import ConfigError
 from cantata.contract.plugin import ModelPlugin
 from cantata.plugins import locate
+from cantata_bench.calm import observed
 from cantata_bench.floor import measure_floor
 from cantata_bench.load import measured_load
 from cantata_bench.long_text import speak_long
+from cantata_bench.machine import describe_machine, in_own_process
 from cantata_bench.processes import watched
-from cantata_bench.results import LoadResult, LoadSpec, LongText, Machine, Run
+from cantata_bench.results import STAMPEDE, Floor, LoadResult, LoadSpec, LongText, Run
 from cantata_bench.server import running_server, stage_gauges
 from cantata_bench.summary import summarise
 from cantata_bench.target import Target
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from cantata_bench.turns import Patience, in_turns
 
 Tell = Callable[[str], None]
+
+_ARRIVE_WITHIN_S = 2.0
+_RETRY_S = 1.0
+"""Of the listeners of a stampede, whatever `retry-after` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Plan:
 
     loads: tuple[LoadSpec, ...]
     batch_loads: tuple[LoadSpec, ...] = ()
-    """Measured again with async_chunk: false."""
+    """Measured after those, in turns with the same load under async_chunk: false."""
     floor_batches: tuple[int, ...] = ()
     """Empty: no floor."""
     long_minutes: float = 0.0
@@ -51,13 +49,13 @@ class Plan:
 
 
 def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Iterator[Run]:
-    """Start a server on this machine and measure it beside the bare model.
+    """Start a server on this machine and measure it next to the bare model.
 
     Args:
         model: as `cantata serve --model` takes it.
         plan: what to measure.
         folder: for the servers' output.
-        tell: is told what goes on.
+        tell: receives progress messages.
 
     Yields:
         The run so far, each time that a part of it is there; the last one is the whole.
@@ -70,28 +68,27 @@ def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Ite
     plugin = located.plugin
     deployment = load_deployment(plugin.deployment, plugin.pipeline)
     run = _described(plugin, deployment)
+    patience = Patience(tell)
     if plan.floor_batches:
         tell("the bare model, without a server")
-        floor = in_own_process(measure_floor, model, plan.floor_batches, plan.seed)
-        run = run.model_copy(update={"floor": floor})
+        run = run.model_copy(update={"floor": _calm_floor(model, plan, patience)})
         yield run
     options = () if model is None else ("--model", model)
     with running_server(folder / "server.log", options=options) as server:
         startup = stage_gauges(server.url, "cantata_stage_startup_seconds")
         run = run.model_copy(update={"server_ready_s": server.startup_s, "stage_ready_s": startup})
         target = Target(server.url, voices=_voices(server.url))
-        for so_far in _loaded(run, plan, target, server.pid, tell):
+        for so_far in _loaded(run, plan, target, server.pid, patience):
             run = so_far
             yield run
-    if plan.batch_loads:
-        whole = _whole(plugin.deployment, folder / "batch-mode.yaml")
-        options = (*options, "--deploy", str(whole))
-        with running_server(folder / "batch-mode.log", options=options) as server:
-            target = Target(server.url, voices=_voices(server.url))
-            _warm_up(target, plan.batch_loads)
-            told = _prefixed(tell, "async_chunk false: ")
-            loads = [_load(s, target, server.pid, plan.asr, told) for s in plan.batch_loads]
-        yield run.model_copy(update={"batch_mode": tuple(loads)})
+        if plan.batch_loads:
+            whole = _whole(plugin.deployment, folder / "batch-mode.yaml")
+            options = (*options, "--deploy", str(whole))
+            with running_server(folder / "batch-mode.log", options=options) as other:
+                batch_target = Target(other.url, voices=_voices(other.url))
+                _warm_up(batch_target, plan.batch_loads)
+                modes = (target, server.pid), (batch_target, other.pid)
+                yield _compared(run, plan, *modes, patience)
 
 
 def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[Run]:
@@ -101,27 +98,27 @@ def measure_elsewhere(target: Target, plan: Plan, tell: Tell) -> Iterator[Run]:
         As `measure_here` does.
 
     Raises:
-        ConfigError: nobody answers there.
+        ConfigError: no server answers there.
     """
     try:
         httpx.get(f"{target.url}/v1/models", headers=target.headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ConfigError(f"{target.url}: {error}") from error
     run = Run(began=_now(), machine=describe_machine(), model=target.model or target.url)
-    yield from _loaded(run, plan, target, None, tell)
+    yield from _loaded(run, plan, target, None, Patience(tell))
 
 
 def _loaded(
-    run: Run, plan: Plan, target: Target, server_pid: int | None, tell: Tell
+    run: Run, plan: Plan, target: Target, server_pid: int | None, patience: Patience
 ) -> Iterator[Run]:
     """The run with another load each time, and at last with the long text."""
     _warm_up(target, plan.loads)
     for spec in plan.loads:
-        result = _load(spec, target, server_pid, plan.asr, tell)
+        result = _load(spec, target, server_pid, plan.asr, patience)
         run = run.model_copy(update={"loads": (*run.loads, result)})
         yield run
     if plan.long_minutes:
-        tell(f"a text of {plan.long_minutes:g} minutes")
+        patience.tell(f"a text of {plan.long_minutes:g} minutes")
         yield run.model_copy(update={"long_text": _long(plan, target, server_pid)})
 
 
@@ -145,26 +142,53 @@ def _described(plugin: ModelPlugin, deployment: Deployment) -> Run:
     )
 
 
-def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run it in a fresh process and return what it returns."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, *args, **kwargs).result()
+def _calm_floor(model: str | None, plan: Plan, patience: Patience) -> Floor:
+    """Measured again while something disturbs it, `ATTEMPTS` times in all."""
+
+    def attempt() -> Floor:
+        with observed() as observation:
+            floor = in_own_process(measure_floor, model, plan.floor_batches, plan.seed)
+        return floor.model_copy(update={"disturbance": observation.disturbance})
+
+    return patience.repeated(attempt, lambda floor: floor.disturbance)
 
 
-def describe_machine() -> Machine:
-    """This one, and how busy it is already."""
-    return Machine(
-        cpu=_cpu_name(),
-        cores=len(psutil.Process().cpu_affinity() or ()) or (os.cpu_count() or 1),
-        load_average=os.getloadavg()[0],
-        python=platform.python_version(),
-    )
+def _compared(
+    run: Run,
+    plan: Plan,
+    streaming: tuple[Target, int],
+    whole: tuple[Target, int],
+    patience: Patience,
+) -> Run:
+    """The run with both modes' loads, measured in turns."""
+    told = _prefixed(patience.tell, "async_chunk false: ")
+    for spec in plan.batch_loads:
+        ours, theirs = in_turns(
+            spec,
+            lambda part: _load_once(part, *streaming, plan.asr, patience.tell),
+            lambda part: _load_once(part, *whole, plan.asr, told),
+            patience,
+        )
+        run = run.model_copy(
+            update={"loads": (*run.loads, ours), "batch_mode": (*run.batch_mode, theirs)}
+        )
+    return run
 
 
 def _load(
+    spec: LoadSpec, target: Target, server_pid: int | None, asr: bool, patience: Patience
+) -> LoadResult:
+    """Measured again while something disturbs it, `ATTEMPTS` times in all."""
+    return patience.repeated(
+        lambda: _load_once(spec, target, server_pid, asr, patience.tell),
+        lambda found: found.doubt,
+    )
+
+
+def _load_once(
     spec: LoadSpec, target: Target, server_pid: int | None, asr: bool, tell: Tell
 ) -> LoadResult:
-    with watched(server_pid) as usage:
+    with observed() as observation, watched(server_pid) as usage:
         report = in_own_process(measured_load, spec, target, asr)
     result = LoadResult(
         spec=spec,
@@ -175,6 +199,8 @@ def _load(
         wall_s=report.wall_s,
         client=report.health,
         processes=usage.processes,
+        # A server that was not started here is itself one of the other processes.
+        disturbance=observation.disturbance if server_pid is not None else "",
     )
     tell(_line(result))
     return result
@@ -184,7 +210,7 @@ def _line(result: LoadResult) -> str:
     found = result.summary
     if found is None:
         return f"{result.spec.title}: nothing was spoken"
-    marks = "" if not result.client.behind else "  (the client fell behind)"
+    marks = f"  ({result.doubt})" if result.doubt else ""
     return (
         f"{result.spec.title}: TTFP {1000 * found.ttfp.p50:.0f} / {1000 * found.ttfp.p95:.0f} ms, "
         f"{found.throughput_x:.1f} x, C0 {100 * found.continuous[0]:.1f}%, "
@@ -195,18 +221,19 @@ def _line(result: LoadResult) -> str:
 def _long(plan: Plan, target: Target, pid: int | None) -> LongText:
     with watched(pid) as before:
         in_own_process(speak_long, target, 1.0, plan.seed)
-    with watched(pid) as after:
+    with observed() as observation, watched(pid) as after:
         record = in_own_process(speak_long, target, plan.long_minutes, plan.seed + 1)
     return LongText(
         minutes=plan.long_minutes,
         record=record,
         processes_before=before.processes,
         processes_after=after.processes,
+        disturbance=observation.disturbance if pid is not None else "",
     )
 
 
 def _warm_up(target: Target, loads: Sequence[LoadSpec]) -> None:
-    """The largest load for a moment, so that lazy loading is nobody's first packet."""
+    """A moment of the largest load, so that lazy loading delays no measured packet."""
     streams = max((spec.streams for spec in loads), default=0) or 4
     for transport in sorted({spec.transport for spec in loads}):
         spec = LoadSpec(
@@ -228,20 +255,27 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
 def ladder(
     streams: Sequence[int], rates: Sequence[float], transports: Sequence[str], base: LoadSpec
 ) -> tuple[LoadSpec, ...]:
     """Closed and live loops of every level, and open loads of every rate, over each transport."""
     return tuple(base.model_copy(update=update) for update in _levels(streams, rates, transports))
+
+
+def stampede(capacity: int, base: LoadSpec) -> tuple[LoadSpec, ...]:
+    """Three times as many listeners as there are places, all at once; rejected ones retry a second
+    later."""
+    return tuple(
+        base.model_copy(
+            update={
+                "kind": kind,
+                "streams": STAMPEDE * capacity,
+                "arrive_within_s": _ARRIVE_WITHIN_S,
+                "retry_s": _RETRY_S,
+            }
+        )
+        for kind in ("closed", "live", "reconnecting")
+    )
 
 
 def _levels(

@@ -1,4 +1,4 @@
-"""A model behind the server and in its reference implementation: same checkpoint, text, length.
+"""A model in the server and in its reference implementation: same checkpoint, text and length.
 
     python -m cantata_bench.peers FOLDER --reference-python .venv-reference/bin/python
         [--streams 8] [--frames 60] [--dtype float32]
@@ -24,7 +24,7 @@ from pydantic import Field
 from cantata.contract.errors import ConfigError
 from cantata.plugins import locate
 from cantata_bench.first_packet import ROUNDS, TEXT, Heard, hear_rounds, serving
-from cantata_bench.measure import describe_machine
+from cantata_bench.machine import describe_machine
 from cantata_bench.results import Frozen
 from cantata_bench.tables import table
 
@@ -101,11 +101,11 @@ def served_row(alone: list[list[Heard]], many: list[list[Heard]]) -> Row:
     """The server's, of what was heard.
 
     Raises:
-        RuntimeError: it refused a request.
+        RuntimeError: it rejected a request.
     """
     first = [one.first_s for found in alone for one in found if one.first_s is not None]
     if any(one.first_s is None for found in (*alone, *many) for one in found):
-        raise RuntimeError("the server had no room for so many streams: take fewer")
+        raise RuntimeError("the server rejected streams: use fewer")
     whole = [one.whole_s for found in alone for one in found]
     return Row(
         "server",
@@ -143,7 +143,7 @@ def check_lengths(served: Row, references: list[Row]) -> None:
 
 
 def tables(served: Row, references: list[Row], streams: int) -> str:
-    """Figures of all, and the server's beside the fastest reference in each of them."""
+    """All figures, and the server's relative to the fastest reference in each."""
     head = ("", "TTFP p50", "whole p50", "audio-s/s at 1", f"audio-s/s at {streams}")
     lines = [
         (

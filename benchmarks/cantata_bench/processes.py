@@ -1,4 +1,4 @@
-"""What a server's processes take: CPU seconds, and memory at its peak."""
+"""What a server's processes use: CPU seconds, and peak memory."""
 
 from __future__ import annotations
 

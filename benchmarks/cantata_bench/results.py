@@ -1,4 +1,4 @@
-"""What a run finds out, as it stands in its JSON file. All times in seconds."""
+"""The results of a run, as stored in its JSON file. All times in seconds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 RESERVES_S = (0.0, 0.05, 0.1, 0.2)
 """How long simulated players wait after the first packet before they play: C0, C50, C100, C200."""
+
+STAMPEDE = 3
+"""Listeners of a stampede for each that has room."""
 
 
 class Frozen(BaseModel):
@@ -19,28 +22,45 @@ class Frozen(BaseModel):
 class LoadSpec(Frozen):
     """One load."""
 
-    kind: Literal["closed", "live", "open"]
-    """closed: each stream asks for its next text when one has arrived whole. live: when it has
-    been listened to, in real time. open: requests come when they come (Poisson)."""
+    kind: Literal["closed", "live", "reconnecting", "open"]
+    """closed: each stream requests its next text when one has arrived whole. live: when it has
+    been listened to, in real time. reconnecting: live, each request on a new connection. open:
+    requests arrive at random (Poisson)."""
     streams: int = 0
-    """Of closed and live loads."""
+    """Of all but open loads."""
+    arrive_within_s: float = 0.0
+    """A stampede: the streams begin at random times within this many seconds, and requests sent
+    in the warm-up count too. 0: all begin at once."""
+    retry_s: float | None = None
+    """Seconds after which a rejected request is retried; None: as `retry-after` says."""
     rate: float = 0.0
     """Requests per second, of open loads."""
     transport: Literal["websocket", "http"] = "websocket"
     texts: Literal["short", "medium", "long", "mixed"] = "mixed"
     warm_up_s: float = 3.0
-    """What is asked for by then is not counted."""
+    """Requests sent by then are not counted."""
     seconds: float = 20.0
     """Measured, after the warm-up."""
     seed: int = 0
     honour_retry_after: bool = True
-    """A refused request is repeated when the server says; else it is given up."""
+    """Retry a rejected request after `retry-after`; otherwise give up."""
 
     @property
     def title(self) -> str:
         """Such as "closed 8, websocket, mixed"."""
         level = f"{self.rate:g}/s" if self.kind == "open" else str(self.streams)
-        return f"{self.kind} {level}, {self.transport}, {self.texts}"
+        within = f" within {self.arrive_within_s:g} s" if self.arrive_within_s else ""
+        return f"{self.kind} {level}{within}, {self.transport}, {self.texts}"
+
+    @property
+    def is_stampede(self) -> bool:
+        """Whether more requests arrive at once than have room."""
+        return self.arrive_within_s > 0
+
+    @property
+    def counted_from_s(self) -> float:
+        """Requests sent from then on are counted."""
+        return 0.0 if self.is_stampede else self.warm_up_s
 
 
 class RequestRecord(Frozen):
@@ -51,7 +71,7 @@ class RequestRecord(Frozen):
     """Since the load began."""
     characters: int
     refusals: int = 0
-    """Times that it was told to come back later."""
+    """Times that it was rejected with 429."""
     error: str = ""
     header_s: float = 0.0
     """First byte of the answer."""
@@ -67,7 +87,7 @@ class RequestRecord(Frozen):
     """Between two packets."""
     interval_max_s: float = 0.0
     underruns_s: tuple[float, ...] = ()
-    """How long a player with each of `RESERVES_S` stands still."""
+    """How long a player with each of `RESERVES_S` stalls."""
     timeline: dict[str, float] = {}
     """Where the server says that the first packet's time went, step after step."""
     words: int = 0
@@ -115,9 +135,9 @@ class LoadSummary(Frozen):
     spoken: int
     failed: int
     refused: int
-    """Requests that never got in."""
+    """Requests that were never admitted."""
     refusals: int
-    """Answers that said to come back later."""
+    """Responses with 429."""
     header: Spread
     ttfp: Spread
     ttfp_steps: dict[str, Spread] = {}
@@ -149,7 +169,15 @@ class LoadResult(Frozen):
     wall_s: float
     client: ClientHealth
     processes: tuple[ProcessUse, ...] = ()
-    """The server's; empty where it was not started here."""
+    """The server's; empty if it was not started here."""
+    disturbance: str = ""
+    """What other processes did meanwhile, as `calm.Evidence` says it; empty: nothing."""
+
+    @property
+    def doubt(self) -> str:
+        """Why its figures do not describe the server; empty: they do."""
+        behind = f"the client fell behind by {1000 * self.client.lag_p99_s:.0f} ms"
+        return ", ".join(filter(None, (self.disturbance, behind if self.client.behind else "")))
 
     @property
     def cpu_per_audio_s(self) -> float | None:
@@ -186,7 +214,7 @@ class FirstPacket(Frozen):
 
 
 class BareBatch(Frozen):
-    """The bare loop with so many requests at a time."""
+    """The bare loop with this many requests at a time."""
 
     streams: int
     throughput_x: float
@@ -205,9 +233,11 @@ class Floor(Frozen):
     first_packet: FirstPacket
     batches: tuple[BareBatch, ...]
     steps: tuple[StepTime, ...]
+    disturbance: str = ""
+    """As a load's."""
 
     def batch(self, streams: int) -> BareBatch:
-        """The measured batch that so many streams are compared with."""
+        """The measured batch that this many streams are compared with."""
         fitting = [b for b in self.batches if b.streams <= streams]
         return max(fitting or self.batches, key=lambda b: b.streams)
 
@@ -221,6 +251,8 @@ class LongText(Frozen):
     processes_before: tuple[ProcessUse, ...]
     """After one minute of text."""
     processes_after: tuple[ProcessUse, ...]
+    disturbance: str = ""
+    """As a load's."""
 
 
 class Machine(Frozen):
@@ -250,7 +282,7 @@ class Run(Frozen):
     floor: Floor | None = None
     loads: tuple[LoadResult, ...] = ()
     batch_mode: tuple[LoadResult, ...] = ()
-    """Likewise, with async_chunk: false."""
+    """Of the loads those that were repeated with async_chunk: false, in turns with the others."""
     long_text: LongText | None = None
 
     def load(self, kind: str, level: float, transport: str = "websocket") -> LoadResult | None:

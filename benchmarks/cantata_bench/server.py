@@ -30,7 +30,7 @@ class RunningServer:
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody uses now."""
+    """A free TCP port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -22,7 +22,7 @@ def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSumm
     """One load's figures; None where nothing was spoken.
 
     Args:
-        records: of what was asked for after the warm-up.
+        records: of requests sent after the warm-up.
         throughput_x: seconds of sound that arrived per second.
     """
     spoken = [record for record in records if record.outcome == "spoken"]

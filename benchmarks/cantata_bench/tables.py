@@ -41,7 +41,7 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def put_between_markers(path: Path, name: str, text: str) -> None:
-    """Replace what stands between `<!-- name -->` and `<!-- end of name -->` in a file.
+    """Replace the text between `<!-- name -->` and `<!-- end of name -->` in a file.
 
     Raises:
         ValueError: the file lacks one of them.
@@ -55,7 +55,7 @@ def put_between_markers(path: Path, name: str, text: str) -> None:
 
 
 def ms(seconds: float) -> str:
-    """Milliseconds, with a digit behind the point where it matters."""
+    """Milliseconds, with a decimal where it matters."""
     value = 1000 * seconds
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
@@ -108,6 +108,7 @@ def _latency(run: Run, loads: Sequence[LoadResult]) -> str:
             continue
         ttfp = " / ".join(ms(t) for t in (found.ttfp.p50, found.ttfp.p95, found.ttfp.p99))
         mark = " (client behind)" if result.client.behind else ""
+        mark += " (disturbed)" if result.disturbance else ""
         lines.append(
             (
                 result.spec.title + mark,
@@ -146,7 +147,7 @@ def _ratios(run: Run, result: LoadResult) -> tuple[str, str]:
     if run.floor is None:
         return "", ""
     ttfp = result.summary.ttfp.p50 / run.floor.first_packet.total_s
-    if result.spec.kind != "closed":  # what it makes is what was asked for
+    if result.spec.kind != "closed":  # its throughput is set by its requests
         return f"{ttfp:.1f}", ""
     bare = run.floor.batch(result.spec.streams).throughput_x
     return f"{ttfp:.1f}", f"{result.summary.throughput_x / bare:.2f}"
@@ -213,7 +214,7 @@ def _long_text(run: Run) -> str:
     ]
     return (
         f"One text of {record.audio_s / 60:.1f} minutes: first packet after {ms(record.ttfp_s)} "
-        f"ms, made in {record.e2e_s:.0f} s, a player without a reserve stands still for "
+        f"ms, made in {record.e2e_s:.0f} s, a player without a reserve stalls for "
         f"{ms(record.underruns_s[0])} ms.\n\n"
         + table(("process", "MiB after one minute of text", "MiB at the end"), lines)
     )
@@ -225,7 +226,7 @@ def _goals(run: Run) -> str:
             goal.name,
             f"{'at least' if goal.at_least else 'at most'} {goal.limit:g}",
             f"{goal.found:.3g}",
-            "yes" if goal.met else "**no**",
+            "not measured" if goal.doubt else "yes" if goal.met else "**no**",
         )
         for goal in goals(run)
     ]

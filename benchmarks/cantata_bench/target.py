@@ -1,4 +1,4 @@
-"""The server under test and its two transports; refusals become `Refused`."""
+"""The server under test and its two transports; 429 becomes `Refused`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
 
 from cantata_bench.listener import Listener
 
 DEFAULT_RETRY_S = 1.0
-"""Where a refusal does not say when to come back."""
+"""If a 429 has no `retry-after`."""
 _OPENAI_PCM_RATE = 24_000
 _READ_TIMEOUT_S = 120.0
 _STEP = re.compile(r"([\w-]+)(?:\s*;\s*desc=[^;,]*)?\s*;\s*dur=([\d.]+)")
 
 Arrived = Callable[[float], None]
-"""Told the seconds of sound in each packet."""
+"""Called with the seconds of sound in each packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +69,79 @@ class ConnectionLost(RequestFault):
 
 
 class Speaker(Protocol):
-    """One stream's way to ask, one text at a time."""
+    """One stream's connection, for one text at a time."""
 
     async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
-        """Ask for a text and listen to its end; the listener's times count from here.
+        """Request a text and receive it to its end; the listener's times count from here.
 
         Raises:
-            Refused: no room now.
+            Refused: at capacity.
             RequestFault: the answer was an error, or broke off (`ConnectionLost`).
         """
         ...
 
 
+class Connections:
+    """One stream's connections, one at a time: opened on use, and again after a loss.
+
+    Args:
+        connect: opens one.
+        one_request_each: closed after each request.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Speaker]],
+        *,
+        one_request_each: bool = False,
+    ) -> None:
+        self._connect = connect
+        self._one_request_each = one_request_each
+        self._open = AsyncExitStack()
+        self._speaker: Speaker | None = None
+
+    async def __aenter__(self) -> Connections:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
+        """As `Speaker`'s. A connection that is rejected with 429 is a rejected request.
+
+        Raises:
+            OSError: no server answers.
+        """
+        keep = False
+        try:
+            if self._speaker is None:
+                self._speaker = await self._open.enter_async_context(self._connect())
+            await self._speaker.speak(text, listener, arrived)
+            keep = not self._one_request_each
+        except ConnectionLost:
+            raise
+        except (Refused, RequestFault):
+            keep = self._speaker is not None and not self._one_request_each
+            raise
+        finally:
+            if not keep:
+                await self._close()
+
+    async def _close(self) -> None:
+        self._speaker = None
+        await self._open.aclose()
+
+
 def open_speaker(
     target: Target, transport: str, stream: int
 ) -> AbstractAsyncContextManager[Speaker]:
-    """Connect stream number `stream`."""
+    """Connect stream number `stream`.
+
+    Raises:
+        Refused: the connection itself was answered with 429.
+        ConnectionLost: it could not be made.
+        OSError: no server answers.
+    """
     return _over_http(target, stream) if transport == "http" else _over_websocket(target, stream)
 
 
@@ -153,6 +210,10 @@ async def _over_websocket(target: Target, stream: int) -> AsyncIterator[Speaker]
             if answer["type"] != "session.configured":
                 raise ConnectionLost(f"the server answered {answer}")
             yield _SocketSpeaker(socket)
+    except InvalidStatus as error:
+        if error.response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise Refused(_retry_after_s(error.response.headers.get("retry-after"))) from error
+        raise ConnectionLost(f"the server answered {error.response.status_code}") from error
     except WebSocketException as error:
         raise ConnectionLost(f"{type(error).__name__}: {error}") from error
 

@@ -39,7 +39,7 @@ _MIXED_PARTS = (4, 4, 1)
 
 
 def varied_text(minutes: float, seed: int) -> str:
-    """Sentences that take about so long to say."""
+    """Sentences of about this duration."""
     dice = random.Random(seed)
     sentences: list[str] = []
     length = 0

@@ -1,6 +1,6 @@
 """Measure Qwen3-TTS of published size, with random weights, on one NVIDIA GPU.
 
-Parts, each in a process of its own; what one leaves behind when it fails is kept:
+Parts, each in its own process; a failed part's results so far are kept:
 
   codec      the streaming speech-tokenizer decoder: time of a step by rows and frames, launched
              by Python and as a CUDA graph (torch, NumPy and safetensors; about 3 minutes)
@@ -14,7 +14,7 @@ Nothing is fetched. This checkout is used; only for `serve` must it be installed
 checkpoint is written to a temporary folder first: a minute, and 2.5 (0.6b) or 4.5 GB (1.7b) of disk
 and of memory. `--shape tiny --device cpu` shows in a minute that the scripts work.
 
-Results: OUT/gpu.json, OUT/gpu.md (tables beside the figures that others publish) and a log of each
+Results: OUT/gpu.json, OUT/gpu.md (tables, with published figures of others) and a log of each
 part. Exit code: 0, or 1 if a part failed; a part that was skipped has not failed.
 """
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{part}: begins", flush=True)
             tiny = options.shape == "tiny"
             results[part] = run_part(part, checkpoint, options.device, tiny, options.out)
-            print(f"{part}: {results[part].told}", flush=True)
+            print(f"{part}: {results[part].summary}", flush=True)
             about = {"began": began, "shape": options.shape, **_machine(options.device)}
             _write(options.out, about, results)
     print((options.out / "gpu.md").resolve())

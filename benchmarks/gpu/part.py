@@ -1,6 +1,6 @@
 """One part of the benchmark in a process of its own; `cli.py` starts it.
 
-Rows go to a file as they are measured, so that whatever ends the process leaves them behind.
+Rows go to a file as they are measured, so they survive any end of the process.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class FrameCompletion:
         self._device, self._dtype = device, dtype
 
     def inputs(self, requests: int) -> tuple[torch.Tensor, ...]:
-        """Made up: hidden states and embedded first codes [R, D], uniform numbers [R, Q]."""
+        """Random inputs: hidden states and embedded first codes [R, D], uniform numbers [R, Q]."""
         rows = torch.randn(2, requests, self._width, device=self._device, dtype=self._dtype)
         return rows[0], rows[1], torch.rand(requests, self._codebooks, device=self._device)
 

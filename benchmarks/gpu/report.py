@@ -1,4 +1,4 @@
-"""The tables, beside what others publish."""
+"""The tables, with published figures of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PartResult:
     rows: list[dict[str, Any]]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """In a line."""
         said = f"{self.outcome}, {len(self.rows)} rows in {self.seconds:g} s"
         return f"{said}: {self.reason}" if self.reason else said
@@ -46,7 +46,7 @@ def markdown(about: Mapping[str, Any], results: Mapping[str, PartResult]) -> str
     lines = ["# Qwen3-TTS with random weights", ""]
     lines += [", ".join(f"{key} {value}" for key, value in about.items()), ""]
     for name, result in results.items():
-        lines += [f"## {name}", "", result.told, ""]
+        lines += [f"## {name}", "", result.summary, ""]
         if result.rows:
             lines += [*_TABLES[name](result.rows), ""]
     lines += ["## Published by others", "", PUBLISHED_FIGURES.rstrip()]
@@ -54,7 +54,7 @@ def markdown(about: Mapping[str, Any], results: Mapping[str, PartResult]) -> str
 
 
 def _compared(step: Row, audio_s: float) -> str:
-    """Columns of one call by itself and as a graph."""
+    """Columns of one plain call and its graph."""
     eager, graph = step["eager"]["median_ms"], step["graph"]
     if graph is None:
         told = step["graph_error"] or "not captured"

@@ -38,7 +38,7 @@ class Graphed:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The same call by itself and as a graph."""
+    """A plain call and its graph."""
 
     eager: Timing
     graph: Graphed | None
@@ -68,7 +68,7 @@ def compared(
     device: torch.device,
     begin: Callable[[], None] = lambda: None,
 ) -> Compared:
-    """Time a function by itself and, on CUDA, as a graph.
+    """Time a plain call of a function and, on CUDA, its graph.
 
     Args:
         function: what `graphs` captures.

@@ -1,4 +1,4 @@
-"""A run that nobody measured."""
+"""A synthetic run."""
 
 from __future__ import annotations
 

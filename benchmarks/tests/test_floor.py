@@ -40,6 +40,7 @@ class CountingTalker:
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
         assert payload == {"frames": 6}
         self.made[request_id] = 0
@@ -89,6 +90,7 @@ class CountingDecoder(CountingTalker):
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
         self.made[request_id] = 0
 
@@ -138,7 +140,8 @@ def test_the_bare_loop_measures_every_stage_at_every_batch() -> None:
     for batch in floor.batches:
         assert 0 < batch.throughput_x <= batch.slowest_stage_x
     first = floor.first_packet
-    assert 0 < first.prompt_s + first.first_step_s + first.codec_step_s <= first.total_s * 1.01
+    # Medians: each part is no longer than the whole; their sum may be, by luck.
+    assert 0 < max(first.prompt_s, first.first_step_s, first.codec_step_s) <= first.total_s
     shapes = {(step.stage, step.rows, step.frames) for step in floor.steps}
     assert {("first", 4, 4), ("last", 4, 4), ("last", 1, 8), ("last", 4, 32)} <= shapes
     assert {request.voice for request in builder.spoken} == {"ann", "bob"}

@@ -89,7 +89,7 @@ def test_neither_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_calls")
-def test_a_graph_that_does_something_else_is_told() -> None:
+def test_a_graph_with_different_results_is_reported() -> None:
     calls: list[int] = []
 
     def function(x: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from made_up import made_up_run
 from typer.testing import CliRunner
 
 from cantata_bench.cli import app
-from cantata_bench.measure import ladder
+from cantata_bench.measure import ladder, stampede
 from cantata_bench.results import LoadSpec, Run
 
 
@@ -31,11 +31,24 @@ def test_a_ladder_has_every_level_over_every_transport() -> None:
     assert {spec.seed for spec in specs} == {7}
 
 
-async def test_a_server_elsewhere_is_measured_by_its_url(server: Server, tmp_path: Path) -> None:
+def test_a_stampede_is_three_times_what_has_room_in_every_kind_of_listener() -> None:
+    specs = stampede(32, LoadSpec(kind="closed", seed=7))
+    assert [spec.title for spec in specs] == [
+        "closed 96 within 2 s, websocket, mixed",
+        "live 96 within 2 s, websocket, mixed",
+        "reconnecting 96 within 2 s, websocket, mixed",
+    ]
+    assert {spec.retry_s for spec in specs} == {1.0}
+
+
+async def test_a_server_elsewhere_is_measured_by_its_url(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cantata_bench.turns.wait_for_calm", lambda: None)  # no figure matters
     command = [
         "--url", server.url, "--streams", "2", "--rate", "0", "--transport", "http",
         "--texts", "short", "--seconds", "1", "--warm-up", "0", "--long-minutes", "0",
-        "--voice", "ben", "--folder", str(tmp_path),
+        "--no-stampede", "--voice", "ben", "--folder", str(tmp_path),
     ]  # fmt: skip
     result = await asyncio.to_thread(CliRunner().invoke, app, command)
     assert result.exit_code == 0, result.output
@@ -74,6 +87,22 @@ def test_a_run_can_be_checked_scaled_and_gated(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["gate", str(path), "--margin", "0"])
     assert refused.exit_code == 1
     assert "TTFP p50 alone / bare first packet: 2.21, wanted at most 2" in refused.output
+
+
+def test_what_was_disturbed_neither_passes_nor_fails_the_gate(tmp_path: Path) -> None:
+    run = made_up_run()
+    assert run.floor is not None
+    stolen = "the hypervisor took 20% of the CPU"
+    floor = run.floor.model_copy(update={"disturbance": stolen})
+    path = tmp_path / "run.json"
+    path.write_text(run.model_copy(update={"floor": floor}).model_dump_json())
+    result = CliRunner().invoke(app, ["gate", str(path), "--margin", "0"])
+    assert "TTFP p50 alone / bare first packet: 2.21" not in result.output
+    said = f"not measured: TTFP p50 alone / bare first packet (the bare model: {stolen})"
+    assert said in result.output
+    assert "not measured: TTFP p95 at 16 closed / at 1" in result.output  # its client was behind
+    assert result.exit_code == 0, result.output
+    assert ", 0 missed, " in result.output
 
 
 @pytest.mark.parametrize("content", ["{}", "no JSON", '{"version": 1, "colour": "red"}'])

@@ -80,7 +80,7 @@ def test_utterances_of_other_lengths_are_not_compared() -> None:
 
 
 def test_a_refusal_is_no_figure() -> None:
-    with pytest.raises(RuntimeError, match="no room"):
+    with pytest.raises(RuntimeError, match="the server rejected streams"):
         served_row([[heard(0.1, 2.0)]], [[heard(0.1, 2.0), heard(None, 0.1)]])
 
 

@@ -71,6 +71,21 @@ def test_goals_are_ratios_and_say_which_are_met() -> None:
     assert not slightly.met_within(0.2)
 
 
+def test_a_stampede_is_held_to_what_the_admitted_hear_unless_the_client_was_late() -> None:
+    calm = load(24, 1.0, 17.0, arrive_within_s=2.0)
+    calm = calm.model_copy(update={"client": load(1, 0.1, 1.0).client})
+    late = load(24, 1.0, 17.0, arrive_within_s=2.0, kind="live")
+    run = made_up_run().model_copy(update={"loads": (load(8, 0.1, 20.0), calm, late)})
+    found = {goal.name: goal for goal in goals(run) if "within 2 s" in goal.name}
+    title = "closed 24 within 2 s, websocket, mixed"
+    share = f"throughput, {title} / closed 8, websocket, mixed"
+    assert found[f"C0, {title}"].met
+    assert not found[share].met
+    assert found[share].found == pytest.approx(0.85)
+    assert not found[f"C0, {title}"].doubt
+    assert found["C0, live 24 within 2 s, websocket, mixed"].doubt
+
+
 def test_the_long_text_is_held_to_flat_memory() -> None:
     small, large = (
         (ProcessUse(name="api", cpu_s=1.0, peak_rss_bytes=size << 20),) for size in (100, 120)

@@ -110,7 +110,7 @@ def test_grafana_shows_dashboards_that_ask_the_provisioned_source() -> None:
             assert uid == source["uid"] or uid.startswith("$"), panel["title"]
 
 
-def test_nobody_can_log_in_to_grafana_with_a_default_password() -> None:
+def test_grafana_accepts_no_default_password() -> None:
     environment = SERVICES["grafana"]["environment"]
     assert environment["GF_AUTH_BASIC_ENABLED"] == "false"
     assert environment["GF_AUTH_DISABLE_LOGIN_FORM"] == "true"

@@ -1,4 +1,4 @@
-"""What the Dockerfiles promise, read from them: nothing is built or started."""
+"""What the Dockerfiles specify, read from them: nothing is built or started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One server for all clients, and no other host for any of them."""
+"""One server for all clients, and no access to any other host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from cantata_bench.server import free_port, running_server
 
-# Before any client is imported: none of them has anything to ask or to tell elsewhere.
+# Before any client is imported: none may contact any other host.
 os.environ.update(
     {
         "HF_HUB_OFFLINE": "1",
@@ -60,7 +60,7 @@ def server() -> Iterator[Address]:
 
 @pytest.fixture(autouse=True)
 def no_other_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fails the test of a client that looks for anything but the server."""
+    """Fails the test of a client that contacts any host but the server."""
     asked: list[str] = []
     connect, getaddrinfo = socket.socket.connect, socket.getaddrinfo
 

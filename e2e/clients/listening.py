@@ -1,4 +1,4 @@
-"""What a test says, and whether that is what is heard."""
+"""The texts of the tests, and whether the sound is that text."""
 
 from __future__ import annotations
 

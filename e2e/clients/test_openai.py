@@ -144,7 +144,7 @@ def test_overload_is_retried_until_there_is_room(server: Address, client: openai
 
 
 def _crowd(server: Address, listeners: contextlib.ExitStack, ask: Callable[[], T | None]) -> T:
-    """One more listener who reads nothing, and another, until the question has an answer: how many
+    """Open streams that read nothing, one by one, until `ask` has an answer: how many
     there is room for may change at any time."""
     body = {"input": LONG_TEXT, "response_format": "pcm"}
     http = listeners.enter_context(httpx.Client(timeout=60, limits=httpx.Limits()))

@@ -1,4 +1,4 @@
-"""TLS in front of the server, as a reverse proxy gives it."""
+"""TLS in front of the server, as with a reverse proxy."""
 
 from __future__ import annotations
 

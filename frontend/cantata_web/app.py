@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -78,6 +79,31 @@ class _ScriptFiles(StaticFiles):
         return response
 
 
+class _PlainErrors:
+    """Gives errors of the page's files to the app that it is mounted on, which has its own words
+    for them, and takes requests that read only."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            raise HTTPException(405, headers={"allow": "GET, HEAD"})
+        failed = None
+
+        async def send_unless_failed(message: Message) -> None:
+            nonlocal failed
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                failed = message["status"]
+            if failed is None:
+                await send(message)
+
+        await self._app(scope, receive, send_unless_failed)
+        if failed is not None:
+            # Gradio answers 400 for a folder.
+            raise HTTPException(404 if failed < 500 else failed)
+
+
 class _PageMount(Mount):
     """Takes only Gradio's paths from above."""
 
@@ -92,8 +118,11 @@ def _mount(app: FastAPI, api_base: str) -> None:
     import gradio as gr
 
     app.mount(STATIC_PATH, _ScriptFiles(directory=HERE / "static"), name="cantata_web")
+    # On an app that never starts: Gradio would start its queue with it, which looks for work every
+    # millisecond, and this page gives it none.
+    unstarted = FastAPI()
     gr.mount_gradio_app(
-        app,
+        unstarted,
         build_page(api_base),
         path="/",
         theme=gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
@@ -104,9 +133,11 @@ def _mount(app: FastAPI, api_base: str) -> None:
         mcp_server=False,
         favicon_path=str(HERE / "favicon.png"),
     )
-    everything = app.router.routes.pop()
+    everything = unstarted.router.routes.pop()
     assert isinstance(everything, Mount)
-    app.router.routes.append(_PageMount(everything.path, app=everything.app, name="page"))
+    app.router.routes.append(
+        _PageMount(everything.path, app=_PlainErrors(everything.app), name="page")
+    )
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ test("a key is another server's secret", () => {
   assert.equal(new KeyStore(new URL("http://two.example/"), storage).key, null);
 });
 
-test("a full server's answer says when to come back", async () => {
+test("a full server's response has a retry time", async () => {
   const { server } = serverAt("http://page.example/");
   const error = { message: "16 requests are running", code: "rate_limit_exceeded" };
   answer = () => refused(429, error, { "retry-after": "2" });

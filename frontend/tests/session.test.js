@@ -165,7 +165,7 @@ test("once a missing key is there, the same words are said on a new connection",
   assert.deepEqual(types, ["session.config", "input.text", "input.done"]);
 });
 
-test("a server that hangs up between turns disturbs nobody", () => {
+test("a server that disconnects between turns causes no error", () => {
   const session = new SpeechSession(SERVER);
   const heard = listen();
   speak(session, {}, "One.", heard);

@@ -15,6 +15,7 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
+from starlette.exceptions import HTTPException
 
 from cantata_web.app import HERE, _mount, mount
 
@@ -44,9 +45,9 @@ def client() -> Iterator[TestClient]:
     def models() -> dict[str, str]:
         return {"object": "list"}
 
-    @app.exception_handler(404)
-    def not_found(request: Request, error: Exception) -> Response:
-        return PlainTextResponse("the API's own words", 404)
+    @app.exception_handler(HTTPException)
+    def in_own_words(request: Request, error: HTTPException) -> Response:
+        return PlainTextResponse(f"the API's own words: {error.status_code}", error.status_code)
 
     with TestClient(mounted(app)) as client:
         yield client
@@ -69,17 +70,36 @@ def test_the_page_is_served_beside_the_api(client: TestClient) -> None:
     assert client.get("/v1/models").json() == {"object": "list"}
 
 
-def test_the_page_reports_to_nobody(client: TestClient) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/", 405),
+        ("DELETE", "/theme.css", 405),
+        ("GET", "/static", 404),
+        ("GET", "/static/", 404),
+        ("GET", "/static/none.css", 404),
+        ("GET", "/assets/none.js", 404),
+        ("POST", "/static/none.css", 405),
+    ],
+)
+def test_errors_beside_the_page_are_in_the_words_of_the_api(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.text) == (status, f"the API's own words: {status}")
+
+
+def test_the_page_sends_no_telemetry(client: TestClient) -> None:
     page = client.get("/").text
     assert config_of(page)["analytics_enabled"] is False
     assert "googleapis" not in page + client.get("/theme.css").text
 
 
 def test_what_is_not_the_pages_is_left_to_the_api(client: TestClient) -> None:
-    assert client.get("/v1/nothing").text == "the API's own words"
+    assert client.get("/v1/nothing").text.startswith("the API's own words")
     assert client.post("/v1/models").status_code == 405
     upload = client.post("/gradio_api/upload", files={"files": ("a.bin", b"0123456789")})
-    assert upload.text == "the API's own words"
+    assert upload.text.startswith("the API's own words")
 
 
 def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> None:

@@ -1,4 +1,4 @@
-"""API keys: which there are, and which one a request shows."""
+"""API keys: the server's, and the one that a request sends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBPROTOCOL = "cantata"
 KEY_SUBPROTOCOL = "cantata-api-key."
 
 _USABLE_KEY = re.compile(r"[A-Za-z0-9._~-]+")
-"""What may stand in every header, subprotocols included."""
+"""Valid in every header, subprotocols included."""
 _SCHEMES = ("bearer", "token")
 """Of `Authorization`; Deepgram's clients say Token. Their browsers offer `token` and then the key
 as subprotocols."""
@@ -26,12 +26,12 @@ _KEY_HEADERS = ("x-api-key", "xi-api-key")
 
 
 class ApiKeys:
-    """A server's keys. Only digests are kept, so that nothing here can show a key."""
+    """A server's keys. Only digests are kept, so that no key can leak from here."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         """
         Raises:
-            ConfigError: a key is too short or could not stand in a header.
+            ConfigError: a key is too short or invalid in a header.
         """
         self._digests = tuple(_digest(_check(key)) for key in dict.fromkeys(keys))
 
@@ -42,9 +42,9 @@ class ApiKeys:
         return f"ApiKeys({len(self)})"
 
     def match(self, key: str) -> str | None:
-        """A label of the key, which tells it from others and not what it is; None for a stranger.
+        """A label of the key, which identifies it without revealing it; None if it is unknown.
 
-        It takes as long whichever key matches, or none.
+        The time does not depend on which key matches, if any.
         """
         shown = _digest(key)
         found = None
@@ -90,16 +90,16 @@ def shown_keys(scope: Scope) -> Iterator[str]:
 
 
 def spoken_subprotocol(scope: Scope) -> str | None:
-    """Which of the subprotocols that a WebSocket client offers is agreed to: never a key.
+    """The subprotocol to accept among those that a WebSocket client offers: never a key.
 
-    A browser that offers some and is answered none breaks the connection off.
+    A browser that offers some and gets none accepted breaks the connection.
     """
     offered: list[str] = scope.get("subprotocols", [])
     return next((p for p in offered if p.lower() in (SUBPROTOCOL, *_SCHEMES)), None)
 
 
 def _check(key: str) -> str:
-    # The message must not hold the key: it may end in a log.
+    # The message must not hold the key: it may be logged.
     if len(key) < MIN_KEY_CHARACTERS:
         raise ConfigError(f"an API key needs at least {MIN_KEY_CHARACTERS} characters")
     if not _USABLE_KEY.fullmatch(key):

@@ -11,12 +11,16 @@ from importlib.metadata import EntryPoint, entry_points
 from fastapi import FastAPI
 
 from cantata import __version__
-from cantata.api import batch, errors, health, models, security, speech, stream, voices
+from cantata.api import errors, security
 from cantata.api.adapters.mount import mount_adapters
+from cantata.api.bodies import EncodingMiddleware, UnreadBodyMiddleware
 from cantata.api.context import ApiContext
+from cantata.api.drain import DrainMiddleware
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.openapi import errors_as
+from cantata.api.overload import OverloadMiddleware
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
+from cantata.api.routes import health, models, speech, speech_batch, speech_websocket, voices
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import SpeechService
@@ -53,20 +57,24 @@ def create_app(
         title="Cantata",
         version=__version__,
         description="Streaming speech. Every message and route: docs/protocol.md",
-        # A redirect is no answer in the protocol's words, and names the host as a proxy sees it.
+        # A redirect is not in the protocol's format, and names the host as a proxy sees it.
         redirect_slashes=False,
         lifespan=_lifespan,
     )
     app.state.context = context
     app.state.wyoming = wyoming
     errors.install(app)
-    # The last one added is the outermost: the id must be on what the body limit refuses.
+    # The last one added is the outermost: the id must be on the body limit's rejections.
     app.add_middleware(
         BodyLimitMiddleware, max_bytes=settings.max_body_bytes, larger=_larger_bodies(settings)
     )
+    app.add_middleware(EncodingMiddleware)
+    app.add_middleware(OverloadMiddleware, context=context)
     security.install(app, settings.security)
+    app.add_middleware(DrainMiddleware, drain=context.drain)
+    app.add_middleware(UnreadBodyMiddleware)
     app.add_middleware(RequestIdMiddleware)
-    for routes in (health, models, voices, speech, batch, stream):
+    for routes in (health, models, voices, speech, speech_batch, speech_websocket):
         app.include_router(routes.router, responses=errors_as(ErrorBody))
     mount_adapters(app)
     return app

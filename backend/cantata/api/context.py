@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from cantata.api.drain import Drain
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import ServedModel, SpeechService
@@ -27,9 +28,12 @@ class ApiContext:
     metrics: Metrics
     references: ReferenceReader
     voices: VoiceStore | None
-    """Uploaded ones; None: none are taken."""
+    """Uploaded voices; None: uploads are not accepted."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
+    started_at: float = field(default_factory=time.monotonic)
+    """The same by a clock that never jumps."""
+    drain: Drain = field(default_factory=Drain)
 
     def model(self, name: str | None) -> ServedModel:
         """The model of this name, None the default.

@@ -1,4 +1,4 @@
-"""Work that ends when its HTTP client goes away."""
+"""Work that ends when its HTTP client disconnects."""
 
 from __future__ import annotations
 

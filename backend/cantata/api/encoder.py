@@ -1,4 +1,4 @@
-"""The encoder of one response, used without holding up the event loop."""
+"""The encoder of one response, which never blocks the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cantata.contract.service import Samples
 
 @asynccontextmanager
 async def encoding(output: OutputFormat) -> AsyncIterator[ResponseEncoder]:
-    """An encoder that is freed when the block is left, also by a cancellation."""
+    """An encoder that is freed when the block is left, even by a cancellation."""
     encoder = ResponseEncoder(await asyncio.to_thread(open_encoder, output), output)
     try:
         yield encoder
@@ -22,8 +22,8 @@ async def encoding(output: OutputFormat) -> AsyncIterator[ResponseEncoder]:
 
 
 class ResponseEncoder:
-    """Encodes short pieces at once and longer ones in a worker thread, one at a time: whoever
-    awaits a piece has handed over no other."""
+    """Encodes short pieces at once and longer ones in a worker thread, one at a time,
+    because the caller awaits each piece."""
 
     def __init__(self, encoder: Encoder, output: OutputFormat) -> None:
         self._encoder = encoder
@@ -31,7 +31,7 @@ class ResponseEncoder:
         self._job: asyncio.Future[bytes] | None = None
 
     async def feed(self, samples: Samples) -> bytes:
-        """More samples; gives what is complete of the file by now, maybe nothing."""
+        """Add samples; returns the complete bytes of the file so far, maybe none."""
         if len(samples) <= self._inline_samples:
             return self._encoder.feed(samples)
         return await self._in_thread(lambda: self._encoder.feed(samples))
@@ -41,7 +41,7 @@ class ResponseEncoder:
         return await self._in_thread(self._encoder.finish)
 
     def close(self) -> None:
-        """Free everything now, or as soon as a thread that is still encoding is done."""
+        """Free everything now, or as soon as a thread that is still encoding has finished."""
         if self._job is None or self._job.done():
             self._encoder.close()
         else:
@@ -49,5 +49,5 @@ class ResponseEncoder:
 
     async def _in_thread(self, work: Callable[[], bytes]) -> bytes:
         self._job = asyncio.get_running_loop().run_in_executor(None, work)
-        # A thread cannot be cancelled: what it uses must live on until it is done.
+        # A thread cannot be cancelled: its objects must live until it is done.
         return await asyncio.shield(self._job)

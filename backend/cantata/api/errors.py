@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from cantata.api.lifecycle import NotReady
 from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
@@ -25,8 +27,10 @@ from cantata.contract.errors import (
     Forbidden,
     InvalidRequest,
     ModelNotFound,
+    NotStored,
     Overloaded,
     PayloadTooLarge,
+    Quarantined,
     StageDied,
     Unauthorized,
     UploadNotFound,
@@ -47,6 +51,7 @@ _CODE_OF_STATUS = {
     404: "not_found",
     405: "method_not_allowed",
     413: "body_too_large",
+    415: "unsupported_media_type",
 }
 
 
@@ -60,17 +65,17 @@ class HttpError:
 
     @property
     def retry_after_s(self) -> int | None:
-        """When the same may be asked for again; None where that would not help."""
+        """When the client may retry; None if a retry would not help."""
         value = self.headers.get("retry-after")
         return None if value is None else int(value)
 
 
 ErrorShape = Callable[[HttpError, str], dict[str, Any]]
-"""An error and the request's id as the body that another protocol's clients read."""
+"""An error and the request's id as the body of another protocol."""
 
 
 def describe(error: BaseException) -> HttpError:
-    """What a client is told about an error. Nothing unforeseen is shown in its own words."""
+    """An error as clients see it. Unexpected errors show no details."""
     match error:
         case ModelNotFound():
             return HttpError(404, detail_of(error, INVALID_REQUEST, error.param or "model"))
@@ -78,6 +83,8 @@ def describe(error: BaseException) -> HttpError:
             return HttpError(404, detail_of(error, INVALID_REQUEST, error.param))
         case VoiceExists() | VoicesFull():
             return HttpError(409, detail_of(error, INVALID_REQUEST, error.param))
+        case Quarantined():
+            return HttpError(422, detail_of(error, INVALID_REQUEST, error.param))
         case PayloadTooLarge():
             return HttpError(413, detail_of(error, INVALID_REQUEST, error.param))
         case Unauthorized():
@@ -92,6 +99,8 @@ def describe(error: BaseException) -> HttpError:
             return HttpError(429, detail_of(error, RATE_LIMIT), wait)
         case StageDied() | NotReady():
             return HttpError(503, detail_of(error, SERVER_ERROR), {"retry-after": "1"})
+        case NotStored():
+            return HttpError(507, detail_of(error, SERVER_ERROR))
         case CantataError():
             return HttpError(500, detail_of(error, SERVER_ERROR))
         case _:
@@ -101,15 +110,15 @@ def describe(error: BaseException) -> HttpError:
 
 
 def detail_of(error: CantataError, kind: str, param: str | None = None) -> ErrorDetail:
-    """An error of the tree in OpenAI's words."""
+    """An error of the tree in OpenAI's format."""
     return ErrorDetail(message=error.message, type=kind, param=param, code=error.code)
 
 
 def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
-    """The first of Pydantic's problems as one sentence and the field at fault."""
+    """The first of Pydantic's problems as one sentence, and the field at fault."""
     problem = problems[0]
-    # FastAPI puts the body's place in front, Pydantic the members of a union in between: neither
-    # is a name that the caller wrote.
+    # FastAPI puts the body's place in front, Pydantic the members of a union in between; the
+    # client wrote neither name.
     path = [p for p in problem["loc"] if isinstance(p, str) and p not in ("body", "query")]
     param = _field(problem["loc"], path)
     if problem["type"] == "json_invalid":
@@ -119,7 +128,9 @@ def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
         return InvalidRequest("the body must be a JSON object, sent as application/json")
     if problem["type"] == "missing":
         return InvalidRequest(f"{param} is required", param=param)
-    shown = repr(problem.get("input"))
+    sent = problem.get("input")
+    # A deeply nested value could not be written in full.
+    shown = reprlib.repr(sent) if isinstance(sent, dict | list) else repr(sent)
     if len(shown) > _MAX_SHOWN_CHARACTERS:
         shown = shown[:_MAX_SHOWN_CHARACTERS] + "..."
     return InvalidRequest(f"{param}: {problem['msg']} (got {shown})", param=param)
@@ -144,7 +155,7 @@ def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def respond(request: HTTPConnection, error: HttpError) -> Response:
-    """The response, with the request's id also where no middleware can add it any more."""
+    """The response, with the request's id even where no middleware can add it any more."""
     request_id = request_id_of(request.scope)
     headers = {**error.headers, REQUEST_ID_HEADER: request_id}
     shape = _shape_of(request)
@@ -156,8 +167,17 @@ def respond(request: HTTPConnection, error: HttpError) -> Response:
     return JSONResponse(body, status_code=error.status, headers=headers)
 
 
+async def refuse(scope: Scope, receive: Receive, send: Send, error: CantataError) -> None:
+    """Answer a request or a WebSocket's handshake from a middleware."""
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if scope["type"] == "websocket" and "websocket.http.response" not in extensions:
+        await send({"type": "websocket.close", "code": 1008, "reason": error.message})
+        return
+    await respond(HTTPConnection(scope), describe(error))(scope, receive, send)
+
+
 def shape_errors(app: FastAPI, prefix: str, shape: ErrorShape) -> None:
-    """Answer errors of the paths that begin with `prefix` in another protocol's words."""
+    """Answer errors of the paths that begin with `prefix` in another protocol's format."""
     app.state.error_shapes[prefix] = shape
 
 
@@ -179,7 +199,7 @@ def install(app: FastAPI) -> None:
 async def _on_error(request: Request, error: Exception) -> Response:
     described = describe(error)
     if described.status == 500:
-        # Starlette calls this also when everything that knew the id has been left.
+        # Starlette also calls this after the code that knew the id has been left.
         with of_request(request_id_of(request.scope)):
             logger.error("failed: %s", error)
     return respond(request, described)

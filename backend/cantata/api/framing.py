@@ -52,16 +52,16 @@ class Framing(ABC):
         """More of the file, maybe nothing."""
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
-        """When words are heard, ahead of their samples, where that was asked for."""
+        """When words are heard, ahead of their samples, if requested."""
         return b""
 
     @abstractmethod
     def end(self, duration_s: float) -> bytes:
-        """What comes after the file."""
+        """What follows the file."""
 
     @abstractmethod
     def error(self, error: CantataError) -> bytes | None:
-        """The end of a stream that broke; None where the framing has no word for it."""
+        """The end of a failed stream; None if the framing cannot express it."""
 
 
 class AudioFraming(Framing):

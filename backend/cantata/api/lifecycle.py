@@ -13,11 +13,11 @@ logger = logging.getLogger(__name__)
 
 
 class Phase(StrEnum):
-    """Where the service is in its life; only ever moves downwards in this list."""
+    """The service's state; it only moves down this list."""
 
     NEW = "new"
     STARTING = "starting"
-    """Stages load; the socket answers `/health`, speech is refused with 503."""
+    """Stages load; the socket answers `/health`, speech is rejected with 503."""
     STARTED = "started"
     FAILED = "failed"
     """A model could not be loaded; the entry point ends the process."""
@@ -25,7 +25,7 @@ class Phase(StrEnum):
 
 
 class NotReady(CantataError):
-    """The service is still loading, could not be loaded, or is going away."""
+    """The service is still loading, could not be loaded, or is stopping."""
 
     code = "not_ready"
 
@@ -43,14 +43,14 @@ class ServiceLifecycle:
         """Set when the service is started, failed or stopped."""
 
     def begin(self) -> None:
-        """Start the service in the background; once, however often it is asked for."""
+        """Start the service in the background; further calls have no effect."""
         if self._task is not None:
             return
         self.phase = Phase.STARTING
         self._task = asyncio.create_task(self._start(), name="cantata:service-start")
 
     async def end(self) -> None:
-        """Stop the service, also in the middle of its start."""
+        """Stop the service, even in the middle of its start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

@@ -1,4 +1,4 @@
-"""Messages of the WebSocket /v1/audio/speech/stream; docs/protocol.md tells them as a story.
+"""Messages of the WebSocket /v1/audio/speech/stream; docs/protocol.md explains them.
 
 Text messages are JSON objects with a `type`; binary messages are s16le samples.
 """
@@ -31,11 +31,11 @@ ContextId = Annotated[Text, Field(max_length=128)]
 
 class _Message(WireModel):
     context_id: ContextId | None = None
-    """Whatever the client likes; echoed on what the message leads to."""
+    """Chosen by the client; echoed on the messages that this one causes."""
 
 
 class SessionConfig(_Message, ModelOptions):
-    """How the text that follows is spoken. Repeatable; replaces the former one as a whole."""
+    """How the text that follows is spoken. Repeatable; replaces the previous one as a whole."""
 
     type: Literal["session.config"]
     model: Name | None = None
@@ -47,7 +47,7 @@ class SessionConfig(_Message, ModelOptions):
     response_format: Literal["pcm"] = "pcm"
     split_granularity: Literal["none", "sentence", "clause", "word"] = "none"
     """none: text is spoken at `input.done`. sentence, clause: each as soon as it is complete.
-    word: as one utterance that begins with the first words and goes on as more arrive, by models
+    word: as one utterance that begins with the first words and continues as more arrive, for models
     with the capability `open_text`."""
     timestamps: bool = False
     """Whether `audio.timestamps` are sent."""
@@ -67,7 +67,7 @@ class InputDone(_Message):
 
 
 class InputCancel(_Message):
-    """Stop speaking now, forget buffered and waiting text. Harmless when nothing is spoken."""
+    """Stop speaking now, drop buffered and waiting text. Harmless when nothing is spoken."""
 
     type: Literal["input.cancel"]
 
@@ -95,7 +95,7 @@ _CLIENT_TYPES = (
 
 
 class SessionConfigured(_Message):
-    """The configuration holds from here on; names are the served ones, not aliases."""
+    """The configuration applies from here on; names are the served ones, not aliases."""
 
     type: Literal["session.configured"] = "session.configured"
     model: str
@@ -133,7 +133,7 @@ class AudioDone(_Message):
     """Sent, per channel."""
     duration_s: float
     ttfp_s: float | None
-    """From taking up the utterance to its first PCM; None when there was none."""
+    """From the start of the utterance to its first PCM; None when there was none."""
     rtf: float | None
     """Seconds spent waiting for PCM per second of it; None when there was none."""
     cancelled: bool = False
@@ -142,13 +142,13 @@ class AudioDone(_Message):
 
 
 class InputSpoken(_Message):
-    """Everything up to an `input.done` has been spoken; not sent for what was cancelled."""
+    """Everything up to an `input.done` has been spoken; not sent for cancelled text."""
 
     type: Literal["input.spoken"] = "input.spoken"
 
 
 class InputCancelled(_Message):
-    """Answers every `input.cancel`: nothing that was sent before it is heard any more."""
+    """Answers every `input.cancel`: no sound of earlier text follows."""
 
     type: Literal["input.cancelled"] = "input.cancelled"
 
@@ -159,27 +159,33 @@ class SessionDone(_Message):
     type: Literal["session.done"] = "session.done"
 
 
+class SessionGoingAway(_Message):
+    """The server is stopping. The current turn is finished, then the socket is closed."""
+
+    type: Literal["session.going_away"] = "session.going_away"
+
+
 class ErrorMessage(_Message):
-    """Something was refused or failed; the socket stays open unless it is closed right after."""
+    """A message was rejected or an utterance failed; the socket stays open unless closed next."""
 
     type: Literal["error"] = "error"
     error: ErrorDetail
     utterance_id: str | None = None
-    """The utterance that this ends."""
+    """The utterance that failed."""
     retry_after_s: int | None = None
-    """When the same may be asked for again; as the header `retry-after` over HTTP."""
+    """When to retry; as the header `retry-after` over HTTP."""
 
     @classmethod
     def of(
         cls, error: CantataError, context_id: str | None, utterance_id: str | None = None
     ) -> Self:
-        """What a client is told about an error."""
-        told = describe(error)
+        """The message for an error."""
+        described = describe(error)
         return cls(
-            error=told.detail,
+            error=described.detail,
             context_id=context_id,
             utterance_id=utterance_id,
-            retry_after_s=told.retry_after_s,
+            retry_after_s=described.retry_after_s,
         )
 
 
@@ -191,6 +197,7 @@ ServerMessage = Annotated[
     | InputSpoken
     | InputCancelled
     | SessionDone
+    | SessionGoingAway
     | ErrorMessage,
     Field(discriminator="type"),
 ]
@@ -207,8 +214,8 @@ def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: st
     """One message of a protocol whose messages have a `type`.
 
     Args:
-        messages: the union of them, told apart by `type`.
-        types: the valid ones, for the refusal of any other.
+        messages: the union of them, discriminated by `type`.
+        types: the valid ones, for the error on any other.
         text: JSON.
 
     Raises:
@@ -228,6 +235,6 @@ def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: st
                 raise ProtocolViolation(f"unknown message; valid types: {valid}", "type") from None
             case _ if not problem["loc"]:
                 raise ProtocolViolation("a message is a JSON object with a type") from None
-        # The union's tag stands in front of the field's name.
+        # The union's tag precedes the field's name.
         refusal = explain_validation([{**problem, "loc": problem["loc"][1:]}])
         raise refusal from None

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies that FastAPI does not make."""
+"""What the OpenAPI document says about bodies that FastAPI does not make."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def events(media_type: str, kinds: Iterable[str]) -> Responses:
 
 
 def either(*responses: Responses) -> Responses:
-    """Success is what any of these says."""
+    """Success is any of these."""
     content: dict[str, Any] = {}
     for one in responses:
         content |= one[200]["content"]

@@ -1,7 +1,8 @@
-"""What the operator said on the command line -> settings, safe where nothing was said."""
+"""The operator's command-line options -> settings, with safe defaults."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,8 +11,13 @@ from urllib.parse import urlsplit
 import platformdirs
 
 from cantata.api.api_keys import ApiKeys, read_keys
-from cantata.api.security import ANY_ORIGIN
-from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSettings
+from cantata.api.settings import (
+    ANY_ORIGIN,
+    ConnectionSettings,
+    ReferenceSettings,
+    SecuritySettings,
+    ServerSettings,
+)
 from cantata.contract.errors import ConfigError
 from cantata.references.fetching import FetchLimits
 
@@ -20,7 +26,7 @@ KEYS_VARIABLE = "CANTATA_API_KEYS"
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Options of `cantata serve` that concern who may do what."""
+    """Options of `cantata serve` that control access."""
 
     api_keys: str = ""
     """Separated by commas; from the environment."""
@@ -28,34 +34,49 @@ class OperatorOptions:
     no_auth: bool = False
     private_lists: bool = False
     allow_origins: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
     """None: the platform's folder for a user's data."""
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
+    drain_timeout_s: float = ConnectionSettings().drain_timeout_s
 
 
 def settings_for(options: OperatorOptions, address: str) -> ServerSettings:
     """The settings of a server that listens on this address.
 
     Raises:
-        ConfigError: options that exclude each other or are not valid, or a server that others
-            could reach without a key although nobody said so.
+        ConfigError: options that exclude each other or are not valid, or a server that
+            others could reach without a key although `no_auth` is not set.
     """
     fetch = FetchLimits()
     fetch = FetchLimits(ports=fetch.ports | set(options.ref_url_ports))
     return ServerSettings(
+        connections=ConnectionSettings(drain_timeout_s=options.drain_timeout_s),
         security=SecuritySettings(
             api_keys=_keys(options, address),
             public_lists=not options.private_lists,
             allowed_origins=tuple(map(_check_origin, options.allow_origins)),
+            allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
         references=ReferenceSettings(
-            voices_dir=options.voices_dir or platformdirs.user_data_path("cantata") / "voices",
+            voices_dir=_voices_dir(options),
             fetch=fetch if options.allow_ref_urls else None,
         ),
     )
+
+
+def _voices_dir(options: OperatorOptions) -> Path:
+    """Where uploaded voices go; a folder given by name must be writable."""
+    named = options.voices_dir
+    if named is None:
+        return platformdirs.user_data_path("cantata") / "voices"
+    existing = next(path for path in (named, *named.absolute().parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"--voices-dir {named}: {existing} cannot be written to")
+    return named
 
 
 def _keys(options: OperatorOptions, address: str) -> ApiKeys:
@@ -66,8 +87,9 @@ def _keys(options: OperatorOptions, address: str) -> ApiKeys:
         )
     if not keys and not options.no_auth and not ip_address(address).is_loopback:
         raise ConfigError(
-            f"on {address}, everybody who reaches this machine could speak and upload voices; give "
-            f"API keys ({KEYS_VARIABLE}, separated by commas, or --api-key-file), or say --no-auth"
+            f"listening on {address} needs API keys ({KEYS_VARIABLE}, comma-separated, or "
+            "--api-key-file), since every machine that reaches it could speak and upload voices; "
+            "--no-auth allows it without keys"
         )
     return keys
 
@@ -80,3 +102,11 @@ def _check_origin(origin: str) -> str:
             f"--allow-origin {origin!r}: write it as https://example.org, without a path, or '*'"
         )
     return origin
+
+
+def _check_host(host: str) -> str:
+    if host != ANY_ORIGIN and urlsplit(f"//{host}").netloc != urlsplit(f"//{host}").hostname:
+        raise ConfigError(
+            f"--allow-host {host!r}: write a name such as cantata.lan, without a port, or '*'"
+        )
+    return host

@@ -1,4 +1,4 @@
-"""A speech request of a client, checked against the model that is to speak it."""
+"""A client's speech request, checked against the model that is to speak it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cantata.contract.service import ServedModel
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is spoken by whom, and what is sent of it."""
+    """A validated request, its model and its output format."""
 
     model: ServedModel
     request: SpeechRequest
     output: OutputFormat
     ignored: tuple[str, ...] = ()
-    """Fields that this model cannot follow."""
+    """Fields that this model does not support."""
 
 
 async def order_of(context: ApiContext, model: ServedModel, options: SpeechOptions) -> Order:
     """The validated order for one model.
 
-    OpenAI's clients send `instructions` by habit, so a model that follows none ignores them: an
-    error would break every such client, and the response says what was left out.
+    OpenAI's clients send `instructions` routinely, so models without support ignore them: an
+    error would break every such client, and the response names what was ignored.
 
     Raises:
         InvalidRequest: no text, too much of it, no such voice, a recording that cannot be
@@ -38,16 +38,16 @@ async def order_of(context: ApiContext, model: ServedModel, options: SpeechOptio
         options.response_format, model.sample_rate, model.channels, options.sample_rate
     )
     check_text(model, options.input)
-    speaker = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
+    voice = await choose_voice(context, model, options.voice, options.ref_audio, options.ref_text)
     follows = model.capabilities.instructions
     request = SpeechRequest(
         text=options.input,
-        voice=speaker.voice,
+        voice=voice.voice,
         speed=options.speed,
         seed=options.seed,
         temperature=options.temperature,
         instructions=options.instructions if follows else None,
-        reference=speaker.reference,
+        reference=voice.reference,
         options=options.own_options(model.capabilities.options),
     )
     ignored = ("instructions",) if options.instructions and not follows else ()
@@ -55,7 +55,7 @@ async def order_of(context: ApiContext, model: ServedModel, options: SpeechOptio
 
 
 def check_text(model: ServedModel, text: str) -> None:
-    """Refuse text that is empty or too long for one utterance.
+    """Reject text that is empty or too long for one utterance.
 
     Raises:
         InvalidRequest: says which, and the limit.

@@ -1,4 +1,4 @@
-"""What waits to be written to one WebSocket: ordered, bounded, and open to a change of mind."""
+"""Messages that wait to be written to one WebSocket: ordered, bounded, revocable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_MESSAGES = 64
 
 
 class OutboxFull(Exception):
-    """The client asks for more and more answers and reads none of them."""
+    """The client keeps causing answers but reads none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ Item = AudioFrame | BaseModel
 
 
 class Outbox:
-    """One writer takes; the utterance task waits for room; the reader never waits."""
+    """One writer takes items; the utterance task waits for room; the reader never waits."""
 
     def __init__(self, max_bytes: int) -> None:
         self._items: deque[Item] = deque()
@@ -49,7 +49,7 @@ class Outbox:
         return self._bytes
 
     async def put(self, item: Item) -> None:
-        """Append when there is room; a closed outbox forgets it."""
+        """Append when there is room; a closed outbox drops it."""
         await self._room.wait()
         self._append(item)
 
@@ -57,7 +57,7 @@ class Outbox:
         """Append at once.
 
         Raises:
-            OutboxFull: far more waits than any client leaves unread.
+            OutboxFull: far more waits than any working client leaves unread.
         """
         if len(self._items) >= 2 * _MAX_MESSAGES:
             raise OutboxFull("the client does not read its answers")
@@ -77,9 +77,9 @@ class Outbox:
         return item
 
     def drop_audio(self) -> Counter[str]:
-        """Forget PCM that is not written yet, and when its words would have been heard. An
-        `audio.done` that waits behind it becomes that of a cancelled utterance, and
-        `input.spoken` is not true any more.
+        """Drop PCM that is not written yet, with its word times. An
+        `audio.done` that waits after it becomes that of a cancelled utterance, and
+        `input.spoken` is dropped because it is no longer true.
 
         Returns:
             Samples dropped, by utterance.
@@ -100,12 +100,12 @@ class Outbox:
         return dropped
 
     def close(self) -> None:
-        """Take nothing more; what waits is still given out."""
+        """Accept nothing more; what waits is still given out."""
         self._closed = True
         self._signal()
 
     def discard(self) -> None:
-        """Close, and forget what waits: nobody reads it any more."""
+        """Close and drop what waits, after a disconnect."""
         self._items.clear()
         self._bytes = 0
         self.close()

@@ -1,4 +1,4 @@
-"""An id for every request, and a bound on every body: plain ASGI, so streams pass untouched."""
+"""An id for every request, and a limit on every body: plain ASGI, so streams are not buffered."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"
 _ARRIVED_KEY = "cantata.arrived_at"
 _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
-"""It goes into logs and headers, so nothing that means something there."""
+"""It goes into logs and headers, so only characters that are safe in both."""
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id of this request: the client's own where it sent a usable one, else made."""
+    """The id of this request: the client's own if it sent a usable one, otherwise generated."""
     known = scope.get(_SCOPE_KEY)
     if isinstance(known, str):
         return known
@@ -32,13 +32,13 @@ def request_id_of(scope: Scope) -> str:
 
 
 def arrived_at(scope: Scope) -> float:
-    """When the request's head was here, by the monotonic clock."""
+    """When the request's head arrived, by the monotonic clock."""
     arrived: float = scope[_ARRIVED_KEY]
     return arrived
 
 
 class RequestIdMiddleware:
-    """`x-request-id` on every HTTP response, and on what is logged of a request or connection."""
+    """`x-request-id` on every HTTP response, and on the log records of a request or connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -60,8 +60,8 @@ class RequestIdMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Bodies over a limit end with 413: at once where their length is announced, else as soon as
-    they cross it."""
+    """Bodies over a limit get 413: at once if their length is announced, otherwise when
+    they exceed it."""
 
     def __init__(self, app: ASGIApp, max_bytes: int, larger: Mapping[str, int]) -> None:
         """`larger`: the limits of the routes that take recordings, by path."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from cantata.audio.formats import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 from cantata.contract.errors import InvalidRequest
 
 
 def _encodable(text: str) -> str:
-    """JSON may escape half a surrogate pair, which no encoder downstream can write again."""
+    """JSON may escape half a surrogate pair, which no encoder downstream can write."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -31,16 +31,25 @@ SampleRate = Annotated[int, Field(ge=MIN_SAMPLE_RATE, le=MAX_SAMPLE_RATE)]
 
 MAX_BATCH_REQUESTS = 128
 MAX_BATCH_INPUT_CHARACTERS = 4096
-"""OpenAI's limit, also where the model takes more: a file of a batch is kept until it is whole."""
+"""OpenAI's limit, even if the model takes more: a file of a batch is kept until complete."""
 MILLISECONDS_PER_TOKEN = 50
 """OpenAI counts generated sound in tokens of this length; so does `usage` here."""
 
 
 class WireModel(BaseModel):
     """Values are not coerced. Unknown keys are ignored, since clients of other servers send
-    options of their own with every request."""
+    options of their own with every request. In an optional field, null means the same as no field:
+    many clients write their unset options so."""
 
     model_config = ConfigDict(strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict) or None not in sent.values():
+            return sent
+        required = {name for name, field in cls.model_fields.items() if field.is_required()}
+        return {key: value for key, value in sent.items() if value is not None or key in required}
 
 
 class VoiceReference(WireModel):
@@ -82,7 +91,7 @@ class SpeechOptions(ModelOptions):
     """Hz. Absent: the model's own. Not part of OpenAI's protocol."""
     speed: Speed = 1.0
     instructions: Text | None = None
-    """Ignored, and the response says so, by models that follow none."""
+    """Models without support ignore it, and the response says so."""
     ref_audio: Text | None = None
     """A recording of the speaker, as `data:audio/...;base64,...` or, where the server allows it,
     an http(s) URL. For models that can follow one. Not part of OpenAI's protocol."""
@@ -99,17 +108,17 @@ class SpeechBody(SpeechOptions):
 
     stream_format: Literal["audio", "sse"] = "audio"
     timestamps: bool = False
-    """Tell when words are heard; needs `stream_format` sse. Not part of OpenAI's protocol."""
+    """Send word times; needs `stream_format` sse. Not part of OpenAI's protocol."""
 
     def check_timestamps(self) -> None:
-        """Refuse timestamps where there is no place for them.
+        """Reject timestamps in a sound file.
 
         Raises:
-            InvalidRequest: says what to ask for instead.
+            InvalidRequest: names the alternative.
         """
         if self.timestamps and self.stream_format != "sse":
             raise InvalidRequest(
-                'timestamps need "stream_format": "sse"; a sound file has no place for them',
+                'timestamps need "stream_format": "sse"; a sound file cannot carry them',
                 param="timestamps",
             )
 
@@ -118,7 +127,7 @@ class BatchItem(SpeechOptions):
     """One text of a batch. Its file is sent whole, so nothing says how to stream it."""
 
     custom_id: Name
-    """Whatever the client likes; echoed on the result."""
+    """Chosen by the client; echoed on the result."""
     input: Annotated[Text, Field(max_length=MAX_BATCH_INPUT_CHARACTERS)]
 
 
@@ -268,8 +277,11 @@ class CapabilitiesObject(WireModel):
     """BCP 47; empty: unknown."""
     open_text: bool
     """Speaks a text while it arrives: `split_granularity` may be `word`."""
+    # JSON has no tuples.
+    paces: Annotated[tuple[float, float], Field(strict=False)]
+    """Slowest and fastest `speed` of the model itself; beyond them its sound is stretched."""
     options: list[str]
-    """Fields of a request that this model understands beside the common ones."""
+    """Request fields that this model accepts in addition to the common ones."""
 
 
 class AudioModelObject(WireModel):
@@ -347,18 +359,22 @@ class StageHealth(WireModel):
     rss_bytes: int
     counts: dict[str, int]
     """What it holds; all zero when idle."""
+    restarts: int
+    """Since the server's start, failed attempts too."""
+    last_death: str | None = None
+    """How its process ended the last time, if it did."""
 
 
 class Health(WireModel):
     """GET /health."""
 
-    status: Literal["starting", "ok", "degraded", "failed", "stopped"]
+    status: Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
     version: str
     uptime_s: float
     default_model: str
     stages: list[StageHealth]
     message: str | None = None
-    """Why it failed."""
+    """Why it failed, or what an operator should look at."""
 
 
 class Readiness(WireModel):

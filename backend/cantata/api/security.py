@@ -1,28 +1,27 @@
-"""Who may ask: API keys, pages of other sites, and how much one key may have open.
+"""Access: API keys, pages of other sites, host names, and how much a key may have open.
 
-Plain ASGI around the whole app: what is refused here is refused before its body is read, and for
+Plain ASGI around the whole app: requests rejected here are rejected before their body is read, on
 every route, adapters and pages included.
 """
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cantata.api.api_keys import ApiKeys, shown_keys, spoken_subprotocol
-from cantata.api.errors import describe, respond
-from cantata.api.settings import SecuritySettings
-from cantata.contract.errors import CantataError, Forbidden, Overloaded, Unauthorized
+from cantata.api.bodies import has_body
+from cantata.api.errors import refuse
+from cantata.api.settings import ANY_ORIGIN, SecuritySettings
+from cantata.contract.errors import Forbidden, Overloaded, Unauthorized
 
-ANY_ORIGIN = "*"
 _EXPOSED = (
     "x-request-id",
     "x-sample-rate",
@@ -34,8 +33,8 @@ _EXPOSED = (
 
 _OPEN = ("/health", "/ready")
 _LISTS = ("/v1/models", "/v1/audio/models", "/v1/audio/voices")
-_GUARDED_READS = ("/v1", "/metrics", "/docs", "/redoc", "/openapi.json")
-"""Under these, reading needs a key too. The rest that can be read are pages and their scripts."""
+_GUARDED_READS = ("/v1", "/v2", "/metrics", "/docs", "/redoc", "/openapi.json")
+"""Under these, reading needs a key too. Other readable paths are pages and their scripts."""
 _TRUSTED = "cantata.trusted"
 _KEY_LABEL = "cantata.key"
 _READING = ("GET", "HEAD")
@@ -47,9 +46,9 @@ def install(app: FastAPI, settings: SecuritySettings) -> None:
     if settings.max_concurrent_per_key is not None:
         app.add_middleware(ConcurrencyMiddleware, limit=settings.max_concurrent_per_key)
     app.add_middleware(KeyMiddleware, keys=keys, public_lists=settings.public_lists)
-    app.add_middleware(
-        OriginMiddleware, allowed=frozenset(settings.allowed_origins), named_hosts=len(keys) > 0
-    )
+    app.add_middleware(OriginMiddleware, allowed=frozenset(settings.allowed_origins))
+    if not keys:
+        app.add_middleware(HostMiddleware, allowed=_known_hosts(settings))
     if settings.allowed_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -61,7 +60,7 @@ def install(app: FastAPI, settings: SecuritySettings) -> None:
 
 
 def is_trusted(scope: Scope) -> bool:
-    """Whether a request showed a key, or none is needed."""
+    """Whether a request has a valid key, or needs none."""
     return bool(scope[_TRUSTED])
 
 
@@ -86,7 +85,7 @@ class KeyMiddleware:
         shown = next(shown_keys(scope), None)
         problem = "this API key is not known" if shown else "this server needs an API key"
         refusal = Unauthorized(f"{problem}; send it as Authorization: Bearer <key>")
-        await _refuse(scope, receive, send, refusal)
+        await refuse(scope, receive, send, refusal)
 
     def _is_open(self, scope: Scope) -> bool:
         if scope["type"] != "http" or scope["method"] not in _READING:
@@ -100,7 +99,10 @@ class KeyMiddleware:
 
 
 class ConcurrencyMiddleware:
-    """429 for a key that has its number of requests and WebSockets open. Reading is free."""
+    """429 for a key that has its maximum of requests and WebSockets open. Reading is free.
+
+    A request counts from the end of its body, so that unfinished bodies cannot lock a key out.
+    """
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
@@ -112,30 +114,44 @@ class ConcurrencyMiddleware:
         if key is None or (scope["type"] == "http" and scope["method"] in _READING):
             await self._app(scope, receive, send)
             return
-        if self._open[key] >= self._limit:
-            refusal = Overloaded(f"this API key may have {self._limit} requests open at a time")
-            await _refuse(scope, receive, send, refusal)
-            return
-        self._open[key] += 1
+        counted = False
+
+        def count() -> None:
+            nonlocal counted
+            if self._open[key] >= self._limit:
+                raise Overloaded(f"this API key may have {self._limit} requests open at a time")
+            self._open[key] += 1
+            counted = True
+
+        async def receive_counting() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body") and not counted:
+                count()
+            return message
+
         try:
-            await self._app(scope, receive, send)
+            if scope["type"] != "http" or not has_body(scope):
+                try:
+                    count()
+                except Overloaded as refusal:
+                    await refuse(scope, receive, send, refusal)
+                    return
+            await self._app(scope, receive_counting, send)
         finally:
-            self._open[key] -= 1
+            if counted:
+                self._open[key] -= 1
 
 
 class OriginMiddleware:
     """403 for what a page of another site makes a browser send.
 
     Browsers send some of that without asking the server first: forms, such as an upload, and
-    every WebSocket. A page counts as the server's own when its origin is the host that it asks.
-    Without keys the host must moreover be an address or localhost: a site can have its own name
-    lead here (DNS rebinding), but not such a one.
+    every WebSocket. A page counts as the server's own if its origin equals the requested host.
     """
 
-    def __init__(self, app: ASGIApp, allowed: frozenset[str], named_hosts: bool) -> None:
+    def __init__(self, app: ASGIApp, allowed: frozenset[str]) -> None:
         self._app = app
         self._allowed = allowed
-        self._named_hosts = named_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = None if _is_harmless(scope) else Headers(scope=scope).get("origin")
@@ -146,28 +162,68 @@ class OriginMiddleware:
             f"pages of {origin[:100]!r} may not use this server; "
             "its operator can allow them with --allow-origin"
         )
-        await _refuse(scope, receive, send, refusal)
+        await refuse(scope, receive, send, refusal)
 
     def _may(self, origin: str, host: str) -> bool:
         if origin in self._allowed or ANY_ORIGIN in self._allowed:
             return True
         scheme, separator, its_host = origin.partition("://")
-        own = bool(separator) and scheme in ("http", "https") and its_host.lower() == host.lower()
-        return own and (self._named_hosts or _is_unmistakable(host))
+        return bool(separator) and scheme in ("http", "https") and its_host.lower() == host.lower()
+
+
+class HostMiddleware:
+    """403 for requests to a name that may not be this machine's, where no key is needed.
+
+    A foreign site can point its own name here (DNS rebinding). Its pages then count as the
+    server's own, and browsers let them read every response, but they cannot change the requested
+    name. An address, localhost and this machine's name cannot belong to a foreign site.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: frozenset[str]) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or _path(scope) in _OPEN or self._may(_host(scope)):
+            await self._app(scope, receive, send)
+            return
+        refusal = Forbidden(
+            f"this server is not asked by the name {_host(scope)[:100]!r}; use its address, or "
+            "have its operator allow the name with --allow-host"
+        )
+        await refuse(scope, receive, send, refusal)
+
+    def _may(self, host: str) -> bool:
+        if not host or ANY_ORIGIN in self._allowed:
+            # A request without a host does not come from a browser.
+            return True
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        return name in self._allowed or name.endswith(".localhost") or _is_address(name)
 
 
 def _is_harmless(scope: Scope) -> bool:
-    """What changes nothing, and shows a foreign page nothing without CORS."""
+    """Requests that change nothing; without CORS a foreign page cannot read the response."""
     return scope["type"] == "lifespan" or (
         scope["type"] == "http" and scope["method"] in (*_READING, "OPTIONS")
     )
 
 
-def _is_unmistakable(host: str) -> bool:
+def _known_hosts(settings: SecuritySettings) -> frozenset[str]:
+    """Names that requests may be addressed to: this machine's and those that were allowed."""
+    sites = (urlsplit(site).hostname or site for site in settings.allowed_origins)
+    own = ("localhost", socket.gethostname())
+    return frozenset(name.lower() for name in (*own, *sites, *settings.allowed_hosts))
+
+
+def _host(scope: Scope) -> str:
+    return Headers(scope=scope).get("host", "")
+
+
+def _is_address(name: str) -> bool:
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name == "localhost":
-            return True
         ip_address(name)
     except ValueError:
         return False
@@ -190,11 +246,3 @@ def _agreeing(scope: Scope, send: Send) -> Send:
         await send(message)
 
     return send_agreeing
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, error: CantataError) -> None:
-    extensions: dict[str, Any] = scope.get("extensions") or {}
-    if scope["type"] == "websocket" and "websocket.http.response" not in extensions:
-        await send({"type": "websocket.close", "code": 1008, "reason": error.message})
-        return
-    await respond(HTTPConnection(scope), describe(error))(scope, receive, send)

@@ -1,4 +1,4 @@
-"""What the server's operator may set; built once by the entry point and passed down."""
+"""Operator settings; built once by the entry point and passed down."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from cantata.api.api_keys import ApiKeys
 from cantata.references.fetching import FetchLimits
 from cantata.references.store import StoreLimits
 
+ANY_ORIGIN = "*"
+
 
 @dataclass(frozen=True, slots=True)
 class SecuritySettings:
-    """Who may ask, and for how much; docs/security.md."""
+    """Access and limits; docs/security.md."""
 
     api_keys: ApiKeys = field(default_factory=ApiKeys)
-    """None: everybody may ask."""
+    """None: no key is needed."""
     public_lists: bool = True
     """Models and the models' own voices are listed without a key."""
     allowed_origins: tuple[str, ...] = ()
-    """Sites whose pages may use this server, beside its own; `*` for all."""
+    """Sites, besides its own, whose pages may use this server; `*` for all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that requests may be addressed to without keys, beside this machine's; `*` for all."""
     max_concurrent_per_key: int | None = None
     """HTTP requests and WebSockets that one key may have open; None: no limit of its own."""
 
@@ -38,11 +42,29 @@ class ReferenceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """Time limits for clients, and for draining when the server stops."""
+
+    head_timeout_s: float = 10.0
+    """For a request's head, and for a Wyoming event, once it has begun; for the first one, from
+    the connection's start."""
+    body_timeout_s: float = 20.0
+    """For a request's body, plus one second for each `body_bytes_per_s`."""
+    body_bytes_per_s: int = 1024
+    unanswered_s: float = 14.0
+    """A client whose machine acknowledges nothing for this long counts as gone."""
+    drain_timeout_s: float = 60.0
+    """For running utterances to finish, once the server is stopping."""
+    max_connections: int | None = None
+    """None: as many as the limit on file descriptors allows."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """Limits and timeouts of one app."""
 
     max_body_bytes: int = 1 << 20
-    """Larger HTTP bodies are refused before they are read. A recording in one comes on top."""
+    """Larger HTTP bodies are rejected before they are read. A recording in one comes on top."""
     socket_config_timeout_s: float = 10.0
     """Within which a WebSocket client must send a valid `session.config`."""
     socket_idle_timeout_s: float = 30.0
@@ -52,8 +74,9 @@ class ServerSettings:
     max_pending_utterances: int = 64
     """Sentences of one connection that wait to be spoken."""
     outbox_bytes: int = 64 << 10
-    """PCM of one connection that waits for a slow socket; then the utterance is held back."""
+    """PCM of one connection that waits for a slow socket; beyond it the utterance is held back."""
     stall_timeout_s: float = 120.0
-    """A client that takes nothing for so long counts as gone; its utterance is aborted."""
+    """A client that reads nothing for this long is disconnected; its utterance is aborted."""
+    connections: ConnectionSettings = ConnectionSettings()
     security: SecuritySettings = SecuritySettings()
     references: ReferenceSettings = ReferenceSettings()

@@ -1,4 +1,4 @@
-"""Text of one connection on its way to utterances."""
+"""Turns one connection's text into utterances."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.messages import InputText, SessionConfig, SessionConfigured
-from cantata.api.sentences import split_clauses, split_sentences, trimmed
-from cantata.api.speaker import Job, Mark, Speak, Speaker
+from cantata.api.sentences import line_starts, split_clauses, split_sentences, trimmed
+from cantata.api.utterance_queue import Job, Mark, Speak, UtteranceQueue
 from cantata.api.voice_choice import ChosenVoice, choose_voice
 from cantata.contract.errors import InvalidRequest, Overloaded, ProtocolViolation
 from cantata.contract.request import SpeechRequest, TextSpan
 from cantata.contract.service import ServedModel
 
 MAX_SENTENCE_CHARACTERS = 4096
-"""What of an unfinished sentence is read again with every message."""
+"""An unfinished sentence is read again with every message."""
 _SPLIT = {"sentence": split_sentences, "clause": split_clauses}
 """How text is cut while it arrives, by `split_granularity`."""
 
@@ -23,7 +23,7 @@ _SPLIT = {"sentence": split_sentences, "clause": split_clauses}
 @dataclass(frozen=True, slots=True)
 class _Configuration:
     model: ServedModel
-    speaker: ChosenVoice
+    voice: ChosenVoice
     options: SessionConfig
 
     def job(
@@ -33,18 +33,20 @@ class _Configuration:
         context_id: str | None,
         *,
         continued: bool = False,
+        line_start: bool = True,
         more_text: ArrivingText | None = None,
     ) -> Speak:
         options = self.options
         request = SpeechRequest(
             text=text,
-            voice=self.speaker.voice,
+            voice=self.voice.voice,
             speed=options.speed,
             seed=options.seed,
             temperature=options.temperature,
             instructions=options.instructions,
-            reference=self.speaker.reference,
+            reference=self.voice.reference,
             continued=continued,
+            line_start=line_start,
             options=options.own_options(self.model.capabilities.options),
         )
         timestamps = options.timestamps
@@ -72,7 +74,7 @@ class ArrivingText:
             self._pieces.put_nowait(text)
 
     def close(self) -> None:
-        """Nothing follows."""
+        """The text is complete."""
         self._pieces.put_nowait(None)
 
     def __aiter__(self) -> ArrivingText:
@@ -86,15 +88,17 @@ class ArrivingText:
 
 
 class TextInput:
-    """The configuration that holds now and the text that is not yet on its way."""
+    """The current configuration and the buffered text."""
 
-    def __init__(self, context: ApiContext, speaker: Speaker) -> None:
+    def __init__(self, context: ApiContext, utterances: UtteranceQueue) -> None:
         self._context = context
-        self._speaker = speaker
+        self._utterances = utterances
         self._configuration: _Configuration | None = None
         self._text = ""
         self._text_offset = 0
         """Of `_text` in what was sent since the last commit."""
+        self._line_start = True
+        """`_text` begins a line."""
         self._uncommitted = False
         """Something was queued since the last commit."""
         self._arriving: ArrivingText | None = None
@@ -105,8 +109,13 @@ class TextInput:
         """Whether there is a configuration."""
         return self._configuration is not None
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether text was sent whose `input.done` is still to come."""
+        return bool(self._text) or self._uncommitted
+
     async def configure(self, message: SessionConfig) -> SessionConfigured:
-        """Take a new configuration; a refused one leaves the former in place.
+        """Take a new configuration; if it is rejected, the previous one stays.
 
         Raises:
             InvalidRequest: no such model or voice, or not a voice for this model.
@@ -118,24 +127,24 @@ class TextInput:
                 f"{model.name} speaks complete texts only; valid: none, sentence, clause",
                 "split_granularity",
             )
-        speaker = await choose_voice(self._context, model, message.voice)
+        voice = await choose_voice(self._context, model, message.voice)
         self._close_arriving()
-        self._configuration = _Configuration(model, speaker, message)
+        self._configuration = _Configuration(model, voice, message)
         return SessionConfigured(
             context_id=message.context_id,
             model=model.name,
-            voice=speaker.id,
+            voice=voice.id,
             sample_rate=model.sample_rate,
             channels=model.channels,
         )
 
     def append(self, message: InputText) -> None:
-        """Buffer text and queue what is complete of it. All of it is taken or none.
+        """Buffer text and queue its complete sentences. A message is taken whole or not at all.
 
         Raises:
             ProtocolViolation: there is no configuration yet.
             InvalidRequest: more text than one utterance may have.
-            Overloaded: too many sentences wait.
+            Overloaded: too many sentences are waiting.
         """
         configuration = self._require()
         if configuration.options.split_granularity == "word":
@@ -151,14 +160,18 @@ class TextInput:
         longest = max([len(text) - rest, *(span.end - span.start for span in sentences)])
         if longest > limit:
             raise _too_long(longest, limit)
-        self._queue(
-            [
-                configuration.job(
-                    text[span.start : span.end], self._text_offset + span.start, message.context_id
-                )
-                for span in sentences
-            ]
-        )
+        starts = list(line_starts(text, sentences, rest, line_start=self._line_start))
+        jobs: list[Job] = [
+            configuration.job(
+                text[span.start : span.end],
+                self._text_offset + span.start,
+                message.context_id,
+                line_start=line_start,
+            )
+            for span, line_start in zip(sentences, starts, strict=False)
+        ]
+        self._queue(jobs)
+        self._line_start = starts[-1]
         self._text = text[rest:]
         self._text_offset += rest
         self._uncommitted = self._uncommitted or bool(sentences)
@@ -168,7 +181,7 @@ class TextInput:
 
         Raises:
             ProtocolViolation: nothing was sent since the last commit.
-            Overloaded: too much waits; the text stays buffered.
+            Overloaded: too much is waiting; the text stays buffered.
         """
         configuration = self._require()
         span = trimmed(self._text, TextSpan(0, len(self._text)))
@@ -178,20 +191,27 @@ class TextInput:
         jobs: list[Job] = [Mark(context_id)]
         if text:
             offset = self._text_offset + span.start
-            last = configuration.job(text, offset, context_id, continued=self._uncommitted)
+            last = configuration.job(
+                text,
+                offset,
+                context_id,
+                continued=self._uncommitted,
+                line_start=self._line_start or "\n" in self._text[: span.start],
+            )
             jobs.insert(0, last)
         self._queue(jobs)
         self.clear()
 
     def clear(self) -> None:
-        """Forget what is buffered."""
+        """Drop the buffered text."""
         self._close_arriving()
         self._text = ""
         self._text_offset = 0
+        self._line_start = True
         self._uncommitted = False
 
     def _pass_on(self, configuration: _Configuration, message: InputText) -> None:
-        """Give text to the utterance that takes it, or begin one."""
+        """Pass text to the open utterance, or begin one."""
         limit = configuration.model.max_input_characters
         if self._arriving is not None:
             self._arriving.push(message.text, limit)
@@ -215,9 +235,9 @@ class TextInput:
     def _queue(self, jobs: list[Job]) -> None:
         if not jobs:
             return
-        if not self._speaker.has_room(len(jobs)):
-            raise Overloaded("too much text of this connection waits to be spoken; send it later")
-        self._speaker.add(jobs)
+        if not self._utterances.has_room(len(jobs)):
+            raise Overloaded("too much text of this connection is waiting; send it later")
+        self._utterances.add(jobs)
 
 
 def _too_long(characters: int, limit: int) -> InvalidRequest:

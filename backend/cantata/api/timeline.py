@@ -1,4 +1,4 @@
-"""Where the time before an utterance's first sound went, as clients are told."""
+"""Where the time before an utterance's first sound went, in the form that clients get."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from cantata.contract.chunks import Milestone
 
 SERVER_TIMING_HEADER = "server-timing"
-"""W3C Server Timing: browsers show it beside the request, and give it to scripts."""
+"""W3C Server Timing: browsers show it with the request and expose it to scripts."""
 
 Timeline = Mapping[str, float]
 """Seconds by step, in the order in which they were taken; together they are the whole."""

@@ -1,4 +1,4 @@
-"""When words are heard, as clients are told."""
+"""Word times in the form that clients get."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def timed_words(words: Iterable[SpokenWord], text: str, offset: int = 0) -> list
     Args:
         words: with offsets into `text`.
         text: the utterance's.
-        offset: where it stands in what the client sent.
+        offset: its position in the client's text.
     """
     return [
         TimedWord(

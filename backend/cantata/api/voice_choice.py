@@ -1,4 +1,4 @@
-"""Who speaks: a voice of the model, an uploaded one, or the speaker of a recording."""
+"""Voice selection: a voice of the model, an uploaded one, or the speaker of a recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ChosenVoice:
     """The speaker of one request."""
 
     id: str
-    """As the client is told it."""
+    """As the client sees it."""
     voice: str
     """The model's own; with a reference, its default."""
     reference: ReferenceAudio | None = None
@@ -30,22 +30,22 @@ async def choose_voice(
     ref_audio: str | None = None,
     ref_text: str | None = None,
 ) -> ChosenVoice:
-    """Find who is to speak; a model's own voices come before uploaded ones.
+    """Find the voice; a model's own voices take precedence over uploaded ones.
 
     Args:
         context: the app's parts.
-        model: who must be able to follow a recording, where there is one.
+        model: must support recordings, if there is one.
         voice: id, name or alias; None is the model's default.
         ref_audio: a URL with a recording of the speaker instead.
-        ref_text: what is said in it.
+        ref_text: its transcript.
 
     Raises:
-        InvalidRequest: no such voice, a model that cannot follow recordings, or a recording that
+        InvalidRequest: no such voice, a model that does not support recordings, or a recording that
             cannot be used.
         StorageFailed: an uploaded voice cannot be read.
     """
     if ref_audio is None and ref_text is not None:
-        raise InvalidRequest("ref_text is what is said in ref_audio; send both", "ref_text")
+        raise InvalidRequest("ref_text is the transcript of ref_audio; send both", "ref_text")
     name = voice_id(voice)
     uploaded = _uploaded(context, model, name)
     if uploaded is None:
@@ -77,7 +77,7 @@ def _uploaded(context: ApiContext, model: ServedModel, name: str | None) -> Stor
 def _check_capable(model: ServedModel, param: str) -> None:
     if not model.capabilities.references:
         raise InvalidRequest(
-            f"{model.name} cannot speak like a recording; it has voices of its own: "
+            f"{model.name} cannot speak like a recording; its voices are: "
             f"{', '.join(voice.id for voice in model.voices)}",
             param,
         )

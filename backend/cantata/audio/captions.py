@@ -1,4 +1,4 @@
-"""When words were heard, as a file: JSON word by word, or captions as SubRip or WebVTT."""
+"""Word times as a file: JSON by word, or captions as SubRip or WebVTT."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cantata.contract.errors import CantataError
-from cantata.contract.markup import without_pauses
 from cantata.contract.service import SpokenWord
+from cantata.markup import spoken_text
 
 FORMATS = (".json", ".srt", ".vtt")
 MAX_CAPTION_CHARACTERS = 84
@@ -25,10 +25,10 @@ class CaptionError(CantataError):
 
 
 def check_captions(path: Path) -> None:
-    """Refuse early what could not be written after the work is done.
+    """Check a captions file before the work is done.
 
     Raises:
-        CaptionError: no such folder, or no such format.
+        CaptionError: the folder or the format does not exist.
     """
     if path.suffix.lower() not in FORMATS:
         raise CaptionError(f"{path}: the name must end with {', '.join(FORMATS)}")
@@ -85,7 +85,7 @@ def _vtt(text: str, words: Sequence[SpokenWord]) -> str:
 
 
 def _captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, float, str]]:
-    """Start, end and text of each caption: sentences, cut where they are long or paused in."""
+    """Start, end and text of each caption: sentences, cut where they are long or pause."""
     first = 0
     for index, word in enumerate(words):
         last = index == len(words) - 1
@@ -93,7 +93,7 @@ def _captions(text: str, words: Sequence[SpokenWord]) -> Iterator[tuple[float, f
             continue
         start = words[first].text_start if first else 0
         end = len(text) if last else words[index + 1].text_start
-        caption = " ".join(without_pauses(text[start:end]).split())
+        caption = " ".join(spoken_text(text[start:end]).split())
         yield words[first].start_s, word.end_s, caption
         first = index + 1
 

@@ -1,4 +1,4 @@
-"""Compressed formats by FFmpeg's libraries (PyAV), set up so that bytes leave at once."""
+"""Compressed formats by FFmpeg's libraries (PyAV), configured for low latency."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cantata.audio.pcm import to_s16
 
 _LAYOUTS = {1: "mono", 2: "stereo"}
 _FRAMES_PER_S = 50
-"""Of the codecs whose frame length is ours to choose."""
+"""Of codecs with a configurable frame length."""
 _MAX_BITS_PER_SAMPLE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How FFmpeg is asked for one format."""
+    """FFmpeg's settings for one format."""
 
     container: str
     encoder: str
@@ -29,7 +29,7 @@ class Codec:
     container_options: Mapping[str, str] = field(default_factory=dict)
     encoder_options: Mapping[str, str] = field(default_factory=dict)
     short_frames: bool = False
-    """Ask for frames of 20 ms; FFmpeg's own choice is 50 to 100 ms."""
+    """Use frames of 20 ms; FFmpeg's default is 50 to 100 ms."""
 
 
 CODECS: Mapping[str, Codec] = MappingProxyType(
@@ -38,7 +38,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             "mp3",
             "libmp3lame",
             64_000,
-            # Tags in front would be written once the length is known, which is too late.
+            # Tags at the front would be written once the length is known, which is too late.
             container_options={"write_xing": "0", "id3v2_version": "0"},
             # Without the reservoir a frame needs no later one and leaves as soon as it is full.
             encoder_options={"reservoir": "0", "compression_level": "5"},
@@ -115,7 +115,7 @@ class CodecEncoder:
         self._container.start_encoding()
 
     def feed(self, samples: NDArray[np.float32]) -> bytes:
-        """Encode [N] or [N, C] samples; gives the packets that are full."""
+        """Encode [N] or [N, C] samples; returns the packets that are full."""
         if len(samples):
             frame = av.AudioFrame.from_ndarray(
                 to_s16(samples).reshape(1, -1), format="s16", layout=self._layout
@@ -125,19 +125,19 @@ class CodecEncoder:
         return self._written.take()
 
     def finish(self) -> bytes:
-        """Encode what fills no packet and end the file."""
+        """Encode the rest and end the file."""
         self._container.mux(self._stream.encode(None))
         self._container.close()
         return self._written.take()
 
     def close(self) -> None:
-        """Free codec and buffers. What FFmpeg still writes for a broken file goes nowhere."""
+        """Free codec and buffers. What FFmpeg still writes for an aborted file is discarded."""
         self._container.close()
         self._written.take()
 
 
 class _Written:
-    """A file that cannot be sought in: what FFmpeg has written and nobody took yet."""
+    """A file without seek: what FFmpeg has written and has not been taken yet."""
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -1,4 +1,4 @@
-"""Samples in, the bytes of a file out while it grows: one encoder per response."""
+"""Streaming encoders: samples in, the bytes of a growing file out; one per response."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Encoder(Protocol):
     """
 
     def feed(self, samples: Samples) -> bytes:
-        """More samples; gives what is complete of the file by now, maybe nothing."""
+        """Add samples; returns the complete bytes so far, maybe none."""
         ...
 
     def finish(self) -> bytes:
-        """The rest of the file. Nothing is fed after it."""
+        """The rest of the file. Call last."""
         ...
 
     def close(self) -> None:
-        """Free what is held, also in the middle of a file; may be called twice."""
+        """Free resources, also in the middle of a file; may be called twice."""
         ...
 
 
@@ -84,7 +84,7 @@ class _ResamplingEncoder:
         )
 
     def feed(self, samples: Samples) -> bytes:
-        # One value that is no number would spoil every sample after it.
+        # A single not-a-number would spoil every later sample.
         return self._encoder.feed(self._resampled(np.nan_to_num(samples), last=False))
 
     def finish(self) -> bytes:

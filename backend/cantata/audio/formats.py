@@ -1,4 +1,4 @@
-"""The formats that sound can be sent in, and the sample rates that each of them takes."""
+"""Output formats and the sample rates that each supports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cantata.contract.errors import InvalidRequest
 
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 48_000
-"""Hz; what a caller may ask for."""
+"""Hz; what a caller may request."""
 
 _MPEG_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 _OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
@@ -30,7 +30,7 @@ class AudioFormat:
     """Seconds of sound that are encoded within about a millisecond."""
 
     def takes(self, channels: int) -> bool:
-        """Whether it can hold so many."""
+        """Whether it supports this many."""
         return self.max_channels is None or channels <= self.max_channels
 
 
@@ -51,7 +51,7 @@ FORMATS: Mapping[str, AudioFormat] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OutputFormat:
-    """What one response sends of one model's sound."""
+    """The format of one response."""
 
     audio_format: AudioFormat
     model_rate: int

@@ -11,7 +11,7 @@ _FULL_SCALE = 32767.0
 
 
 def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Round to the nearest 16 bit value; what is out of -1..1 is clipped, never wrapped.
+    """Round to the nearest 16 bit value; values beyond -1..1 are clipped, never wrapped.
 
     Not-a-number becomes silence: a cast would turn it into the loudest possible click.
     """

@@ -1,4 +1,4 @@
-"""Where samples end up on this machine: a file or the sound device."""
+"""Local outputs: a file or the sound device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pcm = NDArray[np.int16]
 
 
 class SinkError(CantataError):
-    """The file cannot be written, or nothing here can play sound."""
+    """The file cannot be written, or there is no sound device."""
 
     code = "sink_error"
 
@@ -51,7 +51,7 @@ class FileSink(Sink):
 
 
 class DeviceSink(Sink):
-    """The default sound device. Leaving waits until everything was heard, unless by an error."""
+    """The default sound device. Leaving waits until everything has played, unless on an error."""
 
     def __init__(self, sample_rate: int, channels: int) -> None:
         device = check_device()
@@ -75,7 +75,7 @@ class DeviceSink(Sink):
 
 
 def check_file(path: Path) -> None:
-    """Refuse early what could not be written after the work is done.
+    """Check an output file before the work is done.
 
     Raises:
         SinkError: no such folder, or no such format.
@@ -88,7 +88,7 @@ def check_file(path: Path) -> None:
 
 
 def check_device() -> Any:
-    """The `sounddevice` module, when there is a device to play on.
+    """The `sounddevice` module, if there is a sound device.
 
     Raises:
         SinkError: it is not installed or there is none; says to write a file instead.

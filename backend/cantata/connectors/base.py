@@ -15,7 +15,7 @@ class ChunkSender(Protocol):
         """Hand over the chunks of one step as one message, in order; waits while the edge is full.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed.
         """
         ...
 
@@ -31,10 +31,10 @@ class ChunkReceiver(Protocol):
         """The next message; waits for it.
 
         Raises:
-            ConnectionError: the other end is gone and nothing is left.
+            ConnectionError: the other end has closed and nothing is left.
         """
         ...
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Receive nothing more."""
         ...

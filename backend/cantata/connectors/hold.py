@@ -8,7 +8,7 @@ from cantata.contract.chunks import Chunk, concatenate
 
 
 class ChunkHold:
-    """Keeps chunks by request; what comes out of it has index 0 and is final."""
+    """Keeps chunks by request; its output has index 0 and is final."""
 
     def __init__(self) -> None:
         self._held: dict[str, list[Chunk]] = {}

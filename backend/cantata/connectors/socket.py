@@ -1,15 +1,20 @@
 """An edge between two processes on one machine, over a Unix socket.
 
-The receiving side listens, so that it can be known to everybody before either process runs; the
+The receiving side listens, so that its address is known before either process runs; the
 kernel's socket buffer is the bound. Both ends block, neither polls.
+
+Addresses are abstract: they have no file, so nothing is left behind however a server ends. Nor do
+they have a file's permissions, so a receiver accepts connections of its own user only.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import socket
+import struct
 from collections.abc import Sequence
-from pathlib import Path
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.wire import BlockingChannel
@@ -18,10 +23,23 @@ from cantata.contract.chunks import Chunk
 logger = logging.getLogger(__name__)
 
 
-def listen(path: Path) -> socket.socket:
+_PEER = struct.Struct("3i")
+"""Process, user and group of a socket's other end."""
+
+
+def new_address(edge: str) -> str:
+    """An unused address.
+
+    Args:
+        edge: what it is for; the first part of the name.
+    """
+    return f"\0cantata/{edge}/{secrets.token_hex(8)}"
+
+
+def listen(address: str) -> socket.socket:
     """A listening socket for the downstream end of an edge, to be handed to its process."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(path))
+    listener.bind(address)
     listener.listen()
     return listener
 
@@ -29,25 +47,27 @@ def listen(path: Path) -> socket.socket:
 class SocketSender(ChunkSender):
     """The upstream end; connects when it first has something to send.
 
-    When the process downstream ends, its successor is reached with the very next message. What
-    belonged to requests that ended with the old process means nothing to the new one.
+    When the process downstream exits, the next message goes to its successor. Chunks of requests
+    that ended with the old process are ignored by the new one.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._channel: BlockingChannel | None = None
 
     def put(self, chunks: Sequence[Chunk]) -> None:
         """Hand over one message; waits while the edge is full.
 
         Raises:
-            ConnectionError: nobody listens any more.
+            ConnectionError: the other end has closed.
         """
         message = tuple(chunks)
         try:
             self._connected().send(message)
         except ConnectionError:
-            logger.warning("the process behind %s was replaced", self._path.name)
+            logger.warning(
+                "edge %s: the process downstream was replaced", self._address.split("/")[1]
+            )
             self.close()
             self._connected().send(message)
 
@@ -60,31 +80,39 @@ class SocketSender(ChunkSender):
     def _connected(self) -> BlockingChannel:
         if self._channel is None:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.connect(str(self._path))
+            sock.connect(self._address)
             self._channel = BlockingChannel(sock)
         return self._channel
 
 
 class SocketReceiver(ChunkReceiver):
-    """The downstream end, accepted from a listening socket."""
+    """The downstream end, accepted from a listening socket.
+
+    Raises:
+        ConnectionError: another user's process connected; it is rejected.
+    """
 
     def __init__(self, listener: socket.socket) -> None:
         sock, _ = listener.accept()
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        if _PEER.unpack(credentials)[1] != os.getuid():
+            sock.close()
+            raise ConnectionError("a process of another user connected to an edge")
         self._channel = BlockingChannel(sock)
 
     def fileno(self) -> int:
-        """Readable when a message (or the end) is there."""
+        """Readable when a message, or the end, has arrived."""
         return self._channel.fileno()
 
     def get(self) -> Sequence[Chunk]:
         """The next message; waits for it.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed.
         """
         chunks: Sequence[Chunk] = self._channel.receive()
         return chunks
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Receive nothing more."""
         self._channel.close()

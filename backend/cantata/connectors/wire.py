@@ -1,7 +1,7 @@
 """Length-prefixed pickles over local stream sockets, blocking or under asyncio.
 
-Both ends are processes of one server that one user started, over sockets that nobody else can
-reach, so pickle's trust in its input holds. Never use this on a network.
+Both ends are processes of one server, and no other process can reach the sockets, so pickle's
+trust in its input is justified. Never use this on a network.
 """
 
 from __future__ import annotations
@@ -13,13 +13,34 @@ import socket
 import struct
 from typing import Any
 
-_LENGTH = struct.Struct("!I")
+_HEADER = struct.Struct("!4sI")
+_MAGIC = b"CnTa"
+_MAX_BYTES = 1 << 30
+"""Of one message; the largest carry a recording of a speaker, some megabytes."""
+
+
+class BrokenChannel(ConnectionError):
+    """The received bytes are not a message. Nothing after them can be read either."""
 
 
 def encode(message: object) -> bytes:
-    """One message as it goes over the wire."""
+    """One message in the wire format."""
     body = pickle.dumps(message, protocol=5)
-    return _LENGTH.pack(len(body)) + body
+    return _HEADER.pack(_MAGIC, len(body)) + body
+
+
+def _body_length(header: bytes | bytearray) -> int:
+    magic, length = _HEADER.unpack(header)
+    if magic != _MAGIC or length > _MAX_BYTES:
+        raise BrokenChannel(f"what arrived is no message: {bytes(header)!r}")
+    return int(length)
+
+
+def _decode(body: bytes | bytearray) -> Any:
+    try:
+        return pickle.loads(body)
+    except Exception as error:  # the edge of a connection; pickle raises whatever it meets
+        raise BrokenChannel(f"what arrived is no message: {error!r}") from error
 
 
 class BlockingChannel:
@@ -37,7 +58,7 @@ class BlockingChannel:
         """Send, waiting while the other end's buffer is full: the buffer is the bound.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed.
         """
         self._socket.sendall(encode(message))
 
@@ -45,10 +66,9 @@ class BlockingChannel:
         """The next message.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
-        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
-        return pickle.loads(self._read(length))
+        return _decode(self._read(_body_length(self._read(_HEADER.size))))
 
     def close(self) -> None:
         """Close the socket."""
@@ -85,7 +105,7 @@ class AsyncChannel:
         """Send, waiting until the other end's kernel buffer holds the message.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed.
         """
         self._writer.write(encode(message))
         await self._writer.drain()
@@ -94,11 +114,11 @@ class AsyncChannel:
         """The next message.
 
         Raises:
-            ConnectionError: the other end is gone.
+            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
         try:
-            (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-            return pickle.loads(await self._reader.readexactly(length))
+            length = _body_length(await self._reader.readexactly(_HEADER.size))
+            return _decode(await self._reader.readexactly(length))
         except asyncio.IncompleteReadError as error:
             raise ConnectionError("the other end closed the connection") from error
 

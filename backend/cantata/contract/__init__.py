@@ -1,1 +1,1 @@
-"""Pure types shared by the backend and the models' plug-ins. Imports nothing of either."""
+"""Types shared by the backend and the models' plug-ins. Imports neither."""

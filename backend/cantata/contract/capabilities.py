@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Part of a plug-in; what a model cannot do is refused or ignored by the api."""
+    """Part of a plug-in; the api rejects or ignores what a model does not support."""
 
     instructions: bool = False
     """Follows `SpeechRequest.instructions`."""
@@ -17,5 +17,13 @@ class Capabilities:
     """BCP 47 tags of what it speaks; empty: unknown."""
     open_text: bool = False
     """Speaks a text whose end has not arrived yet; its builder is an `OpenRequestBuilder`."""
+    paces: tuple[float, float] = (1.0, 1.0)
+    """The slowest and the fastest `SpeechRequest.speed` that that the model itself
+    supports; its builder gets no other. Beyond them, the engine stretches the sound."""
     options: tuple[str, ...] = ()
-    """Fields of a request that it understands beyond those of `SpeechRequest`."""
+    """Request fields that it accepts beyond those of `SpeechRequest`."""
+
+    def pace(self, speed: float) -> float:
+        """The model's own pace that is nearest to this speed."""
+        slowest, fastest = self.paces
+        return min(max(speed, slowest), fastest)

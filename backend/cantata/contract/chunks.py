@@ -44,14 +44,13 @@ class FrameChunk:
     final: bool
     """No chunk of this request follows."""
     words: tuple[WordTiming, ...] = ()
-    """What has become known of its words, in order; each word is told once, here or in another
-    chunk, and not after its sound."""
+    """New word times, in order. Each word is sent once, no later than its sound."""
     context: NDArray[np.int32] | None = None
-    """[C, Q]: frames that stand before these, on a request's first chunk alone. They are decoded
-    so that the sound goes on from theirs, and not heard."""
+    """[C, Q]: frames before these, on a request's first chunk only. They are decoded as
+    context; their sound is discarded."""
     milestones: tuple[Milestone, ...] = ()
-    """Of the stages up to here; on a request's first chunk alone. Stages need not care: the loop
-    around them passes these on."""
+    """Of the stages up to here; on a request's first chunk only. The stage loop passes them on, not
+    the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class PcmChunk:
     """[N] mono or [N, C] interleaved, in -1..1; N may be 0 only when `final`."""
     final: bool
     words: tuple[WordTiming, ...] = ()
-    """As the frames brought them."""
+    """From the frames."""
     milestones: tuple[Milestone, ...] = ()
     """As with frames."""
 

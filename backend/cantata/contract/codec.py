@@ -1,4 +1,4 @@
-"""What a codec stage asks of a model's decoder.
+"""What a codec stage requires of a model's decoder.
 
 Letters: B rows of this batch, T frames, Q codebooks, S samples per frame.
 """
@@ -14,7 +14,7 @@ class StreamingDecoder(Protocol):
     """A causal, slot-indexed decoder: each frame is decoded once, streaming equals the whole.
 
     Each call yields exactly T * S samples per row; a look-ahead shows as a constant lag.
-    In fp32 a row's samples do not depend on the rows beside it, nor on how frames are chunked.
+    In fp32 a row's samples do not depend on other rows, nor on how frames are chunked.
     """
 
     sample_rate: int
@@ -31,7 +31,7 @@ class StreamingDecoder(Protocol):
         ...
 
     def reset(self, state: Any, slots: torch.Tensor) -> None:
-        """Make these slots ([B] int64) as new, in place."""
+        """Reset these slots ([B] int64) in place."""
         ...
 
     def decode(self, state: Any, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:

@@ -9,15 +9,17 @@
     │   ├── VoicesFull          no more voices can be kept
     │   ├── InvalidAudio        a recording that cannot be used, or not be fetched
     │   ├── PayloadTooLarge
+    │   ├── Quarantined         the same request ended a stage process twice
     │   └── ProtocolViolation   a message out of order on a connection
     ├── Unauthorized            no API key, or an unknown one
     ├── Forbidden               not on this server, or not from that web site
-    ├── StorageFailed           the disk does not take a voice
+    ├── StorageFailed           the disk does not give or delete a voice
+    │   └── NotStored           the disk is full, read-only or broken: it takes no upload
     ├── ConfigError             a deployment file, plug-in or checkpoint that cannot be served
     ├── Overloaded              no capacity now; try again after `retry_after_s`
-    ├── RequestFailed           one request's fault inside a stage; every other request goes on
+    ├── RequestFailed           one request's fault inside a stage; other requests continue
     │   └── ChunkTimeout        an edge stayed silent for too long
-    └── StageDied               a stage process is gone, and its requests with it
+    └── StageDied               a stage process died, and its requests with it
 
 Errors cross process boundaries by pickle, so each one is rebuilt from its `args` alone.
 """
@@ -40,7 +42,7 @@ class CantataError(Exception):
 
 
 class InvalidRequest(CantataError):
-    """The request cannot be served as it is written."""
+    """The request is invalid."""
 
     code = "invalid_value"
 
@@ -59,7 +61,7 @@ class ModelNotFound(InvalidRequest):
 
 
 class VoiceNotFound(InvalidRequest):
-    """The model has no voice of that name."""
+    """The model has no such voice."""
 
     code = "voice_not_found"
 
@@ -69,13 +71,13 @@ class UploadNotFound(VoiceNotFound):
 
 
 class VoiceExists(InvalidRequest):
-    """There is a voice of that name already."""
+    """A voice with this name exists."""
 
     code = "voice_exists"
 
 
 class VoicesFull(InvalidRequest):
-    """As many voices are kept as may be."""
+    """The limit of stored voices is reached."""
 
     code = "voices_full"
 
@@ -92,6 +94,12 @@ class PayloadTooLarge(InvalidRequest):
     code = "body_too_large"
 
 
+class Quarantined(InvalidRequest):
+    """This exact request has ended a stage process twice; it is no longer accepted."""
+
+    code = "quarantined"
+
+
 class ProtocolViolation(InvalidRequest):
     """A message that the connection's state does not allow."""
 
@@ -99,13 +107,13 @@ class ProtocolViolation(InvalidRequest):
 
 
 class Unauthorized(CantataError):
-    """The request carries no API key that this server knows."""
+    """The request has no valid API key."""
 
     code = "invalid_api_key"
 
 
 class Forbidden(CantataError):
-    """The server does not do this, whoever asks, or not for a page of that origin."""
+    """The server does not allow this, for anyone or for a page of that origin."""
 
     code = "forbidden"
 
@@ -116,6 +124,10 @@ class StorageFailed(CantataError):
     code = "storage_failed"
 
 
+class NotStored(StorageFailed):
+    """The disk does not take an upload."""
+
+
 class ConfigError(CantataError):
     """A deployment file, plug-in or checkpoint is not usable; says where and what is valid."""
 
@@ -123,7 +135,7 @@ class ConfigError(CantataError):
 
 
 class Overloaded(CantataError):
-    """The server has no room for another request now."""
+    """The server is at capacity."""
 
     code = "rate_limit_exceeded"
 
@@ -136,7 +148,7 @@ class Overloaded(CantataError):
 
 
 class RequestFailed(CantataError):
-    """A stage could not finish this request; its other requests are unharmed."""
+    """A stage could not finish this request; other requests are unaffected."""
 
     code = "request_failed"
 

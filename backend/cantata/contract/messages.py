@@ -1,7 +1,7 @@
-"""What the orchestrator and a stage process say to each other.
+"""Messages between the orchestrator and a stage process.
 
 Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready, Measured, Output, Failed,
-Aborted, Pong, Drained. Between stages only chunks flow; nothing flows backwards but aborts and
+Aborted, Pong, Drained. Between stages only chunks flow; only aborts and
 credits.
 """
 
@@ -19,18 +19,20 @@ from cantata.contract.steps import StepCost, StepReport
 @dataclass(frozen=True, slots=True)
 class Register:
     """Make room for this request. Sent to all stages at once, the last stage first, so that no
-    chunk reaches a stage that has not heard of its request."""
+    chunk reaches a stage that does not know its request."""
 
     request_id: str
     payload: Payload | None
     batch: bool
     runs_dry_s: float | None = None
     """As `PipelineRequest`'s."""
+    stretch: float = 1.0
+    """As `PipelineRequest`'s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """More input of a request whose text was still arriving when it was registered."""
+    """More input for a request that was registered before its text was complete."""
 
     request_id: str
     payload: Payload
@@ -40,7 +42,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Forget these requests and answer `Aborted`, whether they are known or not."""
+    """Free these requests and answer `Aborted`, whether they are known or not."""
 
     request_ids: tuple[str, ...]
 
@@ -62,7 +64,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Finish what is registered, take nothing new, answer `Drained`, end."""
+    """Finish registered requests, accept no others, answer `Drained`, exit."""
 
 
 ToStage = Register | Extend | Abort | Credit | Ping | Drain
@@ -70,7 +72,7 @@ ToStage = Register | Extend | Abort | Credit | Ping | Drain
 
 @dataclass(frozen=True, slots=True)
 class StageCapacity:
-    """What a stage says of itself when it is ready."""
+    """What a stage reports when it is ready."""
 
     slots: int
     """Requests that it holds at the same time."""
@@ -80,21 +82,21 @@ class StageCapacity:
     """Hz; only the last stage knows it."""
     channels: int = 1
     max_batch_frames: int | None = None
-    """Frames in one step at most; None: one of every request."""
+    """Maximum frames in one step; None: one per request."""
     credit_samples: int = 0
-    """Samples per channel that the last stage makes ahead of a listener that takes none."""
+    """Samples per channel that the last stage makes for a listener that reads nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The stage has loaded its model and takes requests."""
+    """The stage has loaded its model and accepts requests."""
 
     capacity: StageCapacity
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the stage's steps take of late. Sent when it has changed."""
+    """The current cost of the stage's steps. Sent when it has changed."""
 
     cost: StepCost
 
@@ -116,7 +118,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """None of these requests holds anything in this stage any more."""
+    """The stage holds nothing for these requests."""
 
     request_ids: tuple[str, ...]
 
@@ -127,13 +129,15 @@ class Pong:
 
     number: int
     counts: Mapping[str, int]
-    """What is held: requests, slots, queued chunks, KV blocks... All zero when idle."""
+    """Requests, slots, queued chunks, KV blocks... All zero when idle."""
     steps: StepReport
+    held: tuple[str, ...] = ()
+    """Ids of the requests that it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nothing is left; the process ends now."""
+    """The stage is empty; its process exits now."""
 
 
 FromStage = Ready | Measured | Output | Failed | Aborted | Pong | Drained

@@ -32,6 +32,9 @@ class StageSpec:
     kind: StageKind
     factory: str
     """`package.module:attribute` that builds this stage's model, imported in its process alone."""
+    plain: str | None = None
+    """Of an AR stage that can do without vLLM for one listener: `package.module:function`, a
+    function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it cannot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a model's folder gives: `PLUGIN = ModelPlugin(...)`, found through entry points."""
+"""What a model's folder provides: `PLUGIN = ModelPlugin(...)`, found through entry points."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cantata.contract.capabilities import Capabilities
+from cantata.contract.numerics import NumericsReport
 from cantata.contract.pipeline import PipelineSpec
 from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, Voice
 
@@ -30,8 +31,8 @@ class RequestBuilder(Protocol):
 
     @property
     def warm_up(self) -> SpeechRequest:
-        """Spoken to nobody before the model is ready, so that the first listener waits for no
-        lazy loading."""
+        """Spoken and discarded before the model is ready, so that lazy loading does not delay the
+        first request."""
         ...
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
@@ -75,7 +76,7 @@ class TextFeed(Protocol):
         ...
 
     def more(self) -> Payload | None:
-        """What has come since `start` or the last call, for the stage; None: nothing usable yet.
+        """New input for the stage since `start` or the last call; None: nothing usable yet.
         After `close` there is always something."""
         ...
 
@@ -107,6 +108,9 @@ class ModelPlugin:
     """Checkpoint folder -> request builder."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
+    check_numerics: Callable[[], NumericsReport] | None = None
+    """Measures, within seconds, whether the model's products give a request the same samples alone
+    and in a batch on this machine's CPU, for `cantata doctor`. Imports what they need."""
     write_random_checkpoint: Callable[[Path], None] | None = None
     """Writes a small checkpoint of random weights into a folder, so that the conformance tests can
-    run over a model whose weights are not at hand."""
+    run for a model without its weights."""

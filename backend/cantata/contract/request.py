@@ -1,4 +1,4 @@
-"""What a caller asks for, and what each stage is given for it."""
+"""A caller's request, and the stage inputs made from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Payload = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAudio:
-    """A recording whose speaker is to be followed, decoded and bounded by the api."""
+    """A recording of the speaker to imitate, decoded and limited by the api."""
 
     samples: NDArray[np.float32]
     """[N] mono, in -1..1."""
     sample_rate: int
     """Hz."""
     transcript: str | None = None
-    """What is said in it, for models that need it."""
+    """For models that need it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,22 @@ class SpeechRequest:
     text: str
     voice: str
     speed: float = 1.0
-    """1 is the voice's own tempo, 2 is twice as fast."""
+    """1 is the voice's own tempo, 2 is twice as fast. A builder gets one of
+    `Capabilities.paces`."""
+    stretch: float = 1.0
+    """How many times faster than at `speed` the sound is played; the engine sets it. Faster
+    speech is understood better if it is spoken more distinctly."""
     seed: int | None = None
     """Same seed, same samples. None: the plug-in's default."""
     temperature: float | None = None
     """0 is greedy. None: the deployment's default."""
     instructions: str | None = None
     reference: ReferenceAudio | None = None
-    """Follow this speaker instead of `voice`, by models that can."""
+    """Imitate this speaker instead of using `voice`, for models that support it."""
     continued: bool = False
-    """The end of a text whose beginning was spoken already: it may be pauses alone."""
+    """The end of a text whose beginning has been spoken: it may consist of pauses only."""
+    line_start: bool = True
+    """`text` begins a line of the caller's; a mark such as `>` means something else inside one."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of `Capabilities.options`, as the caller wrote them in JSON; the plug-in checks them."""
 
@@ -64,11 +70,13 @@ class PipelineRequest:
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None
-    """When its listener has played all that came before it, by `time.monotonic`; None: nothing came
-    before it."""
+    """When its listener has played all earlier sound, by `time.monotonic`; None: there is none."""
+    stretch: float = 1.0
+    """Seconds of the model's sound that its listener plays in one second; above 1 it needs frames
+    faster than they are spoken."""
     words: tuple[TextSpan, ...] = ()
-    """Where each spoken word stands in the request's text; several words of one number share its
-    span. Empty for models that know no word's time."""
+    """The position of each spoken word in the request's text; several words of one number share its
+    span. Empty for models without word times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +89,4 @@ class Voice:
     aliases: tuple[str, ...] = field(default=())
     """Other ids that callers may use for it, such as OpenAI's thirteen names."""
     gender: str | None = None
-    """As listeners hear it, such as "female"; None: not said."""
+    """As listeners hear it, such as "female"; None: unspecified."""

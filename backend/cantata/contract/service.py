@@ -21,7 +21,7 @@ from cantata.contract.request import SpeechRequest, Voice
 from cantata.contract.steps import StepReport
 
 TEXT, ADMIT = "text", "admit"
-"""Milestones of every utterance: its text was read, it was given a place."""
+"""Milestones of every utterance: its text was read, it was admitted."""
 
 Samples = NDArray[np.float32]
 """[N] mono or [N, C] interleaved, nominally in -1..1."""
@@ -41,19 +41,19 @@ class SpokenWord:
 
 @dataclass(frozen=True, slots=True)
 class SpeechChunk:
-    """New sound of an utterance, and what has become known of its words."""
+    """New sound of an utterance, and newly known word times."""
 
     samples: Samples
     words: tuple[SpokenWord, ...] = ()
-    """In order. A word is told once, with its own first samples or earlier; models that know no
-    times tell none."""
+    """In order. Each word is sent once, with its own first samples or earlier. Empty for models
+    without word times."""
     milestones: tuple[Milestone, ...] = ()
-    """Of the stages that it came through, where it is the first of its pipeline request."""
+    """Of the stages that made it, if it is the first of its pipeline request."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """How one stage process is, at the moment of asking."""
+    """The current state of one stage process."""
 
     model: str
     stage: str
@@ -67,27 +67,35 @@ class StageReport:
     """What the stage holds, by name. All zero when idle."""
     steps: StepReport | None = None
     """None while it is loading or down."""
+    restarts: int = 0
+    """Of the stage's process since the server's start, failed attempts too."""
+    last_death: str | None = None
+    """How its process ended the last time, if it did."""
+    trouble: str | None = None
+    """What an operator should look at."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionReport:
-    """Who may enter a model, at the moment of asking."""
+    """The current state of a model's admission."""
 
     places: int
-    """Requests that may run: as many as are played without a gap, by the latest measurements."""
+    """Requests that may run: as many as play without gaps, by the latest measurements."""
     running: int
     waiting: int
     """Live requests in the queue."""
     waiting_batch: int
-    """File renders that wait for places which no live request wants."""
+    """File renders that wait for places that no live request needs."""
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Live requests that were turned away since the start, by reason."""
+    """Live requests rejected since the start, by reason."""
     admitted: Mapping[str, int] = field(default_factory=dict)
-    """Requests that were given a place since the start: `live`, `batch`."""
+    """Requests admitted since the start: `live`, `batch`."""
     slots: int = 0
     """Requests that every stage has memory for."""
     slots_in_use: int = 0
-    """Requests that the stages hold: not those that have a place and are between two pieces."""
+    """Requests that the stages hold: a request between two pieces has a place but no slot."""
+    quarantined: int = 0
+    """Requests that are rejected because they ended a stage process twice, since the start."""
 
 
 class Utterance(Protocol):
@@ -104,12 +112,12 @@ class Utterance(Protocol):
         ...
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
-        """New samples as they are made: delta, never cumulative. Chunks that the caller does
-        not take hold back the production of more. Iterated once.
+        """New samples as they are made: delta, never cumulative. Untaken chunks stop
+        the production of more. Iterated once.
 
         Raises:
-            RequestFailed: a stage could not finish it (`ChunkTimeout`: it fell silent).
-            StageDied: a process that held it is gone.
+            RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
+            StageDied: a process that held it died.
         """
         ...
 
@@ -124,7 +132,7 @@ class ServedModel(Protocol):
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """What it offers, the default voice first."""
+        """Its voices, the default first."""
         ...
 
     @property
@@ -145,7 +153,7 @@ class ServedModel(Protocol):
 
     @property
     def admission(self) -> AdmissionReport:
-        """Who runs and who waits."""
+        """Running and waiting requests."""
         ...
 
     def voice(self, name: str | None) -> Voice:
@@ -153,6 +161,15 @@ class ServedModel(Protocol):
 
         Raises:
             VoiceNotFound: none has it; the message lists the valid ids.
+        """
+        ...
+
+    def check_room(self) -> None:
+        """Reject a live request if the queue has no room; takes microseconds. `speak` may still
+        queue or reject a request that passes.
+
+        Raises:
+            Overloaded: the queue is full.
         """
         ...
 
@@ -164,7 +181,7 @@ class ServedModel(Protocol):
         more_text: AsyncIterator[str] | None = None,
     ) -> AbstractAsyncContextManager[Utterance]:
         """Speak one text; `request.voice` is one of `voices`' ids. `[pause 1.5s]` in the text is
-        so much silence (`contract.markup`), unless the text is still arriving.
+        that much silence (see `cantata.markup`), unless the text is still arriving.
 
         Leaving the context, at the end as well as on an error or a cancellation, returns only
         when every stage has freed the request.
@@ -172,11 +189,11 @@ class ServedModel(Protocol):
         Args:
             request: what to say and how.
             batch: a file render, which yields to live streams.
-            more_text: how `request.text` goes on, in pieces as they arrive; speaking begins with
+            more_text: the rest of `request.text`, in pieces as they arrive; speaking begins with
                 the first words. For models with the capability `open_text`.
 
         Raises:
-            Overloaded: no room now (on entering).
+            Overloaded: at capacity (on entering).
             InvalidRequest: the text or an option cannot be served (on entering).
         """
         ...
@@ -192,12 +209,12 @@ class SpeechService(Protocol):
 
     @property
     def default_model(self) -> str:
-        """What a request that names no model gets."""
+        """For requests that name no model."""
         ...
 
     @property
     def ready(self) -> bool:
-        """Every stage of every model takes requests."""
+        """Whether every stage of every model accepts requests."""
         ...
 
     def model(self, name: str) -> ServedModel:
@@ -210,6 +227,10 @@ class SpeechService(Protocol):
 
     async def stage_reports(self) -> list[StageReport]:
         """One report per stage process, answered also while stages load or are down."""
+        ...
+
+    def preload(self) -> None:
+        """Start early on slow work that `start` needs; returns at once. Optional."""
         ...
 
     async def start(self) -> None:

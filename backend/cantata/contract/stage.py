@@ -1,4 +1,4 @@
-"""What runs inside a stage process: one object, driven by one loop, with no I/O of its own."""
+"""What runs inside a stage process: one object, driven by one loop, without I/O of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stage(Protocol):
     """One stage kind over one model.
 
     Called by a single thread. A fault of one request is returned as a failure of that request;
-    an exception out of any method means that the stage is beyond repair and its process ends.
+    an exception out of any method means that the stage is broken and its process exits.
     """
 
     @property
@@ -39,20 +39,22 @@ class Stage(Protocol):
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
-        """Make this request's state; `batch` and `runs_dry_s` are as `PipelineRequest`'s.
+        """Make this request's state; `batch`, `runs_dry_s` and `stretch` are as
+        `PipelineRequest`'s.
 
         Raises:
-            CantataError: this request is refused; nothing is held for it.
+            CantataError: the request is rejected; nothing is held for it.
         """
         ...
 
     def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
-        """Take more input of a request that was added with an open end; `final` ends it. Requests
-        that have ended before their input are unknown, and that is fine.
+        """Take more input for a request that was added with an open end; `final` ends it. Unknown
+        requests (which have ended) are ignored.
 
         Raises:
-            CantataError: it is refused; nothing is held for the request any more.
+            CantataError: it is rejected; nothing is held for the request any more.
         """
         ...
 
@@ -65,7 +67,7 @@ class Stage(Protocol):
         ...
 
     def abort(self, request_id: str) -> None:
-        """Free everything held for the request; unknown ids are fine."""
+        """Free everything held for the request; unknown ids are ignored."""
         ...
 
     def has_work(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a stage tells of its steps."""
+"""A stage's report on its steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What a step takes that makes n frames, of all its requests together: a + b n."""
+    """The time of a step that makes n frames, over all its requests: a + b n."""
 
     fixed_s: float
     """a"""
@@ -21,14 +21,14 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How often what was measured, since the stage process began."""
+    """Measurements since the stage process began."""
 
     bounds: tuple[float, ...]
-    """Upper bounds of the buckets, ascending; what is above the last has a bucket of its own."""
+    """Upper bounds of the buckets, ascending; larger values have a bucket of their own."""
     counts: tuple[int, ...]
     """One for each bucket, one more than there are bounds."""
     total: float
-    """Of all that was measured."""
+    """The sum of all measurements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ class StepReport:
     seconds: Histogram
     """How long each took."""
     batch: Histogram
-    """How many requests each made something for; none where it only read prompts."""
+    """How many requests each produced output for; 0 if it only read prompts."""

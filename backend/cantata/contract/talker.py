@@ -1,4 +1,4 @@
-"""What an AR stage asks of a model's talker, beside vLLM's own model interface.
+"""What an AR stage requires of a model's talker, in addition to vLLM's model interface.
 
 The engine keeps, per request, the conditioning rows and the history of frames; the model is a set
 of pure functions over rows. Position p of a request has the input row
@@ -27,10 +27,11 @@ from cantata.contract.request import Payload
 from cantata.contract.sampling import CodeSampling, sample_codes
 
 SAFE_MIN_ROWS = 8
-"""Rows from which on torch's and vLLM's products of matrices are exact per row on a CPU.
+"""Rows from which on vLLM's products of matrices are exact per row in float32 on a CPU.
 
-WHY: for fewer rows their libraries choose kernels that add in another order (MKL below 4, oneDNN
-for one row of 1,100 values or more), and a request would sound otherwise alone than in company.
+WHY: for one row of more than a thousand values oneDNN takes a kernel that adds in another order
+(AVX-512), and a request would sound different alone and in a batch. Products outside vLLM's layers
+are exact for any number of rows with `contract.row_products`; torch's own are not, see there.
 """
 
 
@@ -47,12 +48,12 @@ class TalkerPrompt:
     min_frames: int = 0
     """Frames before which the end code cannot be chosen."""
     words: tuple[WordTiming, ...] = ()
-    """When each word will be heard, from a talker that settles durations before it speaks. The
-    times are those of the sound: what the decoder lags by is in them."""
+    """When each word is heard, from a talker that fixes durations before it speaks. The times
+    include the decoder's lag."""
     context: torch.Tensor | None = None
-    """[C, Q] int64: frames that the request continues. The decoder hears them, nobody else does."""
+    """[C, Q] int64: frames that the request continues. They are decoded as context only."""
     open: bool = False
-    """More rows follow, from `OpenTalker.encode_more`. A position whose row has not come waits."""
+    """More rows follow, from `OpenTalker.encode_more`. A position waits for its row."""
     later_rows: Iterator[torch.Tensor] | None = None
     """Blocks [L', D] of the rows behind `rows`, made one at a time between steps, before they are
     needed. Not for open prompts."""
@@ -98,11 +99,11 @@ class SamplingOptions:
 
 
 class Talker(Protocol):
-    """The model class of an AR stage: a vLLM model with these methods beside vLLM's own.
+    """The model class of an AR stage: a vLLM model with these additional methods.
 
-    From vLLM's side it needs `__init__(*, vllm_config, prefix="")`, `forward(input_ids, positions,
-    intermediate_tensors=None, inputs_embeds=None)`, which is given [N, D] rows as `inputs_embeds`
-    and no ids, and `compute_logits(hidden)`, which gives [R, V] scores of code 0.
+    vLLM needs `__init__(*, vllm_config, prefix="")`, `forward(input_ids, positions,
+    intermediate_tensors=None, inputs_embeds=None)`, which gets [N, D] rows as `inputs_embeds`
+    and no ids, and `compute_logits(hidden)`, which returns [R, V] scores of code 0.
     """
 
     num_codebooks: int
@@ -112,9 +113,9 @@ class Talker(Protocol):
     end_code: int | None
     """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
     min_rows: int
-    """Rows that all its products are given at least, filled up with zeros: as many as it takes for
-    a row's float32 result not to depend on the rows beside it. `SAFE_MIN_ROWS` where the products
-    are torch's or vLLM's, 1 where they are exact for any number."""
+    """Minimum rows of all its products, padded with zeros: as many as it takes for a row's float32
+    result not to depend on other rows. `SAFE_MIN_ROWS` for products of vLLM's layers, 1 where all
+    are exact for any number."""
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
@@ -122,7 +123,7 @@ class Talker(Protocol):
         checkpoint's own.
 
         Needed are hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads,
-        head_dim, vocab_size (V) and max_position_embeddings; what else the layers read (for
+        head_dim, vocab_size (V) and max_position_embeddings; whatever else the layers read (for
         Qwen3's: intermediate_size, hidden_act, rms_norm_eps, rope_parameters) is passed on.
 
         Raises:
@@ -165,8 +166,8 @@ class OpenTalker(Talker, Protocol):
     """A talker whose text may still be arriving while it speaks: its prompts may be `open`."""
 
     def encode_more(self, payload: Payload) -> torch.Tensor:
-        """Rows of text that has come since, [L, D], for the positions after those given so far.
-        Those of a text's end hold the row that is repeated.
+        """Rows of the text that has arrived since, [L, D], for the next positions. At a text's end
+        the last row is the one that is repeated.
 
         Raises:
             CantataError: the payload cannot be spoken.

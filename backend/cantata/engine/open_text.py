@@ -1,5 +1,5 @@
-"""A text that is spoken while it arrives: the request begins with its first words, and the stage
-that speaks waits for those that are late while other requests go on."""
+"""A text that is spoken while it arrives: the request begins with the first words, and its stage
+waits for late ones while other requests continue."""
 
 from __future__ import annotations
 
@@ -12,22 +12,38 @@ from cantata.contract.errors import CantataError, ChunkTimeout
 from cantata.contract.plugin import TextFeed
 from cantata.contract.request import PipelineRequest
 from cantata.contract.service import SpeechChunk
-from cantata.engine.orchestrator import Orchestrator, PcmStream
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.output_stream import PcmStream
+from cantata.engine.stretched import stretched
+from cantata.markup import ArrivingMarkup
 
 
 class OpenText:
-    """What has arrived of one text, and what will.
+    """One text while it arrives.
 
     Args:
         feed: turns it into stage inputs.
-        pieces: the text from here on.
+        text: its beginning; may be empty.
+        pieces: the rest, as the caller wrote it.
         batch: a file render.
+        stretch: as `PipelineRequest`'s.
     """
 
-    def __init__(self, feed: TextFeed, pieces: AsyncIterator[str], *, batch: bool) -> None:
+    def __init__(
+        self,
+        feed: TextFeed,
+        text: str,
+        pieces: AsyncIterator[str],
+        *,
+        batch: bool,
+        stretch: float,
+    ) -> None:
         self._feed = feed
+        self._markup = ArrivingMarkup()
+        self._push(self._markup.push(text))
         self._pieces = pieces
         self._batch = batch
+        self._stretch = stretch
         self._closed = False
         self._request: PipelineRequest | None = None
 
@@ -50,11 +66,10 @@ class OpenText:
                     await self._take()
             except TimeoutError:
                 raise ChunkTimeout(f"no text for {timeout_s:g} s") from None
-        self._request = replace(request, batch=self._batch)
+        self._request = replace(request, batch=self._batch, stretch=self._stretch)
 
     async def pass_on(self, orchestrator: Orchestrator, stream: PcmStream) -> None:
-        """Send the stage what arrives, up to the end of the text. What is wrong with it ends the
-        stream."""
+        """Send the stage new text up to its end. An error in it ends the stream."""
         try:
             while not self._closed:
                 await self._take()
@@ -66,22 +81,31 @@ class OpenText:
 
     async def _take(self) -> None:
         try:
-            self._feed.push(await anext(self._pieces))
+            self._push(self._markup.push(await anext(self._pieces)))
         except StopAsyncIteration:
+            self._push(self._markup.close())
             self._feed.close()
             self._closed = True
+
+    def _push(self, spoken: str) -> None:
+        if spoken:
+            self._feed.push(spoken)
 
 
 async def speak_open_text(
     orchestrator: Orchestrator, text: OpenText
 ) -> AsyncGenerator[SpeechChunk, None]:
     """The sound of a text that has begun, as it is made."""
+    stretch, output = text.request.stretch, orchestrator.output_capacity
     async with orchestrator.open(text.request) as stream:
         feeding = asyncio.create_task(
             text.pass_on(orchestrator, stream), name=f"text:{stream.request_id}"
         )
         try:
-            async with aclosing(orchestrator.chunks(stream)) as chunks:
+            async with (
+                aclosing(orchestrator.chunks(stream)) as made,
+                aclosing(stretched(made, stretch, output)) as chunks,
+            ):
                 async for chunk in chunks:
                     yield SpeechChunk(chunk.samples, milestones=chunk.milestones)
         finally:

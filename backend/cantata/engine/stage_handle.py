@@ -1,13 +1,15 @@
-"""The server's view of one stage process: spawned, ready, pinged, drained, ended."""
+"""The server's view of one stage process: spawned, ready, watched, drained, ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
+import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from multiprocessing.process import BaseProcess
 
 from cantata.connectors.wire import AsyncChannel
 from cantata.contract.errors import StageDied
@@ -27,21 +29,26 @@ from cantata.contract.messages import (
     Register,
     StageCapacity,
 )
-from cantata.engine.stage_process import StageLaunch, run
+from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, look
+from cantata.engine.process.launch import StageLaunch
+from cantata.engine.process.pulse import Pulse, make_memory, send_memory
+from cantata.engine.spawning import spawn
 
 logger = logging.getLogger(__name__)
 
-PING_INTERVAL_S = 5.0
+PING_INTERVAL_S = 1.0
 PING_DEADLINE_S = 30.0
-"""A stage answers between two steps; one that takes this long for a step is stuck."""
+"""A stage answers between two steps."""
 ENDING_DEADLINE_S = 5.0
+BURYING_S = 0.5
+"""A process that broke its connection is killed if it has not exited within this time."""
 
-Report = Output | Failed | Aborted | Measured
-"""What a stage says of its own accord while it serves."""
+Report = Output | Failed | Aborted | Measured | Pong
+"""Messages of a running stage."""
 
 
 class StageState(Enum):
-    """Where a stage process is in its life; only forwards."""
+    """A stage process's state; it only moves forwards."""
 
     STARTING = "starting"
     READY = "ready"
@@ -49,58 +56,80 @@ class StageState(Enum):
     ENDED = "ended"
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a stage process ended that was not asked to."""
+
+    error: StageDied
+    """The error that its requests get."""
+    exit_code: int | None
+    hang: Hang | None
+    """Why the server killed it, if it did."""
+    at_work_on: Mapping[str, int]
+    """The requests in its last call, with the frames that it had made of each."""
+    alone: bool
+    """The call was about one request alone."""
+
+
 class StageHandle:
     """Owns one process and its control channel.
 
     Args:
         launch: what to run.
-        on_message: told every Output, Failed, Aborted and Measured, in order.
-        on_death: called once when the process ends without having been asked to.
+        silence_s: after which requests fail.
+        on_message: called with every report, in order.
+        on_death: called once when a process that was ready ends without having been asked to.
     """
 
     def __init__(
         self,
         launch: StageLaunch,
+        silence_s: float,
         on_message: Callable[[str, Report], None],
-        on_death: Callable[[str, StageDied], None],
+        on_death: Callable[[str, Death], None],
     ) -> None:
         self.name = launch.spec.name
         self.state = StageState.STARTING
+        self.pid: int | None = None
+        """Process id, kept after the process has ended; None before `start`."""
         self.startup_s = 0.0
         """From spawning the process to its readiness; 0 until then."""
+        self.exit_code: int | None = None
+        """Known once the process has ended."""
+        self.last_pong: Pong | None = None
+        self._launch = launch
         self._title = launch.title
+        self._judge = HangJudge(silence_s)
         self._on_message = on_message
         self._on_death = on_death
-        self._socket, theirs = socket.socketpair()
-        # spawn: a forked child would inherit the server's threads, sockets and event loop.
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=run, args=(launch, theirs), name=launch.title, daemon=True
-        )
-        self._their_socket = theirs
+        self._process: BaseProcess | None = None
+        self._pulse: Pulse | None = None
         self._channel: AsyncChannel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
         self._pongs: dict[int, asyncio.Future[Pong]] = {}
         self._pings = 0
 
-    @property
-    def pid(self) -> int | None:
-        """Process id, None before `start`."""
-        return self._process.pid
-
-    async def start(self) -> StageCapacity:
+    async def start(self, deadline_s: float) -> StageCapacity:
         """Spawn the process and wait until it has loaded its model.
 
         Raises:
-            StageDied: it ended instead.
+            StageDied: it exited instead, or was not ready in time; nothing is left of it.
+            OSError: no descriptor or process is available.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
-        await asyncio.to_thread(self._process.start)
-        self._their_socket.close()
-        self._channel = await AsyncChannel.open(self._socket)
-        self._spawn_task(self._read(self._channel), "read")
-        capacity = await self._ready
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._spawn()
+                capacity = await self._ready
+        except TimeoutError:
+            await self.stop(0)
+            late = f"stage {self.name!r} was not ready within {deadline_s:g} s"
+            raise StageDied(late) from None
+        except BaseException:
+            await self.stop(0)
+            raise
         self.startup_s = loop.time() - started
         self.state = StageState.READY
         self._spawn_task(self._keep_pinging(), "ping")
@@ -111,43 +140,45 @@ class StageHandle:
         """Send one message.
 
         Raises:
-            StageDied: the process is gone.
+            StageDied: the process has died.
         """
         if self._channel is None or self.state is StageState.ENDED:
-            raise self._death()
+            raise self._gone()
         try:
             await self._channel.send(message)
         except ConnectionError as error:
-            raise self._death() from error
+            raise self._gone() from error
 
     async def counts(self) -> Mapping[str, int]:
         """What the stage holds now, by name; raises as `ask` does."""
         return (await self.ask()).counts
 
-    async def ask(self) -> Pong:
+    async def ask(self, deadline_s: float = PING_DEADLINE_S) -> Pong:
         """How the stage is now.
 
         Raises:
-            StageDied: the process is gone or does not answer.
+            StageDied: the process has died.
+            TimeoutError: it does not answer in time.
         """
         if self._channel is None or self.state is StageState.ENDED:
-            raise self._death()
+            raise self._gone()
         self._pings += 1
         number, answer = self._pings, asyncio.get_running_loop().create_future()
         self._pongs[number] = answer
         try:
-            await self._channel.send(Ping(number))
-            async with asyncio.timeout(PING_DEADLINE_S):
+            async with asyncio.timeout(deadline_s):
+                await self._channel.send(Ping(number))
                 pong: Pong = await answer
                 return pong
-        except (ConnectionError, TimeoutError) as error:
-            raise self._death() from error
+        except ConnectionError as error:
+            raise self._gone() from error
         finally:
             self._pongs.pop(number, None)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain until the deadline, then end the process."""
         if self.state is StageState.READY and self._channel is not None:
+            assert self._process is not None
             self.state = StageState.DRAINING
             try:
                 await self._channel.send(Drain())
@@ -155,70 +186,139 @@ class StageHandle:
             except ConnectionError:
                 logger.info("%s was already gone", self._title)
         self.state = StageState.ENDED
-        await asyncio.to_thread(self._end_process)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._end_process)
+        if self._pulse is not None:
+            self._pulse.close()
+            self._pulse = None
         if self._channel is not None:
             await self._channel.close()
 
+    async def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        memory = make_memory(self._launch.deployment.slots)
+        try:
+            send_memory(ours, memory)
+            self._pulse = Pulse(os.dup(memory))
+            self._process = await asyncio.to_thread(spawn, self._launch, theirs)
+            self.pid = self._process.pid
+        except BaseException:
+            ours.close()  # a process still being spawned exits by itself
+            raise
+        finally:
+            os.close(memory)
+            theirs.close()
+        self._channel = await AsyncChannel.open(ours)
+        self._spawn_task(self._read(self._channel), "read")
+        self._spawn_task(self._watch(self._pulse), "watch")
+
     def _end_process(self) -> None:
-        if self._process.pid is None:
+        if self._process is None:
             return
         for end in (self._process.terminate, self._process.kill):
             if self._process.is_alive():
                 end()
                 self._process.join(ENDING_DEADLINE_S)
+        self.exit_code = self._process.exitcode
+        if self.exit_code is not None:
+            # Otherwise its descriptors would stay open until the next garbage collection.
+            self._process.close()
+            self._process = None
 
     def _spawn_task(self, coroutine: Coroutine[None, None, None], what: str) -> None:
         task = asyncio.create_task(coroutine, name=f"{self._title}:{what}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # Without its watcher or its reader, a stage cannot be used.
+            logger.error("%s: %s failed", self._title, task.get_name(), exc_info=error)
+            self._lose(f"its supervision failed: {error!r}")
 
     async def _read(self, channel: AsyncChannel) -> None:
         try:
             while True:
                 self._dispatch(await channel.receive())
-        except ConnectionError:
-            if self.state is not StageState.ENDED and self.state is not StageState.DRAINING:
-                self._died()
+        except ConnectionError as error:
+            self._lose(f"its connection broke: {error}")
+        except Exception:
+            # The edge of a process: a stage whose messages cannot be handled cannot be used.
+            logger.exception("%s: its message could not be handled", self._title)
+            self._lose("what it said could not be handled")
 
     def _dispatch(self, message: object) -> None:
         match message:
-            case Output() | Failed() | Aborted() | Measured():
-                self._on_message(self.name, message)
             case Pong():
+                self.last_pong = message
                 answer = self._pongs.get(message.number)
                 if answer is not None and not answer.done():
                     answer.set_result(message)
+                self._on_message(self.name, message)
+            case Output() | Failed() | Aborted() | Measured():
+                self._on_message(self.name, message)
             case Ready(capacity):
-                self._ready.set_result(capacity)
+                if not self._ready.done():
+                    self._ready.set_result(capacity)
             case Drained():
                 logger.info("%s drained", self._title)
+            case _:
+                raise TypeError(f"a stage does not say {type(message).__name__}")
 
     async def _keep_pinging(self) -> None:
         while True:
             await asyncio.sleep(PING_INTERVAL_S)
             try:
                 await self.ask()
+            except TimeoutError:
+                why = f"gave no answer for {PING_DEADLINE_S:g} s"
+                self._lose(why, Hang(why, from_outside=False))
+                return
             except StageDied:
-                if self.state is StageState.READY:
-                    logger.error("%s does not answer; ending it", self._title)
-                    await asyncio.to_thread(self._end_process)
                 return
 
-    def _died(self) -> None:
-        self.state = StageState.ENDED
-        error = self._death()
-        logger.error("%s", error.message)
+    async def _watch(self, pulse: Pulse) -> None:
+        loop = asyncio.get_running_loop()
+        assert self.pid is not None
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            sample = look(self.pid, pulse.read(), loop.time())
+            hang = None if sample is None else self._judge.observe(sample)
+            if hang is not None:
+                self._lose(hang.why, hang)
+                return
+
+    def _lose(self, why: str, hang: Hang | None = None) -> None:
+        """The process is unusable: from here on it gets no requests."""
+        if self.state in (StageState.ENDED, StageState.DRAINING):
+            return
+        was_ready, self.state = self.state is StageState.READY, StageState.ENDED
+        logger.error("%s (process %s): %s", self._title, self.pid, why)
+        self._spawn_task(self._bury(why, hang, was_ready=was_ready), "bury")
+
+    async def _bury(self, why: str, hang: Hang | None, *, was_ready: bool) -> None:
+        assert self._process is not None
+        if hang is not None:
+            self._process.kill()
+        await asyncio.to_thread(self._process.join, BURYING_S)
+        self._process.kill()  # no effect if it has ended
+        self.exit_code = self._process.exitcode
+        ending = "" if self.exit_code is None else f" with exit code {self.exit_code}"
+        error = StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}: {why}")
         if not self._ready.done():
             self._ready.set_exception(error)
         for answer in self._pongs.values():
             if not answer.done():
                 answer.set_exception(error)
-        self._on_death(self.name, error)
+        if was_ready:
+            assert self._pulse is not None
+            beat = self._pulse.read()
+            death = Death(error, self.exit_code, hang, beat.at_work_on, beat.alone)
+            self._on_death(self.name, death)
 
-    def _death(self) -> StageDied:
-        code = self._process.exitcode  # None for a moment after the connection broke
-        ending = "" if code is None else f" with exit code {code}"
-        return StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}")
+    def _gone(self) -> StageDied:
+        return StageDied(f"stage {self.name!r} (process {self.pid}) is not running")

@@ -8,50 +8,62 @@ from dataclasses import dataclass, replace
 
 from cantata.contract.chunks import WordTiming
 from cantata.contract.errors import InvalidRequest, RequestFailed
-from cantata.contract.markup import Passage, Pause, split_pauses
 from cantata.contract.plugin import RequestBuilder
 from cantata.contract.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import SpokenWord
+from cantata.markup import Passage, Pause, read_markup
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What the pipeline runs in one go."""
+    """What the pipeline runs as one request."""
 
     request: PipelineRequest
-    text_offset: int
-    """Where the text that it was built from stands in the caller's."""
+    passage: Passage
+    """The text that it was built from."""
+
+
+def check_length(characters: int, most: int) -> None:
+    """Raises InvalidRequest if this many characters exceed the deployment's limit."""
+    if characters > most:
+        raise InvalidRequest(
+            f"input has {characters} characters; at most {most} are accepted", "input"
+        )
 
 
 def plan_utterance(
     builder: RequestBuilder, request_id: str, request: SpeechRequest, *, batch: bool
 ) -> list[Piece | Pause]:
-    """Cut a text at its pauses and build the pieces between them.
+    """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
+    own pace that is nearest to the requested speed.
 
     Raises:
         InvalidRequest: nothing in it can be spoken, or a pause or an option cannot be served.
     """
+    pace = builder.capabilities.pace(request.speed)
+    stretch = request.speed / pace
     parts: list[Piece | Pause] = []
     silent: InvalidRequest | None = None
-    for number, part in enumerate(split_pauses(request.text)):
+    for number, part in enumerate(read_markup(request.text, line_start=request.line_start)):
         if isinstance(part, Pause):
             parts.append(part)
             continue
         try:
-            built = builder.build(f"{request_id}.{number}", replace(request, text=part.text))
+            spoken = replace(request, text=part.text, speed=pace, stretch=stretch)
+            built = builder.build(f"{request_id}.{number}", spoken)
         except InvalidRequest as error:
             if _has_words(part):
                 raise
-            silent = error  # a full stop behind a pause is no fault, unless there is nothing else
+            silent = error  # an error only if nothing else can be spoken
             continue
-        parts.extend(Piece(replace(piece, batch=batch), part.start) for piece in built)
+        parts.extend(Piece(replace(piece, batch=batch, stretch=stretch), part) for piece in built)
     if not request.continued and not any(isinstance(part, Piece) for part in parts):
         raise silent or InvalidRequest("the text is empty or has only pauses", "input")
     return parts
 
 
 class Playback:
-    """A listener who plays an utterance from its first sample on, as it comes.
+    """A listener that plays an utterance from its first sample, as it arrives.
 
     Args:
         sample_rate: Hz.
@@ -63,7 +75,7 @@ class Playback:
         self._clock = clock
         self._samples = 0
         self.runs_dry_s: float | None = None
-        """When all that has come is played, by the clock; None: nothing has come."""
+        """When all received sound has been played, by the clock; None: there is none yet."""
 
     @property
     def length_s(self) -> float:
@@ -71,7 +83,7 @@ class Playback:
         return self._samples / self._sample_rate
 
     def arrived(self, samples: int) -> None:
-        """So much more is there now."""
+        """Add received samples."""
         now_s = self._clock()
         self._samples += samples
         self.runs_dry_s = max(self.runs_dry_s or now_s, now_s) + samples / self._sample_rate
@@ -95,10 +107,10 @@ def spoken_words(
     for timing in timings:
         if not 0 <= timing.index < len(spans):
             raise RequestFailed(f"word {timing.index} of {len(spans)} was timed")
-        span = spans[timing.index]
+        span = piece.passage.source(spans[timing.index])
         word = SpokenWord(
-            text_start=piece.text_offset + span.start,
-            text_end=piece.text_offset + span.end,
+            text_start=span.start,
+            text_end=span.end,
             start_s=began_s + timing.start_s,
             end_s=began_s + timing.end_s,
         )

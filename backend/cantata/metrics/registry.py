@@ -1,4 +1,4 @@
-"""All that one app measures, in Prometheus' text format."""
+"""All metrics of one app, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics(UtteranceMetrics):
-    """What one app measures."""
+    """The metrics of one app."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -25,7 +25,7 @@ class Metrics(UtteranceMetrics):
     ) -> bytes:
         """Everything in Prometheus' text format, the service as it is at this scrape.
 
-        The service's figures live for one scrape: a stage that is gone leaves no stale series.
+        The service's figures live for one scrape: a dead stage leaves no stale series.
 
         Args:
             reports: one per stage process.

@@ -41,7 +41,7 @@ class ServiceCollector(Collector):
         self._admissions = admissions
 
     def collect(self) -> Iterable[Metric]:
-        """All families; a stage that is gone has no series."""
+        """All families; a dead stage has no series."""
         return [*self._admission(), *self._stages(), *self._steps()]
 
     def _admission(self) -> Iterable[Metric]:
@@ -60,7 +60,13 @@ class ServiceCollector(Collector):
             "Requests that got no place, by reason.",
             labels=["model", "reason"],
         )
+        quarantined = CounterMetricFamily(
+            "cantata_requests_quarantined",
+            "Requests that ended a stage process twice and are refused.",
+            labels=["model"],
+        )
         for model, report in self._admissions.items():
+            quarantined.add_metric([model], report.quarantined)
             values = (report.places, report.running, report.slots, report.slots_in_use)
             for gauge, value in zip(gauges.values(), values, strict=True):
                 gauge.add_metric([model], value)
@@ -70,7 +76,7 @@ class ServiceCollector(Collector):
                 admitted.add_metric([model, kind], count)
             for reason, count in report.refused.items():
                 refused.add_metric([model, reason], count)
-        return [*gauges.values(), waiting, admitted, refused]
+        return [*gauges.values(), waiting, admitted, refused, quarantined]
 
     def _stages(self) -> Iterable[Metric]:
         labels = ["model", "stage"]
@@ -82,14 +88,20 @@ class ServiceCollector(Collector):
         held = GaugeMetricFamily(
             "cantata_stage_held", "What a stage holds; zero when idle.", labels=[*labels, "what"]
         )
+        restarts = CounterMetricFamily(
+            "cantata_stage_restarts",
+            "Restarts of a stage's process, failed attempts too.",
+            labels=labels,
+        )
         for report in self._reports:
             names = [report.model, report.stage]
+            restarts.add_metric(names, report.restarts)
             alive.add_metric(names, float(report.alive))
             startup.add_metric(names, report.startup_s)
             rss.add_metric(names, report.rss_bytes)
             for what, count in report.counts.items():
                 held.add_metric([*names, what], count)
-        return [alive, startup, rss, held]
+        return [alive, startup, rss, held, restarts]
 
     def _steps(self) -> Iterable[Metric]:
         labels = ["model", "stage"]

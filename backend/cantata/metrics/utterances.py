@@ -1,4 +1,4 @@
-"""What is measured of utterances, from asking for one to its end."""
+"""Metrics of utterances, from the request to the end."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ class EndReason(StrEnum):
     """Why an utterance ended before its text did."""
 
     CANCELLED = "cancelled"
-    """The client said so."""
+    """By the client."""
     CLIENT_LEFT = "client_left"
     CLIENT_STALLED = "client_stalled"
-    """It kept its connection and took nothing."""
+    """The client kept its connection and stopped reading."""
     FAILED = "failed"
     """A stage could not finish it."""
     TIMEOUT = "timeout"
-    """A stage fell silent, or the client's text did."""
+    """No chunk from a stage, or no text from the client, in time."""
     STAGE_DIED = "stage_died"
+    QUARANTINED = "quarantined"
+    """It ended a stage process for the second time."""
 
 
 class UtteranceMetrics:
@@ -53,11 +55,16 @@ class UtteranceMetrics:
                 registry=registry,
             )
             for outcome, text in (
-                (Outcome.COMPLETED, "were spoken to the end"),
-                (Outcome.ABORTED, "their caller cancelled or left"),
-                (Outcome.FAILED, "a stage could not finish"),
+                (Outcome.COMPLETED, "completed"),
+                (Outcome.ABORTED, "their client cancelled or left"),
             )
         }
+        self._failed = Counter(
+            "cantata_speech_stream_failed",
+            "Utterances that a stage could not finish, by reason.",
+            (*model, "reason"),
+            registry=registry,
+        )
         self._rejected = Counter(
             "cantata_requests_rejected",
             "Requests refused before anything was made.",
@@ -107,13 +114,13 @@ class UtteranceMetrics:
         labels = ("model", "reserve_ms")
         self._underruns = Counter(
             "cantata_audio_underruns",
-            "How often simulated players stood still, by the sound they begin with.",
+            "Underruns of simulated players, by their initial reserve.",
             labels,
             registry=registry,
         )
         self._still = Histogram(
             "cantata_audio_underrun_seconds",
-            "How long a simulated player stood still in one utterance.",
+            "How long a simulated player stalled in one utterance.",
             labels,
             buckets=_UNDERRUN_BUCKETS_S,
             registry=registry,
@@ -126,7 +133,7 @@ class UtteranceMetrics:
         )
 
     def opened(self, model: str, *, waited_s: float, batch: bool) -> None:
-        """An utterance was admitted after so long; `ended` follows."""
+        """An utterance was admitted after this wait; `ended` follows."""
         self._running.labels(model).inc()
         self._queue_wait.labels(model, "batch" if batch else "live").observe(waited_s)
 
@@ -139,7 +146,7 @@ class UtteranceMetrics:
         self._sound.labels(model).inc(duration_s)
 
     def played(self, model: str, reserve_s: float, underruns: int, still_s: float) -> None:
-        """What a player that begins with `reserve_s` of sound made of an utterance."""
+        """How a player that begins with `reserve_s` of sound plays an utterance."""
         labels = (model, str(round(reserve_s * 1000)))
         self._underruns.labels(*labels).inc(underruns)
         self._still.labels(*labels).observe(still_s)
@@ -150,11 +157,19 @@ class UtteranceMetrics:
         self._aborts.labels(model, reason).inc()
 
     def ended(
-        self, model: str, outcome: Outcome, duration_s: float = 0.0, rtf: float | None = None
+        self,
+        model: str,
+        outcome: Outcome,
+        duration_s: float = 0.0,
+        rtf: float | None = None,
+        reason: EndReason | None = None,
     ) -> None:
         """It is over; duration and RTF are recorded only for what was completed."""
         self._running.labels(model).dec()
-        self._ended[outcome].labels(model).inc()
+        if outcome is Outcome.FAILED:
+            self._failed.labels(model, reason or EndReason.FAILED).inc()
+        else:
+            self._ended[outcome].labels(model).inc()
         if outcome is Outcome.COMPLETED:
             self._duration.labels(model).observe(duration_s)
             if rtf is not None:

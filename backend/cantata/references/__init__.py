@@ -1,1 +1,1 @@
-"""Recordings of speakers to follow: read within bounds, fetched safely, kept on disk."""
+"""Recordings of speakers to imitate: read within limits, fetched safely, kept on disk."""

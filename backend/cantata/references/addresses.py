@@ -1,7 +1,7 @@
-"""Which addresses a URL of a stranger may lead to: the public internet, and nothing near us.
+"""Which addresses an untrusted URL may lead to: the public internet only.
 
 Private, loopback, link-local, shared (CGNAT), multicast, reserved, documentation and unspecified
-addresses are refused, as are IPv6 addresses that stand for an IPv4 one, whatever it is.
+addresses are rejected, as are IPv6 addresses that stand for an IPv4 one, whatever it is.
 See IANA's special-purpose address registries (RFC 6890).
 """
 

@@ -1,7 +1,7 @@
-"""Which kind of sound file some bytes are, told from the first of them and nothing else.
+"""Detects the type of a sound file from its first bytes only.
 
-FFmpeg is never asked to guess: among its readers are playlists, which open other files and
-addresses, and pictures, which unfold to any size.
+FFmpeg never guesses: its readers include playlists, which open other files and
+addresses, and pictures, which may decompress to any size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sound files of strangers -> 24 kHz mono, in bounded time and memory.
+"""Untrusted sound files -> 24 kHz mono, in bounded time and memory.
 
-Nothing that a header says is believed: sound is counted while it is decoded, and decoding stops
+No header is trusted: sound is counted while it is decoded, and decoding stops
 at the limit. `decode` blocks: the event loop calls it through `ReferenceReader`.
 """
 
@@ -22,7 +22,7 @@ from cantata.references.containers import FORMATS, recognise
 SAMPLE_RATE = 24_000
 """Hz of every reference, whatever its file had."""
 MIN_S, MAX_S = 1.0, 60.0
-"""Shorter and longer recordings are refused."""
+"""Shorter and longer recordings are rejected."""
 USED_S = 15.0
 """How much of a longer recording is used: its beginning."""
 MIN_RATE, MAX_RATE = 8_000, 192_000
@@ -32,14 +32,14 @@ _MIN_SOUNDING_S = 0.5
 _QUIET_DBFS = -50.0
 _BLOCK_S = 0.02
 _MAX_WORK_S = 30.0
-"""Decoding a minute takes a small part of it; what takes longer was made to."""
+"""A minute normally takes a small part of it; a file that takes longer is malicious."""
 _MAX_MISSING_PACKETS = 8
 _DECODERS = (
     *("pcm_u8", "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"),
     *("pcm_alaw", "pcm_mulaw", "flac", "alac", "aac", "mp3", "mp3float"),
     *("vorbis", "libvorbis", "opus", "libopus"),
 )
-"""No other is opened; FFmpeg is told too, lest it look into a cover picture by itself."""
+"""Only these are opened. FFmpeg gets the list too, so that it ignores cover pictures."""
 
 
 def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
@@ -47,7 +47,7 @@ def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
 
     Args:
         data: a whole file, in one of `FORMATS`.
-        transcript: what is said in it.
+        transcript: of the recording.
         param: the field that it came in, for error messages.
 
     Returns:
@@ -116,7 +116,7 @@ def _frames(source: av.container.InputContainer, param: str) -> Iterator[av.Audi
         try:
             frames = packet.decode()
         except av.InvalidDataError:
-            # Streams that were cut or joined have a damaged packet or two; more is no sound.
+            # Streams that were cut or joined have a damaged packet or two; more is not sound.
             damaged += 1
             if damaged > _MAX_MISSING_PACKETS:
                 raise

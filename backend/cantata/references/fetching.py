@@ -1,8 +1,8 @@
-"""Fetching a recording from a URL that a stranger chose, without becoming the stranger's hands.
+"""Fetching a recording from an untrusted URL without reaching internal addresses.
 
 Each connection resolves its host once, checks every address and connects to a checked one: there
 is no second look-up that could answer differently. Redirects are followed by hand, each through
-the same checks. No proxy and no environment variable has a say.
+the same checks. Proxies and environment variables are ignored.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Fetcher:
         except TimeoutError:
             raise self._refusal(f"took longer than {self._limits.total_s:g} s") from None
         except (httpcore.TimeoutException, httpcore.NetworkError) as error:
-            # Whether a port is closed or silent is nobody's business but ours.
+            # The caller must not learn whether a port is closed or silent.
             raise self._refusal("cannot be reached") from error
         except httpcore.ProtocolError as error:
             raise self._refusal("did not answer in HTTP") from error
@@ -87,7 +87,7 @@ class Fetcher:
             pool.stream(
                 "GET",
                 url.geturl(),
-                # Nothing is decompressed, so nothing can unfold.
+                # Nothing is decompressed, so nothing can expand.
                 headers={"accept-encoding": "identity"},
                 extensions={"timeout": timeout},
             ) as response,

@@ -21,7 +21,7 @@ class ReferenceReader:
     """Reads recordings within one server's limits, away from the event loop."""
 
     def __init__(self, max_bytes: int, fetcher: Fetcher | None) -> None:
-        """`fetcher` None: addresses are refused."""
+        """`fetcher` None: addresses are rejected."""
         self._max_bytes = max_bytes
         self._fetcher = fetcher
         self._slots = asyncio.Semaphore(_PARALLEL)

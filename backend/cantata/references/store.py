@@ -1,10 +1,10 @@
-"""Uploaded voices on disk: one folder each, named by a generated id, whole or not there.
+"""Uploaded voices on disk: one folder each, named by a generated id, complete or absent.
 
     <folder>/voice_<32 hex digits>/voice.json      what is known of it
                                    reference.wav   24 kHz mono
 
-A voice is written beside its place and renamed into it, and renamed away before it is deleted, so
-that a crash leaves no half of one. One server at a time uses a folder.
+A voice is written to a temporary folder and renamed into place, and renamed away before it is
+deleted, so that a crash leaves no partial voice. One server at a time uses a folder.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cantata.contract.errors import (
     ConfigError,
+    NotStored,
     StorageFailed,
     UploadNotFound,
     VoiceExists,
@@ -43,6 +45,7 @@ _UNFINISHED = "."
 _ID = re.compile(rf"{ID_PREFIX}[0-9a-f]{{32}}")
 _MAX_WORDS_BYTES = 64 << 10
 _MAX_SOUND_BYTES = 4 << 20
+_READERS = 4
 
 
 class StoredVoice(BaseModel):
@@ -78,6 +81,9 @@ class VoiceStore:
         self._folder = folder
         self._limits = limits
         self._changing = threading.Lock()
+        # Its own threads: a slow disk must not delay work that waits for the shared ones.
+        self._writing = ThreadPoolExecutor(1, "cantata-voices-write")
+        self._reading = ThreadPoolExecutor(_READERS, "cantata-voices-read")
         self._voices: Mapping[str, StoredVoice] = {}
         """By id, oldest first. Replaced, never changed, so that readers need no lock."""
 
@@ -95,7 +101,7 @@ class VoiceStore:
         return None
 
     def load(self) -> None:
-        """Read the folder; what is damaged is left alone and logged, what is unfinished removed.
+        """Read the folder; damaged voices are left alone and logged, unfinished ones removed.
 
         Blocks.
 
@@ -122,27 +128,30 @@ class VoiceStore:
         Raises:
             VoiceExists: another has this name.
             VoicesFull: there are too many, or they take too much room.
-            StorageFailed: the disk does not take it.
+            NotStored: the disk rejects it.
         """
-        return await asyncio.to_thread(self._add, upload, reference)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writing, self._add, upload, reference)
 
     async def remove(self, name: str) -> StoredVoice:
-        """Delete a voice, by id or name, from disk. Requests that speak with it go on.
+        """Delete a voice, by id or name, from disk. Requests that use it continue.
 
         Raises:
             UploadNotFound: there is none.
-            StorageFailed: the disk does not let go of it.
+            StorageFailed: the disk fails to delete it.
         """
-        return await asyncio.to_thread(self._remove, name)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writing, self._remove, name)
 
     async def reference(self, voice: StoredVoice) -> ReferenceAudio:
         """A voice's recording.
 
         Raises:
-            UploadNotFound: it was deleted meanwhile.
+            UploadNotFound: it has been deleted.
             StorageFailed: it cannot be read.
         """
-        return await asyncio.to_thread(self._read_reference, voice)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, self._read_reference, voice)
 
     def _add(self, upload: VoiceUpload, reference: ReferenceAudio) -> StoredVoice:
         voice = StoredVoice(
@@ -162,7 +171,7 @@ class VoiceStore:
             try:
                 self._write(voice, sound.getvalue())
             except OSError as error:
-                raise StorageFailed(f"the voice cannot be stored: {error.strerror}") from error
+                raise NotStored(f"the voice cannot be stored: {error.strerror}") from error
             self._voices = {**self._voices, voice.id: voice}
         return voice
 
@@ -247,7 +256,7 @@ def _delete(folder: Path) -> None:
             _sync(folder.parent)
     except OSError as error:
         raise StorageFailed(
-            f"the voice is gone, but its files stay until the next start: {error.strerror}"
+            f"the voice is deleted, but its files stay until the next start: {error.strerror}"
         ) from error
 
 

@@ -1,8 +1,15 @@
-"""Who may enter: as many requests as can be played without a gap, a short queue, a clear no."""
+"""Admission control: as many requests as play without gaps, a short queue, then rejection.
+
+The number of places follows from the steps so far. A burst of requests costs more than that:
+its prompts, its messages, other load on the machine. So places are not handed out all at
+once. Only a few requests start at a time; the next one is admitted when one of them has its first
+sound, and while every running listener has enough left to play.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
@@ -15,38 +22,81 @@ from cantata.contract.service import AdmissionReport
 LIVE, BATCH = "live", "batch"
 QUEUE_FULL, WAITED_TOO_LONG = "queue_full", "waited_too_long"
 _NEW_WEIGHT = 0.2
-"""Of the latest request in the mean time for which a place is held."""
+"""Weight of the latest request in the mean time that a place is held."""
 _MIN_RETRY_S, _MAX_RETRY_S = 1.0, 30.0
+_RETRY_SPREAD = 0.5
+"""Part of the retry time: clients that are rejected together must not retry together."""
+_GOLDEN = 0.618034
+"""The fractional parts of its multiples are spread evenly, however many there are."""
+BEGINNING_AT_ONCE = 4
+"""Requests that may hold a place without having sound, at least."""
+_BEGINNING_SHARE = 8
+"""One in this many places may be in that state: with more places, more requests start per step."""
+BEGINNING_S = 1.0
+"""A request without sound for longer no longer delays the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """Bounds of the queue of live requests."""
+    """Limits of the queue of live requests."""
 
     max_waiting: int
     """Requests that may wait for a place."""
     max_wait_s: float
-    """Seconds that one waits at most."""
+    """Longest wait of a request, in seconds."""
+
+
+class Place:
+    """What an admitted request holds."""
+
+    def __init__(self, on_begun: Callable[[], None]) -> None:
+        self._on_begun = on_begun
+        self._timer = asyncio.get_running_loop().call_later(BEGINNING_S, self.has_sound)
+        self.beginning = True
+        """No sound yet."""
+
+    def has_sound(self) -> None:
+        """Its first packet is there; may be called repeatedly."""
+        if self.beginning:
+            self.beginning = False
+            self._timer.cancel()
+            self._on_begun()
 
 
 class Admission:
-    """Hands out places: live requests first, among equals first come first served.
+    """Hands out places: live requests before batches, otherwise first come, first served.
+
+    The first place belongs to live requests: if none runs, the next one is admitted at once, beside
+    a file render if necessary.
 
     Args:
         places: requests that run at the same time.
         limits: of the live queue.
         clock: monotonic seconds.
+        slots: requests that can run at all, at least `places`; None: no bound.
+        is_calm: whether running streams can spare the time that another takes to start.
     """
 
     def __init__(
-        self, places: int, limits: QueueLimits, clock: Callable[[], float] = time.monotonic
+        self,
+        places: int,
+        limits: QueueLimits,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        slots: int | None = None,
+        is_calm: Callable[[], bool] = lambda: True,
     ) -> None:
         self._places = places
         self._limits = limits
         self._clock = clock
-        self._live: deque[asyncio.Future[None]] = deque()
-        self._batch: deque[asyncio.Future[None]] = deque()
+        self._slots = slots
+        self._is_calm = is_calm
+        self._beginning = 0
+        self._live: deque[_Turn] = deque()
+        self._batch: deque[_Turn] = deque()
         self._running = 0
+        self._extra_places = 0.0
+        """Places that fast listeners take, beyond the one that each of them has."""
         self._running_batch = 0
         self._mean_held_s = 0.0
         self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
@@ -54,7 +104,7 @@ class Admission:
 
     @property
     def report(self) -> AdmissionReport:
-        """How it is now."""
+        """The current state."""
         return AdmissionReport(
             places=self._places,
             running=self._running,
@@ -65,87 +115,146 @@ class Admission:
         )
 
     def resize(self, places: int) -> None:
-        """Change how many may run. Who runs goes on, also where there are too many now."""
+        """Change the number of places. Running requests continue, even if there are too many."""
         self._places = places
         self._let_in()
 
+    def look_again(self) -> None:
+        """A running stream received sound: another request may be able to start."""
+        if self._live or self._batch:
+            self._let_in()
+
+    def check(self) -> None:
+        """Reject a live request that the queue has no room for; takes microseconds.
+
+        Raises:
+            Overloaded: the queue is full.
+        """
+        if len(self._live) >= self._limits.max_waiting and not self._has_room_for_live():
+            state = f"{self._running} requests are running and {len(self._live)} waiting"
+            raise self._refusal(QUEUE_FULL, state)
+
     @asynccontextmanager
-    async def admit(self, *, batch: bool = False) -> AsyncIterator[None]:
+    async def admit(self, *, batch: bool = False, stretch: float = 1.0) -> AsyncIterator[Place]:
         """Hold a place inside the block.
 
         Args:
-            batch: nobody listens. Such requests use the places that no live request wants, at most
-                half of them, since the next listener should not have to wait for a file. They
-                wait as long as it takes, outside the limits: who asks for them bounds their number.
+            stretch: seconds of the model's sound that its listener plays in one second; above 1
+                it needs this many places.
+            batch: a file render, without a listener. Such requests use only places that no live
+                request wants, at most half, so that the next listener need not wait for a file.
+                They wait without a time limit, outside the queue: the caller bounds their number.
+                If there is one place, a single one runs while no live request does.
 
         Raises:
             Overloaded: the queue is full, or no place became free in time.
         """
-        await (self._enter_batch() if batch else self._enter_live())
+        extra = 0.0 if batch else _extra_places(stretch)
+        await (self._enter_batch() if batch else self._enter_live(extra))
         self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
+        place = Place(self._begun)
         try:
-            yield
+            yield place
         finally:
+            place.has_sound()
             held_s = self._clock() - entered_s
             self._mean_held_s += _NEW_WEIGHT * (held_s - self._mean_held_s)
-            self._leave(batch=batch)
+            self._leave(extra, batch=batch)
 
-    async def _enter_live(self) -> None:
+    async def _enter_live(self, extra: float) -> None:
+        self.check()
         limits = self._limits
-        if self._running >= self._places and len(self._live) >= limits.max_waiting:
-            state = f"{self._running} requests are running and {len(self._live)} waiting"
-            raise self._refusal(QUEUE_FULL, state)
         try:
             async with asyncio.timeout(limits.max_wait_s):
-                await self._wait_in(self._live, batch=False)
+                await self._wait_in(self._live, extra, batch=False)
         except TimeoutError:
             state = f"no place became free within {limits.max_wait_s:g} s"
             raise self._refusal(WAITED_TOO_LONG, state) from None
 
     async def _enter_batch(self) -> None:
-        await self._wait_in(self._batch, batch=True)
+        await self._wait_in(self._batch, 0.0, batch=True)
 
-    async def _wait_in(self, queue: deque[asyncio.Future[None]], *, batch: bool) -> None:
-        turn = asyncio.get_running_loop().create_future()
+    async def _wait_in(self, queue: deque[_Turn], extra: float, *, batch: bool) -> None:
+        turn = _Turn(extra)
         queue.append(turn)
         self._let_in()
         try:
-            await turn
+            await turn.called
         except asyncio.CancelledError:
-            if not turn.cancelled():  # it was let in at the very moment
-                self._leave(batch=batch)
+            if not turn.called.cancelled():  # it was admitted at the same moment
+                self._beginning -= 1
+                self._leave(extra, batch=batch)
             elif turn in queue:
                 queue.remove(turn)
             raise
 
     def _let_in(self) -> None:
-        while self._running < self._places and _call_first(self._live):
-            self._running += 1
-        while self._has_room_for_batch() and _call_first(self._batch):
-            self._running += 1
+        while (turn := _first(self._live)) and self._has_room_for_live(turn.extra):
+            self._call(self._live)
+        while _first(self._batch) and self._has_room_for_batch():
+            self._call(self._batch)
             self._running_batch += 1
 
-    def _has_room_for_batch(self) -> bool:
-        return self._running < self._places and self._running_batch < max(1, self._places // 2)
+    def _call(self, queue: deque[_Turn]) -> None:
+        turn = queue.popleft()
+        turn.called.set_result(None)
+        self._running += 1
+        self._extra_places += turn.extra
+        self._beginning += 1
 
-    def _leave(self, *, batch: bool) -> None:
+    def _has_room_for_live(self, extra: float = 0.0) -> bool:
+        if self._running == self._running_batch:
+            return self._slots is None or self._running < self._slots
+        return self._has_places(extra) and self._can_begin()
+
+    def _has_room_for_batch(self) -> bool:
+        free = self._has_places() and self._running_batch < max(1, self._places // 2)
+        return free and self._can_begin()
+
+    def _has_places(self, extra: float = 0.0) -> bool:
+        return self._running + self._extra_places + extra + 1 <= self._places
+
+    def _can_begin(self) -> bool:
+        at_once = max(BEGINNING_AT_ONCE, self._places // _BEGINNING_SHARE)
+        return self._beginning < at_once and self._is_calm()
+
+    def _begun(self) -> None:
+        self._beginning -= 1
+        self.look_again()
+
+    def _leave(self, extra: float, *, batch: bool) -> None:
         self._running -= 1
+        self._extra_places -= extra
         self._running_batch -= batch
         self._let_in()
 
     def _refusal(self, reason: str, state: str) -> Overloaded:
-        """A no, and when a newcomer would have its turn if all went on as it does."""
+        """The rejection; its retry time is about when a new request would get its turn at this
+        rate."""
         self._refused[reason] += 1
         turn_s = self._mean_held_s * (len(self._live) + 1) / self._places
-        return Overloaded(state, min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S))
+        turn_s = min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S)
+        part = self._refused.total() * _GOLDEN % 1
+        return Overloaded(state, turn_s * (1 + _RETRY_SPREAD * (part - 0.5)))
 
 
-def _call_first(queue: deque[asyncio.Future[None]]) -> bool:
-    """Whether there was one to call; those that have just given up are passed over."""
-    while queue:
-        turn = queue.popleft()
-        if not turn.done():
-            turn.set_result(None)
-            return True
-    return False
+def _extra_places(stretch: float) -> float:
+    """In whole quarters: their sums are exact, so that the sum returns to exactly zero."""
+    return math.ceil(max(stretch - 1.0, 0.0) * 4) / 4
+
+
+class _Turn:
+    """A request that waits for a place."""
+
+    def __init__(self, extra: float) -> None:
+        self.extra = extra
+        """Places that it takes beyond one."""
+        self.called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+def _first(queue: deque[_Turn]) -> _Turn | None:
+    """The next one; requests that have just given up are skipped."""
+    while queue and queue[0].called.done():
+        queue.popleft()
+    return queue[0] if queue else None

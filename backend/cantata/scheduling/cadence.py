@@ -1,7 +1,7 @@
-"""How many frames a listener needs in reserve, by how late frames have come.
+"""How many frames a listener needs in reserve, from recent latencies.
 
-A first packet that leaves at once leaves its listener one frame in reserve. With few listeners the
-next frame comes in a fraction of a frame's period; in a crowd it may take more than all of it.
+A first packet that leaves at once gives its listener one frame in reserve. With few listeners the
+next frame arrives within a fraction of a frame period; under load it may take longer than one.
 Nothing here knows a model or reads a clock.
 """
 
@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 
 MARGIN = 0.2
-"""Of a frame period: what may come on top of the longest way of late."""
-MOST_FRAMES = 3
-"""However long the longest way: who waits for more waits for something that is broken."""
+"""Part of a frame period: a margin on top of the longest recent latency."""
+CROWD = 3
+"""Listeners that start at the same time, if they are at least a quarter of all."""
+_CROWDED = 25
+"""Deliveries for which they still count as a burst."""
+MOST_PERIODS = 3
+"""Upper bound: a longer wait means that something is broken."""
 _FADING = 0.98
-"""What one delivery leaves of those before it: after 35 a long way counts half."""
+"""Decay per delivery: after 35 deliveries a long latency counts half."""
 _PAUSE_PERIODS = 4
-"""After so long without a delivery there was nothing to deliver."""
+"""A longer interval means that there was no work to deliver."""
 
 
 class Cadence:
@@ -32,34 +36,57 @@ class Cadence:
         self._delivered_s = 0.0
         self._interval_s = 0.0
         self._batch_s = 0.0
+        self._crowded = 0
+        """Deliveries for which a burst still counts as arriving."""
 
-    @property
-    def reserve_frames(self) -> int:
-        """Frames that outlast the longest way of late: from one delivery to the next, behind a
-        batch that has just begun, and through its own."""
+    def reserve_frames(self, stretch: float = 1.0) -> int:
+        """Frames that outlast the longest recent latency: from one delivery to the next, behind a
+        batch that has just begun, and through its own. One period more during a burst: the cost of
+        its prompts is not known yet.
+
+        Args:
+            stretch: periods of frames that the listener plays in one period.
+        """
         way_s = self._interval_s + 2 * self._batch_s
-        return max(1, min(math.ceil(way_s / self._period_s + MARGIN), MOST_FRAMES))
+        periods = min(way_s / self._period_s + MARGIN, MOST_PERIODS) + (self._crowded > 0)
+        return max(1, math.ceil(periods * stretch))
 
-    def holds_first(self, frames: int, *, complete: bool, others_speak: bool) -> bool:
+    def holds_first(
+        self,
+        frames: int,
+        *,
+        complete: bool,
+        others_speak: bool,
+        stretch: float = 1.0,
+    ) -> bool:
         """Whether a listener's first packet waits for another frame.
 
         Args:
-            frames: of it that are there and that it will hear.
-            complete: no more will come.
-            others_speak: frames of others are still made, so that deliveries go on.
+            frames: how many of its frames have arrived whose sound it will play.
+            complete: no more will arrive.
+            others_speak: other streams are active, so deliveries continue.
+            stretch: as in `reserve_frames`.
         """
-        return 0 < frames < self.reserve_frames and not complete and others_speak
+        return 0 < frames < self.reserve_frames(stretch) and not complete and others_speak
 
-    def delivered(self, now_s: float) -> None:
-        """Frames have come, on any monotonic clock."""
+    def delivered(self, now_s: float, *, beginning: int = 0, listeners: int = 0) -> None:
+        """Frames were delivered.
+
+        Args:
+            now_s: on any monotonic clock.
+            beginning: listeners without sound.
+            listeners: all of them.
+        """
         interval_s = now_s - self._delivered_s
         self._delivered_s = now_s
         self.deliveries += 1
         self._interval_s *= _FADING
         self._batch_s *= _FADING
+        comes = beginning >= max(CROWD, listeners / 4)
+        self._crowded = _CROWDED if comes else max(0, self._crowded - 1)
         if self.deliveries > 1 and interval_s < _PAUSE_PERIODS * self._period_s:
             self._interval_s = max(self._interval_s, interval_s)
 
     def decoded(self, seconds: float) -> None:
-        """A batch took so long."""
+        """A batch took this long."""
         self._batch_s = max(self._batch_s, seconds)

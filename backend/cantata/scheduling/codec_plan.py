@@ -1,7 +1,7 @@
 """Which streams a codec stage decodes next.
 
-Earliest playback deadline first, first chunks ahead of all, chunks that grow with what listeners
-have in reserve, equal lengths together. Nothing here knows a model or a tensor or reads a clock.
+Earliest playback deadline first, first chunks before all others, chunks that grow with the
+listeners' reserves, equal lengths together. Knows no model and no tensor and reads no clock.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ class StreamView:
     ready_frames: int
     """Frames that have arrived, are not decoded yet, and that the listener has credit for."""
     started: bool
-    """Whether the listener has sound already; one that has none waits for its first packet."""
+    """Whether the listener has sound already; otherwise it waits for its first packet."""
     deadline_s: float
     """When the listener runs dry, on any monotonic clock; infinity for file renders."""
     unheard_frames: int = 0
-    """The first of its frames, decoded for what follows them; nobody hears these."""
+    """Frames at its beginning that are decoded only as context; their sound is dropped."""
     first_frames: int = 1
-    """Frames in its first packet, if it has so many."""
+    """Frames in its first packet, if it has that many."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """Bounds of one batch."""
+    """Limits of one batch."""
 
     max_chunk_frames: int
     """Frames of one stream at most."""
@@ -54,7 +54,7 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     The most urgent stream sets the number of frames: the largest power of two (few distinct
     shapes) that it has ready and that its first packet is to hold, so that sound starts at once, or
     that `_patience` allows. Streams with as many frames ready join in order of urgency until the
-    batch is full. First chunks are joined by first chunks alone: theirs is the shortest batch.
+    batch is full. First chunks are joined only by first chunks: theirs is the shortest batch.
 
     Args:
         streams: all that are held, those with nothing to decode too: a batch cannot be interrupted,
@@ -86,13 +86,13 @@ def _patience(
     """Frames that each row may have without making another listener run dry.
 
     While a stage keeps up, a chunk of n frames takes less time than n frames last. So the listener
-    with the least in reserve bounds them, and half of its reserve is left for its own batch. Where
-    sound that is ready is late already, only throughput helps: all who wait share a full batch.
+    with the least in reserve bounds them, and half of its reserve is left for its own batch. If
+    sound is already late, only throughput helps: all waiting streams share a full batch.
     """
     if any(s.deadline_s <= now_s for s in waiting if s.started):
         frames = limits.max_batch_frames // len(waiting)
     else:
-        # Listeners that have run dry with nothing to decode wait for the talker, not for this.
+        # Listeners that have run dry with nothing to decode wait for the talker, not for the codec.
         reserves_s = (s.deadline_s - now_s for s in streams if s.started and s.deadline_s > now_s)
         least_s = min(reserves_s, default=math.inf)
         frames = int(min(least_s / limits.frame_period_s / 2, limits.max_chunk_frames))
@@ -100,7 +100,7 @@ def _patience(
 
 
 def _is_first_chunk(stream: StreamView) -> bool:
-    """Whether its next frame is the first that its listener hears."""
+    """Whether its next frame is the first that its listener receives."""
     return not stream.started and not stream.unheard_frames
 
 

@@ -1,26 +1,34 @@
-"""What a stage's steps take, by the steps that it has taken.
+"""The time of a stage's steps, fitted to its past steps.
 
-A step takes a fixed time and some for each frame that it makes: t(n) = a + b n. Nothing here knows
+A step takes a fixed time plus some for each frame that it makes: t(n) = a + b n. Nothing here knows
 a model or reads a clock: times come in as numbers.
 
-What changes with a machine's other work is how fast all steps are; how a step grows with its frames
-hardly changes. A Kalman filter says just that of a and b: their common speed drifts, the rest keeps
-still. So after an hour with one listener, on a machine that has become busy meanwhile, it is still
-known what eight would cost, at the speed of now.
+Other work on the machine slows all steps alike and hardly changes how a step grows with its
+frames. A Kalman filter models that: the common scale of a and b drifts quickly, their ratio slowly.
+After an hour with one listener, on a machine that has become busy, the cost of eight is still
+known, at the current speed. Both drift with time, not with steps: the next few steps outweigh what
+was measured a minute ago, however few there were in between.
 """
 
 from __future__ import annotations
 
+import math
+
 from cantata.contract.steps import StepCost
 
 _NOISE = 0.3
-"""How far a step's time is from the mean, as a part of it."""
-_SPEED_DRIFT = 0.004
-"""Of the speed, from one step to the next: about the last hundred steps count."""
-_SHAPE_DRIFT = 0.0004
-"""Of a and b by themselves."""
+"""Relative deviation of a step's time from the mean."""
+_SPEED_DRIFT = 0.06
+"""Of the speed, per second (and with the square root of time): about the last second counts."""
+_SHAPE_DRIFT = 0.006
+"""Of a and b individually, likewise."""
+_MOST_DRIFT_S = 60.0
+"""Longer pauses count as this long."""
+_OUTLIER = 5.0
+"""Standard deviations. A slower step counts as this slow: a process that once waited for a
+processor is not slow."""
 _SETTLING_STEPS = 4
-"""The first steps of a process also load kernels and memory; they are not counted."""
+"""The first steps of a process load kernels and memory, and are not counted."""
 _LEAST_SLOPE_S = 1e-6
 """A frame is never free."""
 
@@ -30,6 +38,8 @@ class Pace:
 
     def __init__(self) -> None:
         self._steps = 0
+        self._measured_s = 0.0
+        """When the latest step was."""
         self._fixed_s = 0.0
         """a"""
         self._frame_s = 0.0
@@ -37,12 +47,13 @@ class Pace:
         self._doubt = (0.0, 0.0, 0.0)
         """Covariance of a and b: of a, of both, of b."""
 
-    def measure(self, frames: int, seconds: float) -> None:
+    def measure(self, frames: int, seconds: float, now_s: float) -> None:
         """Take a step into account.
 
         Args:
-            frames: made, of all requests together; a step that made none tells nothing.
-            seconds: that it took.
+            frames: made, over all requests; a step that made none is ignored.
+            seconds: its duration.
+            now_s: when it ended, on any monotonic clock.
         """
         if frames < 1:
             return
@@ -51,8 +62,10 @@ class Pace:
             return
         if not self._frame_s:
             self._begin(frames, seconds)
+            self._measured_s = now_s
             return
-        self._drift(frames)
+        self._drift(frames, min(max(0.0, now_s - self._measured_s), _MOST_DRIFT_S))
+        self._measured_s = now_s
         self._correct(frames, seconds)
 
     @property
@@ -61,15 +74,15 @@ class Pace:
         return StepCost(self._fixed_s, self._frame_s) if self._frame_s else None
 
     def _begin(self, frames: int, seconds: float) -> None:
-        """All of the time is taken to grow with the frames, until steps of another size show how
-        much does not: nothing is promised that was not measured."""
+        """Until it has seen steps of other sizes, it assumes that all time grows with the frames:
+        admission promises only what was measured."""
         self._frame_s = max(seconds / frames, _LEAST_SLOPE_S)
         doubt = self._frame_s**2
         self._doubt = (doubt * frames**2, -doubt * frames, doubt)
 
-    def _drift(self, frames: int) -> None:
+    def _drift(self, frames: int, elapsed_s: float) -> None:
         fixed, both, frame = self._doubt
-        speed, shape = _SPEED_DRIFT**2, _SHAPE_DRIFT**2
+        speed, shape = elapsed_s * _SPEED_DRIFT**2, elapsed_s * _SHAPE_DRIFT**2
         step_s = self._fixed_s + self._frame_s * frames
         self._doubt = (
             fixed + speed * self._fixed_s**2 + shape * step_s**2,
@@ -88,7 +101,7 @@ class Pace:
             both - of_fixed * with_frame,
             frame - of_frame * with_frame,
         )
-        news_s = seconds - expected_s
+        news_s = min(seconds - expected_s, _OUTLIER * math.sqrt(total))
         step_s = expected_s + (of_fixed + of_frame * frames) * news_s
         frame_s = self._frame_s + of_frame * news_s
         # Neither is below zero.

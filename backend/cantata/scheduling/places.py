@@ -1,10 +1,10 @@
-"""How many listeners a pipeline serves without a gap, by what its stages' steps take.
+"""How many listeners a pipeline serves without gaps, from the times of its stages' steps.
 
-Two things must hold for so many listeners. Each stage keeps up: it makes a frame of each of them
-within the usable part of a frame's period. And a frame comes in time for a listener who has
-only just begun, even at the worst: through a step of the first stage
-with everybody in it, then at each later stage behind a batch that has just begun, behind a
-newcomer's first chunk, and in a batch of its own. Nothing here knows a model or reads a clock.
+Two conditions must hold. Each stage keeps up: it makes one frame for each listener within the
+usable part of a frame period. And a listener that has just started gets its next frame in time in
+the worst case: through a step of the first stage with all requests, then at each later stage behind
+a batch that has just begun, behind a new stream's first chunk, and in a batch of its own.
+Nothing here knows a model or reads a clock.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from cantata.contract.steps import StepCost
 
 USABLE = 0.8
-"""Of the frame period, for a stage's steps; the rest is for prompts, messages and whoever else uses
-the machine."""
+"""Of the frame period, for a stage's steps; the rest is for prompts, messages and other work on the
+machine."""
 IN_TIME = 1.5
-"""Frame periods, for a frame's whole way: as long as two frames last, which a listener in a crowd
-has at least (see `Cadence`), but for newcomers' prompts: they may take nearly half a period between
-two steps."""
+"""Frame periods, for a frame's whole path: two frames, which a listener under load has at least
+(see `Cadence`), less the time for new prompts, nearly half a period between two steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class StagePace:
 
     cost: StepCost
     max_batch_frames: int | None = None
-    """Frames in one step at most; None: a frame of every listener, however many."""
+    """Maximum frames in one step; None: one per listener."""
 
 
 def places(stages: Sequence[StagePace], frame_period_s: float, slots: int) -> int:

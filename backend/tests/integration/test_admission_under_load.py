@@ -1,4 +1,4 @@
-"""More callers than a slow stage can serve: what is admitted, what waits, what is refused."""
+"""More callers than a slow stage can serve: what is admitted, what waits, what is rejected."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_crowd_is_served_whole_or_refused_with_a_time(
 async def test_a_live_request_passes_the_files_that_came_before_it(
     server: TinyServer, http: httpx.AsyncClient
 ) -> None:
-    """All places are held; one becomes free, for the one whom somebody waits for."""
+    """All places are held; one becomes free for the request that waits."""
     order: list[str] = []
 
     async def ask(name: str, path: str, content: object) -> None:

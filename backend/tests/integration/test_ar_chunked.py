@@ -98,19 +98,19 @@ def check(frames: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> Non
         np.testing.assert_array_equal(codes, expected[request_id], err_msg=request_id)
 
 
-def test_a_long_prompt_holds_up_nobody_who_is_spoken_to(stages: tuple[Stage, Stage]) -> None:
-    """A step computes a bounded number of positions, those who are under way first."""
+def test_a_long_prompt_does_not_delay_running_streams(stages: tuple[Stage, Stage]) -> None:
+    """A step computes a bounded number of positions, running requests first."""
     stage = stages[1]
     stage.add("speaker", {"text": [3, 4], "max_frames": 30, "min_frames": 30}, batch=False)
     while not stage.step().chunks:
         pass
-    stage.add("newcomer", {"text": [7] * 70, "max_frames": 4}, batch=False)
+    stage.add("new", {"text": [7] * 70, "max_frames": 4}, batch=False)
     spoken = []
-    while "newcomer" not in (spoken[-1] if spoken else ()):
+    while "new" not in (spoken[-1] if spoken else ()):
         spoken.append({chunk.request_id for chunk in stage.step().chunks})
     assert len(spoken) >= 4  # its prompt took several steps
     assert all("speaker" in step for step in spoken)
-    for request_id in ("speaker", "newcomer"):
+    for request_id in ("speaker", "new"):
         stage.abort(request_id)
     while stage.has_work():
         stage.step()

@@ -1,4 +1,4 @@
-"""Text that arrives while it is spoken: the request waits in its stage, and says the same."""
+"""Text that arrives while it is spoken: the request waits in its stage; the frames are equal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def payload(text: Sequence[int], **more: Any) -> dict[str, Any]:
 
 
 def run(stage: Stage, listener: Listener) -> None:
-    """Step until nothing can go on."""
+    """Step until nothing can continue."""
     while stage.has_work():
         listener.step(stage)
 
@@ -94,7 +94,7 @@ def test_it_waits_for_text_while_others_go_on(stage: Stage) -> None:
     listener = Listener()
     stage.add("open", payload(TEXT[:3], open=True), batch=False)
     run(stage, listener)
-    # One frame from the prompt's row, one with each row after it: nothing stands in for text.
+    # One frame from the prompt's row, one with each row after it: text is never padded.
     assert len(listener.frames("open")) == 3
     assert not stage.has_work()
     assert stage.counts()["slots"] == 1
@@ -137,7 +137,7 @@ def test_an_abort_while_it_waits_frees_it(stage: Stage) -> None:
 
 
 def test_an_end_code_ends_it_before_its_text(stage: Stage) -> None:
-    """Text for a request that has ended is nobody's."""
+    """Text for a request that has ended is ignored."""
     greedy = payload(TEXT, min_frames=0, max_frames=100, sampling={"temperature": 0.0})
     listener = Listener()
     for last in range(TEXT_VOCAB):

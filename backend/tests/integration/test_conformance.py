@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from cantata.contract.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.request import SpeechRequest
-from cantata.engine.service import PipelineModel, create_service
+from cantata.contract.service import SpeechChunk
+from cantata.engine.local import local_model
+from cantata.engine.served_model import PipelineModel
+from cantata.engine.service import create_service
 from cantata.plugins import installed_plugins
 
 PLUGINS = {
@@ -25,8 +28,9 @@ PLUGINS = {
     if plugin.embedded_checkpoint or plugin.write_random_checkpoint
 }
 MAX_FRAMES = 24
-"""Random weights do not know when a text is over."""
+"""Random weights do not end a text by themselves."""
 
+SPEEDS = (1.0, 1.6, 0.6, 1.0, 4.0)
 TEXTS = (
     "The morning train was late again.",
     "Could you tell me where the library is?",
@@ -69,11 +73,12 @@ async def model(
 
 
 def request(model: PipelineModel, number: int, text: str | None = None) -> SpeechRequest:
-    """Another text, voice and seed for each number; sampled, so that seeds matter."""
+    """Another text, voice, seed and speed for each number; sampled, so that seeds matter."""
     bounded = "max_new_tokens" in model.capabilities.options
     return SpeechRequest(
         TEXTS[number % len(TEXTS)] if text is None else text,
         model.voices[number % len(model.voices)].id,
+        speed=SPEEDS[number % len(SPEEDS)],
         seed=number,
         temperature=0.8,
         options={"max_new_tokens": MAX_FRAMES} if bounded else {},
@@ -83,7 +88,7 @@ def request(model: PipelineModel, number: int, text: str | None = None) -> Speec
 async def speak(
     model: PipelineModel, request: SpeechRequest, delay_s: float = 0.0
 ) -> NDArray[np.float32]:
-    """Whoever is turned away, as by a slow machine, comes again."""
+    """Retries when rejected, as on a slow machine."""
     await asyncio.sleep(delay_s)
     try:
         async with model.speak(request) as utterance:
@@ -108,7 +113,7 @@ async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> N
         assert 0.8 < seconds < 6
         assert np.isfinite(samples).all()
         peak = np.abs(samples).max()
-        # Random weights may shout.
+        # Random weights may clip.
         assert 0.05 < peak <= 1.0
         assert peak < 1.0 or PLUGINS[model.name].embedded_checkpoint is None
 
@@ -126,7 +131,7 @@ async def test_eight_at_once_equal_each_alone_bit_for_bit(model: PipelineModel) 
     assert await held(model) == {}
 
 
-async def test_an_abort_half_way_changes_nobody_elses_samples(model: PipelineModel) -> None:
+async def test_an_abort_changes_no_other_request_s_samples(model: PipelineModel) -> None:
     async def leave_early() -> None:
         async with model.speak(request(model, 7)) as utterance:
             async for _ in utterance:
@@ -169,11 +174,42 @@ async def test_batch_mode_says_the_same(
     await service.start()
     try:
         batch = service.model(model.name)
-        for number in (0, 3):
+        for number in (1, 3):
             expected = await speak(model, request(model, number))
             assert np.array_equal(await speak(batch, request(batch, number)), expected)
     finally:
         await service.stop()
+
+
+SPOKEN_HERE = (
+    replace(SpeechRequest("Hello.", ""), seed=0),
+    replace(SpeechRequest("Is anybody there?", ""), seed=3, speed=1.4),
+    replace(SpeechRequest(TEXTS[3], ""), seed=5, temperature=0.9),
+    replace(SpeechRequest(TEXTS[7], ""), seed=6, speed=0.7),
+    SpeechRequest(f"{TEXTS[0]} [pause 0.4s] {' '.join(TEXTS)} [pause 1s] The end.", ""),
+)
+
+
+async def test_without_a_server_it_says_the_same(
+    model: PipelineModel, checkpoints: dict[str, str]
+) -> None:
+    """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
+    local = local_model(checkpoints[model.name])
+    if local is None:
+        pytest.skip("this model speaks from stage processes alone")
+    assert await asyncio.to_thread(local.load)
+    for number, asked in enumerate(SPOKEN_HERE):
+        request = replace(asked, voice=model.voices[number % len(model.voices)].id)
+        async with model.speak(request) as utterance:
+            served = [chunk async for chunk in utterance]
+        here = [chunk async for chunk in local.speak(local.plan(request))]
+        assert np.array_equal(joined(here), joined(served)), request
+        words = [[word for chunk in chunks for word in chunk.words] for chunks in (here, served)]
+        assert words[0] == words[1], request
+
+
+def joined(chunks: list[SpeechChunk]) -> NDArray[np.float32]:
+    return np.concatenate([chunk.samples for chunk in chunks])
 
 
 @pytest.mark.parametrize("text", ["", "   ", "...", "\N{GRINNING FACE}", "x" * 100_001])

@@ -1,4 +1,4 @@
-"""Listeners that read slowly or not at all: they cost bounded memory, and nobody else a sample."""
+"""Listeners that read slowly or not at all: bounded memory, no other stream affected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDLESS = 30 * SENTENCE
 """Forty minutes."""
 BYTES_PER_S = 24_000 * BYTES_PER_SAMPLE
 MAX_GROWTH_BYTES = 16 << 20
-"""Of any process while a listener holds back forty minutes, which are 115 MB."""
+"""Growth of any process while a listener holds back forty minutes, which are 115 MB."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -44,7 +44,7 @@ async def until_free(server: TinyServer) -> None:
 
 
 async def gauges(server: TinyServer) -> dict[str, float]:
-    """What `/metrics` says that the stages hold."""
+    """What the stages hold, according to `/metrics`."""
     async with httpx.AsyncClient(base_url=server.url) as http:
         lines = (await http.get("/metrics")).text.splitlines()
     return {
@@ -55,7 +55,7 @@ async def gauges(server: TinyServer) -> dict[str, float]:
 
 
 async def until_held_back(server: TinyServer) -> dict[str, float]:
-    """The gauges, once they stand still: the talker has made its sentence, the listener's credit
+    """The gauges, once they are constant: the talker has made its sentence, the listener's credit
     and every buffer between are used up."""
     before, now = {}, await gauges(server)
     async with asyncio.timeout(60):
@@ -83,7 +83,7 @@ async def spoken(server: TinyServer, text: str) -> bytes:
 
 
 async def read(caller: Caller, size: int) -> int:
-    """Some more sound, as many bytes or a message more; 0 at its end."""
+    """Some more sound: this many bytes, or one message; 0 at its end."""
     if isinstance(caller, HttpCaller):
         return len(await caller.reader.read(size))
     assert isinstance(caller, SocketCaller)
@@ -94,7 +94,7 @@ async def read(caller: Caller, size: int) -> int:
 
 
 @pytest.mark.parametrize("transport", ["http pcm", "http mp3", "http events", "socket"])
-async def test_a_listener_that_stops_reading_costs_little_and_nobody_else_anything(
+async def test_a_client_that_stops_reading_costs_bounded_memory_and_no_other_stream(
     server: TinyServer, transport: str
 ) -> None:
     texts = [f"Somebody else says {word}. And more." for word in ("one", "two", "three")]
@@ -117,7 +117,7 @@ async def test_a_listener_that_stops_reading_costs_little_and_nobody_else_anythi
 
 @contextmanager
 def hasty(server: TinyServer) -> Iterator[None]:
-    """A server that takes an unread connection for gone much earlier than usual."""
+    """A server that counts an unread connection as gone much earlier than usual."""
     usual = server.app.state.context
     settings = replace(usual.settings, stall_timeout_s=3.0)
     server.app.state.context = replace(usual, settings=settings)
@@ -139,7 +139,7 @@ async def test_listeners_that_stall_beyond_the_limit_lose_their_places(server: T
 
 
 @pytest.mark.parametrize("transport", ["http pcm", "socket"])
-async def test_a_listener_at_half_speed_hears_all_of_it_and_holds_up_nobody(
+async def test_a_client_at_half_speed_gets_everything_and_delays_no_other_stream(
     server: TinyServer, transport: str
 ) -> None:
     text = 2 * SENTENCE

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.errors import ChunkTimeout, InvalidRequest
 from cantata.contract.request import SpeechRequest
-from cantata.engine.service import PipelineModel
+from cantata.engine.served_model import PipelineModel
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -54,7 +54,7 @@ async def test_late_words_are_waited_for_and_spoken_as_the_whole(server: TinySer
             await may_go_on.wait()
 
     speaking = asyncio.create_task(hear(model, slowly()))
-    # Somebody else is served from beginning to end while it waits.
+    # Another request is served from beginning to end while it waits.
     assert len(await hear(model, None, "Quite another text.")) > 0
     assert not speaking.done()
     assert (await server.held())["talker.slots"] == 1

@@ -1,4 +1,4 @@
-"""Two real stage processes, vLLM among them: what a request may rely on, and what it leaves."""
+"""Two real stage processes, one with vLLM: what a request may rely on, and what it leaves."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
 from cantata.contract.request import PipelineRequest
+from cantata.engine import hang
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageState
 from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.faulty import FAULTY, HANG_FILE
 from tiny_talker.plugin import PIPELINE
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -82,7 +84,7 @@ async def speak(
 
 
 async def held(orchestrator: Orchestrator) -> dict[str, int]:
-    """What any stage holds, by stage and name, zeros left out."""
+    """What any stage holds, by stage and name, without zeros."""
     return {
         f"{name}.{what}": count
         for name, stage in orchestrator.stages.items()
@@ -115,7 +117,7 @@ async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orch
     assert await held(pipeline) == {}
 
 
-async def test_an_abort_half_way_changes_nobody_elses_samples(pipeline: Orchestrator) -> None:
+async def test_an_abort_changes_no_other_request_s_samples(pipeline: Orchestrator) -> None:
     async def leave_early() -> None:
         async with pipeline.open(request(50, frames=100)) as stream:
             async for _ in pipeline.chunks(stream):
@@ -160,7 +162,7 @@ async def test_a_refused_payload_fails_its_own_request_only(pipeline: Orchestrat
     assert await held(pipeline) == {}
 
 
-async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestrator) -> None:
+async def test_a_client_that_stops_reading_delays_no_other_stream(pipeline: Orchestrator) -> None:
     expected = await speak(pipeline, request(2))
     async with pipeline.open(request(60, frames=100)) as stream:
         chunks = pipeline.chunks(stream)
@@ -170,7 +172,7 @@ async def test_a_listener_that_stops_reading_holds_up_nobody(pipeline: Orchestra
         decoder, waiting = pipeline.stages["decoder"], {"requests": 1, "queued_frames": 75}
         async with asyncio.timeout(30):
             while await decoder.counts() != waiting:
-                pass  # each answer comes after a step of the decoder
+                pass  # each answer follows a step of the decoder
         assert np.array_equal(
             await speak(pipeline, request(3, "beside")), await speak(pipeline, request(3))
         )
@@ -194,7 +196,10 @@ async def test_batch_mode_gives_the_same_samples_in_one_chunk(
         assert await held(batch) == {}
 
 
-async def test_silence_from_the_pipeline_fails_the_request_in_time(checkpoint: Path) -> None:
+async def test_silence_from_the_pipeline_fails_the_request_in_time(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hang, "STOPPED_S", 60.0)  # so its process is not restarted
     async with started(checkpoint, chunk_timeout_s=3.0) as orchestrator:
         expected = await speak(orchestrator, request(1))
         talker = orchestrator.stages["talker"].pid
@@ -232,8 +237,9 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
                 return error
             raise AssertionError("the request outlived its stage")
 
-        async with asyncio.timeout(8):  # less than the silence after which any request fails
+        async with asyncio.timeout(60):
             errors = await asyncio.gather(be_there(1), be_there(2))
+        # The error is the death, not the silence after which any request fails.
         assert [type(error) for error in errors] == [StageDied, StageDied]
         assert not orchestrator.ready
 
@@ -243,6 +249,18 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
         assert orchestrator.stages[survivor].pid == survivor_pid
         assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
         assert await held(orchestrator) == {}
+
+
+async def test_a_start_that_hangs_ends_at_its_deadline(tmp_path: Path) -> None:
+    save_tiny_checkpoint(tmp_path)
+    (tmp_path / HANG_FILE).touch()
+    stages = {"talker": {"max_model_len": 128}, "decoder": {}}
+    raw = {"stages": stages, "start_timeout_s": 2.0}
+    orchestrator = Orchestrator(FAULTY, tmp_path, parse_deployment(raw, FAULTY), logging.CRITICAL)
+    with pytest.raises(StageDied, match="not ready within 2 s"):
+        await orchestrator.start()
+    pids = [stage.pid for stage in orchestrator.stages.values()]
+    assert not any(pid and psutil.pid_exists(pid) for pid in pids)
 
 
 async def test_a_stage_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:

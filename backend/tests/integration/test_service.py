@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -17,7 +18,8 @@ from cantata.contract.errors import InvalidRequest
 from cantata.contract.request import SpeechRequest
 from cantata.contract.service import SpokenWord
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.service import PipelineModel
+from cantata.engine.served_model import PipelineModel
+from tiers import scaled
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import FRAMES_PER_WORD, PIPELINE, PLUGIN, TinyRequestBuilder
 
@@ -57,8 +59,10 @@ async def held(model: PipelineModel) -> dict[str, int]:
     }
 
 
-async def speak(model: PipelineModel, text: str) -> tuple[NDArray[np.float32], list[SpokenWord]]:
-    async with model.speak(SpeechRequest(text, "tiny")) as utterance:
+async def speak(
+    model: PipelineModel, text: str, speed: float = 1.0
+) -> tuple[NDArray[np.float32], list[SpokenWord]]:
+    async with model.speak(SpeechRequest(text, "tiny", speed=speed)) as utterance:
         chunks = [chunk async for chunk in utterance]
     samples = np.concatenate([chunk.samples for chunk in chunks])
     return samples, [word for chunk in chunks for word in chunk.words]
@@ -95,6 +99,38 @@ async def test_a_pause_is_silence_between_what_each_part_says_alone(model: Pipel
     assert await held(model) == {}
 
 
+@pytest.mark.parametrize("speed", [0.25, 0.5, 2.0, 4.0])
+async def test_a_model_without_a_pace_of_its_own_speaks_at_every_speed(
+    model: PipelineModel, speed: float
+) -> None:
+    """Words and sound stay in sync; a pause is as long as requested."""
+    text = "One two. Three [pause 500ms] four."
+    samples, words = await speak(model, text, speed)
+    word_s = WORD_S / speed
+    assert len(samples) == pytest.approx(SAMPLE_RATE * (4 * word_s + 0.5), abs=1.5)
+    starts = [0, word_s, 2 * word_s, 3 * word_s + 0.5]
+    assert [word.start_s for word in words] == pytest.approx(starts, abs=0.02)
+    assert [word.end_s for word in words] == pytest.approx([s + word_s for s in starts], abs=0.02)
+    pause = round(SAMPLE_RATE * 3 * word_s)
+    assert not samples[pause + 1 : pause + 24].any()
+    assert await held(model) == {}
+
+
+async def test_stretched_sound_is_the_same_alone_and_in_company(model: PipelineModel) -> None:
+    text = "One two three four. Five six seven."
+    alone = [(await speak(model, text, speed))[0] for speed in (0.5, 1.0, 1.7, 3.0)]
+    together = await asyncio.gather(*(speak(model, text, speed) for speed in (0.5, 1.0, 1.7, 3.0)))
+    for one, (other, _) in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineModel) -> None:
+    async with model.speak(SpeechRequest("One two three. Four.", "tiny", speed=3.0)) as utterance:
+        async for _ in utterance:
+            break
+    assert await held(model) == {}
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -110,8 +146,11 @@ async def test_what_cannot_be_spoken_is_refused(model: PipelineModel, text: str,
     assert await held(model) == {}
 
 
-async def test_ten_minutes_need_no_more_memory_than_one(model: PipelineModel) -> None:
-    words = [f"word{number % 97}" for number in range(1500)]
+@pytest.mark.long
+async def test_many_minutes_need_no_more_memory_than_one(model: PipelineModel) -> None:
+    minutes = scaled(4, 10)
+    words_in_all = 150 * minutes
+    words = [f"word{number % 97}" for number in range(words_in_all)]
     text = " ".join(word + "." * (number % 10 == 9) for number, word in enumerate(words))
     pids = [os.getpid(), *(stage.pid for stage in model.orchestrator.stages.values())]
     processes = [psutil.Process(pid) for pid in pids]
@@ -123,7 +162,7 @@ async def test_ten_minutes_need_no_more_memory_than_one(model: PipelineModel) ->
             heard += len(chunk.words)
             if made > 60 * SAMPLE_RATE and not after_a_minute:
                 after_a_minute = [process.memory_info().rss for process in processes]
-    assert made == 600 * SAMPLE_RATE
+    assert made == 60 * minutes * SAMPLE_RATE
     assert heard == len(words)
     growth = [p.memory_info().rss - r for p, r in zip(processes, after_a_minute, strict=True)]
     assert max(growth) < 8 << 20, growth

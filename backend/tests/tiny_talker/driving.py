@@ -18,7 +18,7 @@ Frames = NDArray[np.int32]
 
 
 class Listener:
-    """Collects a stage's chunks by request and holds them to the contract."""
+    """Collects a stage's chunks by request and checks them against the contract."""
 
     def __init__(self) -> None:
         self.chunks: dict[str, list[FrameChunk]] = {}
@@ -102,7 +102,7 @@ def varied_payloads(count: int, seed: int = 0) -> dict[str, dict[str, Any]]:
 def preempt_all(stage: Stage) -> None:
     """Take every running request's KV blocks away, as vLLM does when memory runs out.
 
-    The engine gives each slot its full length of memory, so this never happens by itself.
+    The engine gives each slot its full length of memory, so this never happens otherwise.
     """
     scheduler = stage._engine._core.scheduler  # type: ignore[attr-defined]
     running = list(scheduler.running)

@@ -1,4 +1,4 @@
-"""The tiny talker as the server finds a model: sentences in, words that it knows the time of."""
+"""The tiny talker as the server finds it: sentences in, words with known times out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pipeline_with(talker: str, load_decoder: str) -> PipelineSpec:
 
 PIPELINE = pipeline_with("TinyTalker", "load_decoder")
 AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")
-"""As many bytes as a real voice, and so much time for each frame that a busy machine keeps up."""
+"""As many bytes as a real voice, with enough time per frame that a busy machine keeps up."""
 SLOW = pipeline_with("TinyTalker", "load_slow_decoder")
 """Keeps up with three listeners at most."""
 
@@ -110,7 +110,7 @@ class TinyTextFeed:
 
 
 def load_builder(checkpoint: Path) -> TinyRequestBuilder:
-    """The builder needs nothing of the checkpoint."""
+    """The builder needs nothing from the checkpoint."""
     return TinyRequestBuilder()
 
 

@@ -1,6 +1,6 @@
 """Speaks the requests of a JSON file under vLLM's second model runner, without a GPU.
 
-Its Triton kernels run in Triton's interpreter: right, and a hundred times too slow to serve.
+Its Triton kernels run in Triton's interpreter: correct, but a hundred times too slow to serve.
 
     TRITON_INTERPRET=1 VLLM_USE_V2_MODEL_RUNNER=1 \
         python -m tiny_talker.second_runner CHECKPOINT REQUESTS.json FRAMES.npz
@@ -19,7 +19,7 @@ from triton.backends.driver import DriverBase
 
 
 class InterpreterDriver(DriverBase):
-    """Stands in for a device; the interpreter never asks it for more than its existence."""
+    """Stands in for a device; the interpreter only checks that it exists."""
 
     @classmethod
     def is_active(cls) -> bool:

@@ -13,11 +13,13 @@ from socket import SO_SNDBUF, SOL_SOCKET
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.serve import listen, make_server, url_of
+from cantata.api.listening import listen, url_of
+from cantata.api.serve import make_server
 from cantata.config import parse_deployment
 from cantata.contract.pipeline import PipelineSpec
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.service import PipelineModel, PipelineService
+from cantata.engine.served_model import PipelineModel
+from cantata.engine.service import PipelineService
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
 
@@ -40,7 +42,7 @@ class TinyServer:
         return self.url.replace("http", "ws")
 
     async def held(self) -> dict[str, int]:
-        """What any stage holds, by stage and name, zeros left out."""
+        """What any stage holds, by stage and name, without zeros."""
         return {
             f"{name}.{what}": count
             for name, stage in self.model.orchestrator.stages.items()
@@ -58,7 +60,7 @@ async def tiny_server(
     builder: TinyRequestBuilder | None = None,
     chunk_timeout_s: float = 60.0,
 ) -> AsyncIterator[TinyServer]:
-    """Serve; the kernel keeps little of what a client leaves unread.
+    """Serve; the kernel buffers little of what a client leaves unread.
 
     Args:
         folder: for the checkpoint.

@@ -19,6 +19,7 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 from cantata.contract.chunks import WordTiming
 from cantata.contract.errors import InvalidRequest
 from cantata.contract.request import Payload
+from cantata.contract.row_products import RowLinear, RowProducts
 from cantata.contract.talker import (
     SAFE_MIN_ROWS,
     FrameDraws,
@@ -61,7 +62,8 @@ class TinyTalker(nn.Module):
             for index in range(LAYERS)
         )
         self.norm = RMSNorm(HIDDEN, eps=1e-6)
-        self.code0_head = nn.Linear(HIDDEN, CODEBOOK_SIZE + 1, bias=False)
+        self.code0_head = RowLinear(HIDDEN, CODEBOOK_SIZE + 1, bias=False)
+        self._heads = RowProducts()
         self.local_heads = nn.Parameter(torch.empty(NUM_CODEBOOKS - 1, CODEBOOK_SIZE, HIDDEN))
 
     @classmethod
@@ -137,7 +139,7 @@ class TinyTalker(nn.Module):
         codes = [code0]
         for book in range(1, NUM_CODEBOOKS):
             hidden = hidden + self.code_embeddings[book - 1][codes[-1]]
-            logits = nn.functional.linear(hidden, self.local_heads[book - 1])
+            logits = self._heads(hidden, self.local_heads[book - 1], None, key=book)
             codes.append(draws.choose(logits, book))
         return torch.stack(codes, dim=1)
 

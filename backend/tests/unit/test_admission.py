@@ -1,4 +1,4 @@
-"""Admission: places, a short queue, a clear no."""
+"""Admission: places, a short queue, then rejection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cantata.contract.errors import Overloaded
-from cantata.scheduling.admission import Admission, QueueLimits
+from cantata.scheduling.admission import BEGINNING_AT_ONCE, Admission, Place, QueueLimits
 
 
 def admission_of(
@@ -24,20 +24,25 @@ def counts(admission: Admission) -> tuple[int, int, int]:
 
 
 class Guests:
-    """Requests that stay until they are told to leave."""
+    """Requests that stay until released."""
 
-    def __init__(self, admission: Admission, group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, admission: Admission, group: asyncio.TaskGroup, *, at_once: bool = True
+    ) -> None:
+        """`at_once`: each has sound as soon as it is inside."""
         self.inside: list[str] = []
         """In the order in which they were admitted."""
         self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.places: dict[str, Place] = {}
+        self.at_once = at_once
         self._admission = admission
         self._group = group
         self._leave: dict[str, asyncio.Event] = {}
 
-    async def come(self, *names: str, batch: bool = False) -> None:
+    async def come(self, *names: str, batch: bool = False, stretch: float = 1.0) -> None:
         for name in names:
             self._leave[name] = asyncio.Event()
-            self.tasks[name] = self._group.create_task(self._stay(name, batch))
+            self.tasks[name] = self._group.create_task(self._stay(name, batch, stretch))
         await self.settle()
 
     async def leave(self, *names: str) -> None:
@@ -49,10 +54,47 @@ class Guests:
         for _ in range(10):  # turns of the loop, not time
             await asyncio.sleep(0)
 
-    async def _stay(self, name: str, batch: bool) -> None:
-        async with self._admission.admit(batch=batch):
+    async def _stay(self, name: str, batch: bool, stretch: float) -> None:
+        async with self._admission.admit(batch=batch, stretch=stretch) as place:
             self.inside.append(name)
+            self.places[name] = place
+            if self.at_once:
+                place.has_sound()
             await self._leave[name].wait()
+
+
+async def test_a_fast_listener_needs_the_places_of_several() -> None:
+    admission = admission_of(places=4)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group)
+        await guests.come("a", "b")
+        await guests.come("fast", stretch=2.5)
+        await guests.come("behind it")
+        assert guests.inside == ["a", "b"]
+        await guests.leave("a")
+        assert guests.inside == ["a", "b", "fast"]
+        await guests.leave("b")
+        assert guests.inside == ["a", "b", "fast", "behind it"]
+        await guests.come("slow", stretch=0.25)
+        assert "slow" not in guests.inside
+        await guests.leave("fast", "behind it")
+        await guests.come(*"cde")
+        assert guests.inside[4:] == ["slow", "c", "d", "e"], "nothing is left of what it took"
+        await guests.leave("slow", *"cde")
+
+
+async def test_a_fast_listener_enters_where_nobody_else_listens_and_a_file_takes_no_more() -> None:
+    admission = admission_of(places=2)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group)
+        await guests.come("file", batch=True, stretch=4.0)
+        await guests.come("fast", stretch=4.0)
+        assert guests.inside == ["file", "fast"]
+        guests.tasks["fast"].cancel()
+        await guests.leave("file")
+        await guests.come("a", "b")
+        assert guests.inside == ["file", "fast", "a", "b"]
+        await guests.leave("a", "b")
 
 
 async def test_queue_is_served_in_order_and_bounded() -> None:
@@ -141,7 +183,7 @@ async def test_file_renders_use_half_of_what_is_idle_and_wait_as_long_as_it_take
     assert counts(admission) == (0, 0, 0)
 
 
-async def test_more_places_let_waiters_in_and_fewer_end_nobody() -> None:
+async def test_more_places_admit_waiting_requests_and_fewer_end_none() -> None:
     admission = admission_of(places=1, max_waiting=8)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
@@ -165,7 +207,7 @@ async def test_more_places_let_waiters_in_and_fewer_end_nobody() -> None:
 async def test_a_no_says_when_there_will_be_room(
     held_s: float, waiting: int, retry_s: float
 ) -> None:
-    """From how long places were held of late and how many wait for one."""
+    """From the recent time per request and the length of the queue."""
     now = [0.0]
     admission = admission_of(places=2, max_waiting=waiting, clock=lambda: now[0])
     for _ in range(50):
@@ -179,4 +221,90 @@ async def test_a_no_says_when_there_will_be_room(
             async with admission.admit():
                 pass
         await guests.leave(*names)
-    assert refusal.value.retry_after_s == pytest.approx(retry_s, rel=0.01)
+    assert refusal.value.retry_after_s == pytest.approx(retry_s, rel=0.26)
+
+
+async def test_those_who_are_rejected_together_are_told_different_times() -> None:
+    admission = admission_of(places=1, max_waiting=0)
+    told = []
+    async with admission.admit():
+        for _ in range(50):
+            with pytest.raises(Overloaded) as refusal:
+                admission.check()
+            told.append(refusal.value.retry_after_s)
+    assert len({round(seconds, 2) for seconds in told}) > 30
+    assert 0.75 <= min(told) <= max(told) <= 1.25
+    admission.check()
+
+
+async def test_only_a_few_begin_at_once_and_the_next_when_one_has_sound() -> None:
+    admission = admission_of(places=32, max_waiting=32)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group, at_once=False)
+        names = [str(number) for number in range(BEGINNING_AT_ONCE + 3)]
+        await guests.come(*names)
+        assert guests.inside == names[:BEGINNING_AT_ONCE]
+        guests.places["1"].has_sound()
+        guests.places["1"].has_sound()
+        await guests.settle()
+        assert guests.inside == names[: BEGINNING_AT_ONCE + 1]
+        await guests.leave("0")  # without any
+        assert guests.inside == names[: BEGINNING_AT_ONCE + 2]
+        await guests.leave(*names)
+    assert guests.inside == names
+    assert counts(admission) == (0, 0, 0)
+
+
+async def test_where_many_run_many_begin() -> None:
+    admission = admission_of(places=96, max_waiting=96)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group, at_once=False)
+        names = [str(number) for number in range(20)]
+        await guests.come(*names)
+        assert len(guests.inside) == 12
+        await guests.leave(*names)
+    assert len(guests.inside) == 20
+
+
+async def test_a_request_without_sound_does_not_hold_up_the_next_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cantata.scheduling.admission.BEGINNING_S", 0.01)
+    admission = admission_of(places=8, max_waiting=8)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group, at_once=False)
+        await guests.come(*"abcdef")
+        async with asyncio.timeout(30):
+            while len(guests.inside) < 6:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await guests.leave(*"abcdef")
+
+
+async def test_nobody_begins_while_a_listener_has_little_left() -> None:
+    calm = [False]
+    admission = admission_of(places=8, is_calm=lambda: calm[0])
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group)
+        await guests.come("a", "b")
+        assert guests.inside == ["a"]  # without running streams, none can be disturbed
+        calm[0] = True
+        admission.look_again()
+        await guests.settle()
+        assert guests.inside == ["a", "b"]
+        await guests.leave("a", "b")
+
+
+async def test_one_place_is_never_a_file_s() -> None:
+    admission = admission_of(places=1, max_waiting=0, slots=2)
+    async with asyncio.TaskGroup() as group:
+        guests = Guests(admission, group)
+        await guests.come("file 1", "file 2", batch=True)
+        for number, name in enumerate(("live 1", "live 2"), start=2):
+            await guests.come(name)
+            assert len(guests.inside) == number
+            with pytest.raises(Overloaded):
+                admission.check()
+            await guests.leave(name)
+        assert guests.inside == ["file 1", "live 1", "live 2"]
+        await guests.leave("file 1", "file 2")
+    assert counts(admission) == (0, 0, 0)

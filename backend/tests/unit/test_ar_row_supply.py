@@ -38,7 +38,7 @@ def rows_of(states: RequestStates, name: str) -> list[float]:
     return states.rows[slot, : states.last_row[slot] + 1, 0].tolist()
 
 
-def test_one_block_is_made_ahead_for_whoever_needs_it_first(
+def test_one_block_is_made_ahead_for_the_request_that_needs_it_first(
     states: RequestStates, supply: RowSupply
 ) -> None:
     begin(states, supply, "long", 4, 2)
@@ -55,7 +55,7 @@ def test_one_block_is_made_ahead_for_whoever_needs_it_first(
 
 
 def test_nothing_is_made_long_before_it_is_needed(states: RequestStates, supply: RowSupply) -> None:
-    """A newcomer's first packet does not wait for rows of its third second."""
+    """A first packet does not wait for the rows of its third second."""
     begin(states, supply, "new", SOON + 2, 3)
     supply.top_up()
     assert len(rows_of(states, "new")) == SOON + 2

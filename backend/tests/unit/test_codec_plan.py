@@ -50,7 +50,7 @@ def test_a_first_packet_holds_as_many_frames_as_its_listener_needs() -> None:
     assert plan(streams[2:], LIMITS, 0.0) == DecodeBatch((2,), 1)
 
 
-def test_context_that_nobody_hears_is_decoded_in_long_chunks() -> None:
+def test_discarded_context_is_decoded_in_long_chunks() -> None:
     streams = [stream(0, 12, started=False, unheard=9), stream(1, 8)]
     assert plan(streams, LIMITS, 0.0) == DecodeBatch((0, 1), 8)
 
@@ -80,14 +80,14 @@ def test_chunks_grow_with_the_reserve() -> None:
 
 
 def test_a_listener_whose_next_frame_is_still_to_come_keeps_batches_short() -> None:
-    """A batch cannot be interrupted: with a long one under way, that frame would come too late."""
+    """A batch cannot be interrupted: while a long one runs, that frame would come too late."""
     far_ahead = stream(0, 8, deadline=30.0)
     assert plan([far_ahead], LIMITS, 0.0) == DecodeBatch((0,), 8)
     nearly_dry = stream(1, 0, deadline=PERIOD_S)
     assert plan([far_ahead, nearly_dry], LIMITS, 0.0) == DecodeBatch((0,), 1)
 
 
-def test_a_listener_that_waits_for_the_talker_holds_up_nobody() -> None:
+def test_a_stream_that_waits_for_the_talker_delays_no_other() -> None:
     streams = [stream(0, 8, deadline=30.0), stream(1, 0, deadline=-4.0)]
     assert plan(streams, LIMITS, 0.0) == DecodeBatch((0,), 8)
 
@@ -181,7 +181,7 @@ def decode_all(streams: list[Spoken], step_s: float, fixed_s: float, frame_s: fl
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_a_feasible_load_is_played_without_a_gap_and_nobody_starves(data: st.DataObject) -> None:
+def test_a_feasible_load_plays_without_gaps_or_starvation(data: st.DataObject) -> None:
     """Feasible: a frame's way through a talker's step and two of the decoder's batches, the one
     that is under way and its own, takes less than a frame period."""
     count = data.draw(st.integers(1, 16), label="streams")

@@ -64,6 +64,16 @@ def test_streams_share_batches_and_keep_their_own_samples() -> None:
     assert set(stage.counts().values()) == {0}
 
 
+def test_who_plays_twice_as_fast_runs_dry_twice_as_soon() -> None:
+    stage = make_stage(max_batch_frames=1, max_chunk_frames=1)
+    stage.add("usual", None, batch=False)
+    stage.add("fast", None, batch=False, stretch=2.0)
+    stage.receive([FrameChunk(i, 0, frames(6, seed=1), True) for i in ("usual", "fast")])
+    order = [c.request_id for c in run(stage)]
+    assert order[:2] == ["usual", "fast"], "first chunks go first"
+    assert order[2:5] == ["fast", "usual", "fast"]
+
+
 def test_a_late_empty_final_chunk_ends_the_request() -> None:
     stage = make_stage()
     stage.add("a", None, batch=False)

@@ -1,4 +1,4 @@
-"""Deployments are strict: what is wrong is refused, with what would be right."""
+"""Deployments are strict: errors are rejected, and the message says what is valid."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
-"""Edges keep order, keep values, and say when the other end is gone."""
+"""Edges keep order and values, and report when the other end has closed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import struct
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
-from cantata.connectors.socket import SocketReceiver, SocketSender, listen
-from cantata.connectors.wire import AsyncChannel, BlockingChannel
+from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
+from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
 from cantata.contract.chunks import FrameChunk, PcmChunk, WordTiming, concatenate
 from cantata.contract.errors import Overloaded, VoiceNotFound
 
@@ -38,9 +39,9 @@ def test_memory_connector_keeps_order() -> None:
     assert edge.get_ready() == ()
 
 
-def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer(tmp_path: Path) -> None:
-    listener = listen(tmp_path / "edge")
-    sender = SocketSender(tmp_path / "edge")
+def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
+    address = new_address("edge")
+    listener, sender = listen(address), SocketSender(address)
     large = PcmChunk("a", 0, np.random.default_rng(0).random(1_000_000).astype(np.float32), True)
     thread = threading.Thread(target=sender.put, args=([large],))
     thread.start()
@@ -56,14 +57,14 @@ def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer(tmp_path: Pat
     listener.close()
 
 
-def test_socket_sender_survives_its_receiver_and_reaches_the_next_one(tmp_path: Path) -> None:
-    listener = listen(tmp_path / "edge")
-    sender = SocketSender(tmp_path / "edge")
+def test_socket_sender_survives_its_receiver_and_reaches_the_next_one() -> None:
+    address = new_address("edge")
+    listener, sender = listen(address), SocketSender(address)
     sender.put([frame_chunk("a", 0)])
     first = SocketReceiver(listener)
     first.get()
     first.close()
-    sender.put([frame_chunk("b", 0)])  # not one message of a new request may be lost
+    sender.put([frame_chunk("b", 0)])  # no message of a new request may be lost
     sender.put([frame_chunk("b", 1)])
     second = SocketReceiver(listener)
     for index in (0, 1):
@@ -71,6 +72,41 @@ def test_socket_sender_survives_its_receiver_and_reaches_the_next_one(tmp_path: 
         assert isinstance(received, FrameChunk)
         assert_same(received, frame_chunk("b", index))
     second.close()
+    sender.close()
+    listener.close()
+
+
+GARBAGE = (
+    b"no message at all, and long enough",
+    struct.pack("!4sI", b"CnTa", 4) + b"\xff\xff\xff\xff",
+    struct.pack("!4sI", b"CnTa", 0xFFFFFFFF),
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+async def test_what_is_no_message_breaks_a_channel_at_once(garbage: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    blocking, channel = BlockingChannel(theirs), await AsyncChannel.open(ours)
+    blocking._socket.sendall(garbage)
+    with pytest.raises(BrokenChannel, match="no message"):
+        await channel.receive()
+    channel._writer.write(garbage)
+    with pytest.raises(BrokenChannel, match="no message"):
+        await asyncio.to_thread(blocking.receive)
+    blocking.close()
+    await channel.close()
+
+
+def test_an_edge_has_no_file_and_takes_nobody_elses_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = new_address("edge")
+    listener, sender = listen(address), SocketSender(address)
+    assert address[0] == "\0"
+    sender.put([frame_chunk("a", 0)])
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    with pytest.raises(ConnectionError, match="another user"):
+        SocketReceiver(listener)
     sender.close()
     listener.close()
 

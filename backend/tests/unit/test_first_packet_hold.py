@@ -1,4 +1,4 @@
-"""In a crowd a first packet waits for the frames behind it; nowhere else, and never for long."""
+"""Under load a first packet waits for the next frames; otherwise never, and never for long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERY_SLOWLY_S, SLOWLY_S, QUICKLY_S = 0.95, 0.45, 0.05
 class Crowd:
     """A stage whose deliveries come at a certain pace; "old" has been speaking for a while."""
 
-    def __init__(self, interval_s: float) -> None:
+    def __init__(self, interval_s: float, stretch: float = 1.0) -> None:
         self._interval_s = interval_s
         self._now_s = 0.0
         deployment = CodecDeployment.model_validate({"slots": 4, "credit_s": 100.0})
@@ -27,10 +27,10 @@ class Crowd:
         self.begin("old")
         for _ in range(10):
             self.deliver("old")
-        self.begin("new")
+        self.begin("new", stretch=stretch)
 
-    def begin(self, request_id: str, runs_dry_s: float | None = None) -> None:
-        self.stage.add(request_id, None, batch=False, runs_dry_s=runs_dry_s)
+    def begin(self, request_id: str, runs_dry_s: float | None = None, stretch: float = 1.0) -> None:
+        self.stage.add(request_id, None, batch=False, runs_dry_s=runs_dry_s, stretch=stretch)
         self._next[request_id] = 0
 
     def deliver(self, *request_ids: str, final: bool = False) -> dict[str, list[int]]:
@@ -66,8 +66,32 @@ def test_where_they_come_very_slowly_it_waits_for_the_third() -> None:
     assert sum(crowd.deliver("old", "new")["new"]) == 3
 
 
+@pytest.mark.parametrize(("stretch", "frames"), [(2.0, 3), (4.0, 5), (0.25, 1)])
+def test_a_fast_listener_needs_more_frames_for_the_same_time(stretch: float, frames: int) -> None:
+    crowd = Crowd(SLOWLY_S, stretch)
+    for _ in range(frames - 1):
+        assert "new" not in crowd.deliver("old", "new")
+    assert sum(crowd.deliver("old", "new")["new"]) == frames
+
+
 def test_where_frames_come_quickly_it_leaves_at_once() -> None:
     assert Crowd(QUICKLY_S).deliver("old", "new") == {"old": [1], "new": [1]}
+
+
+def test_while_a_crowd_begins_it_waits_for_one_frame_more() -> None:
+    crowd = Crowd(QUICKLY_S)
+    crowd.begin("second")
+    crowd.begin("third")
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert sum(crowd.deliver("old", "new")["new"]) == 2
+    crowd.stage.abort("third")
+    crowd.begin("a moment later")
+    assert crowd.deliver("old", "a moment later") == {"old": [1]}
+    crowd.stage.abort("second")
+    for _ in range(40):
+        crowd.deliver("old")
+    crowd.begin("later")
+    assert crowd.deliver("old", "later") == {"old": [1], "later": [1]}
 
 
 def test_an_only_frame_leaves_at_once() -> None:
@@ -94,25 +118,25 @@ def test_it_does_not_wait_once_it_is_alone(leaves: str) -> None:
 
 
 def test_the_next_piece_of_an_utterance_is_decoded_when_it_is_due() -> None:
-    """Its listener still plays the piece before it: it is no newcomer."""
+    """Its listener still plays the piece before it: it is not a new stream."""
     crowd = Crowd(SLOWLY_S)
     crowd.begin("next", runs_dry_s=1000.0)
     crowd.begin("due", runs_dry_s=0.0)
     assert list(crowd.deliver("old", "new", "next", "due")) == ["due", "old", "next"]
 
 
-def test_the_reserve_is_for_the_longest_way_of_late() -> None:
+def test_the_reserve_is_for_the_longest_recent_latency() -> None:
     """From one delivery to the next and through two batches, with a fifth of a period on top."""
     cadence = Cadence(frame_period_s=1.0)
     for number in range(10):
         cadence.delivered(0.1 * number)
-    assert cadence.reserve_frames == 1
+    assert cadence.reserve_frames() == 1
     cadence.decoded(0.4)
-    assert cadence.reserve_frames == 2
+    assert cadence.reserve_frames() == 2
     cadence.delivered(2.0)
-    assert cadence.reserve_frames == 3
+    assert cadence.reserve_frames() == 3
     for number in range(200):
         cadence.delivered(2.0 + 0.1 * number)
-    assert cadence.reserve_frames == 1
+    assert cadence.reserve_frames() == 1
     cadence.delivered(1000.0)
-    assert cadence.reserve_frames == 1, "a pause is no way"
+    assert cadence.reserve_frames() == 1, "a pause is no way"

@@ -1,4 +1,4 @@
-"""Who is taken in first."""
+"""The order in which requests are taken in."""
 
 from cantata.scheduling.intake import LEAD_PERIODS, Intake
 
@@ -18,11 +18,11 @@ def order(intake: Intake[str]) -> list[str]:
     return [str(intake.take()) for _ in range(len(intake))]
 
 
-def test_newcomers_come_in_the_order_of_their_coming() -> None:
+def test_new_requests_keep_their_order() -> None:
     assert order(waiting(("b", 1.0, None, False), ("a", 2.0, None, False))) == ["B", "A"]
 
 
-def test_a_next_piece_waits_for_newcomers_while_its_listener_has_sound() -> None:
+def test_a_next_piece_waits_for_new_requests_while_its_listener_has_sound() -> None:
     ahead, short = 1.0 + LEAD_S + 0.5, 1.0 + LEAD_S - 0.1
     intake = waiting(
         ("ahead", 1.0, ahead, False), ("short", 1.0, short, False), ("new", 1.0, None, False)

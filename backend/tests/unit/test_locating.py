@@ -34,5 +34,5 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
 
 def test_a_hub_that_cannot_be_reached_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ConfigError, match=r"'owner/name' is no folder .* cannot be fetched"):
+    with pytest.raises(ConfigError, match=r"'owner/name' .* cannot be downloaded"):
         locate("owner/name")

@@ -1,4 +1,4 @@
-"""Log lines of a process: whose they are, and for which request."""
+"""Log lines of a process: which process wrote them, and for which request."""
 
 from __future__ import annotations
 

@@ -1,37 +1,54 @@
-"""Pauses in text: where they are, how long they are, and what is none."""
+"""Markup in text: what is read of it, where it pauses, and that pieces are read like the whole."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.contract.errors import InvalidRequest
-from cantata.contract.markup import (
+from cantata.contract.request import TextSpan
+from cantata.markup import (
+    ArrivingMarkup,
     Passage,
-    Pause,
-    pause_spans,
-    split_pauses,
-    without_pauses,
+    markup_spans,
+    read_markup,
+    spoken_text,
 )
+
+
+def parts(text: str) -> list[str | float]:
+    read = read_markup(text)
+    return [part.text if isinstance(part, Passage) else part.duration_s for part in read]
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"),
+    ("text", "expected"),
     [
-        ("Hello.", [Passage("Hello.", 0)]),
-        ("One[pause 1.5s]two", [Passage("One", 0), Pause(1.5), Passage("two", 15)]),
-        ("[pause 500ms] Go", [Pause(0.5), Passage(" Go", 13)]),
-        ("Go [PAUSE 2 S ]", [Passage("Go ", 0), Pause(2.0)]),
-        ("[pause 1s] [pause .5s]", [Pause(1.0), Pause(0.5)]),
-        ("a [pause 10s]\n", [Passage("a ", 0), Pause(10.0)]),
-        ("He [paused] and [[P AO Z]].", [Passage("He [paused] and [[P AO Z]].", 0)]),
-        ("A [note] pause 1s.", [Passage("A [note] pause 1s.", 0)]),
+        ("Hello.", ["Hello."]),
+        ("One[pause 1.5s]two", ["One", 1.5, "two"]),
+        ("[pause 500ms] Go", [0.5, " Go"]),
+        ("Go [PAUSE 2 S ]", ["Go ", 2.0]),
+        ("[pause 1s] [pause .5s]", [1.0, 0.5]),
+        ("a [pause 10s]\n", ["a ", 10.0]),
+        ("He [paused] and [[P AO Z]].", ["He [paused] and [[P AO Z]]."]),
+        ("A [note] pause 1s.", ["A [note] pause 1s."]),
         ("", []),
+        ('A<break time="500ms"/>B', ["A", 0.5, "B"]),
+        ("A <break time='1.5s' />B", ["A ", 1.5, "B"]),
+        ('A <BREAK TIME="+2S">B', ["A ", 2.0, "B"]),
+        (r"A <break time=\"1s\"/> B", ["A ", 1.0, " B"]),
+        ("A <break time=\u201c1s\u201d/> B", ["A ", 1.0, " B"]),
+        ("A<break/>B", ["A", 0.75, "B"]),
+        ('A<break strength="x-strong"/>B', ["A", 1.25, "B"]),
+        ('A<break strength="weak" time="3s"/>B', ["A", 3.0, "B"]),
+        ('A <break strength="none"/>B <break time="0s"/>C', ["A  B  C"]),
     ],
 )
-def test_parts(text: str, parts: list[Passage | Pause]) -> None:
-    assert split_pauses(text) == parts
+def test_pauses(text: str, expected: list[str | float]) -> None:
+    assert parts(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,27 +63,157 @@ def test_parts(text: str, parts: list[Passage | Pause]) -> None:
         ("[pause 0s]", "above 0 and at most 10 s"),
         ("[pause 10.1s]", "out of range"),
         ("[pause 99999999999999999999ms]", "out of range"),
+        ('Wait <break time="soon"/>', "at character 5 is not a pause"),
+        ('<break time="11s"/>', "out of range"),
+        ('<break strength="huge"/>', "strengths are none, x-weak, weak, medium, strong, x-strong"),
     ],
 )
 def test_refusals_name_the_markup_and_its_place(text: str, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says) as refusal:
-        split_pauses(text)
+        read_markup(text)
     assert refusal.value.param == "input"
 
 
-@given(st.lists(st.sampled_from(["Hi. ", "[pause 1s]", "[pause 20ms]", "\n", "you"]), max_size=9))
-def test_passages_keep_their_place_and_no_word_is_lost(pieces: list[str]) -> None:
-    text = "".join(pieces)
-    parts = split_pauses(text)
-    for part in parts:
-        if isinstance(part, Passage):
-            assert text[part.start : part.start + len(part.text)] == part.text
-    spoken = " ".join(part.text for part in parts if isinstance(part, Passage))
-    assert spoken.split() == without_pauses(text).split()
-    assert sum(isinstance(part, Pause) for part in parts) == len(pause_spans(text))
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        # Addresses in angle brackets are text.
+        (
+            "See <https://example.com/a_b?x=1&lt=2> now.",
+            "See https://example.com/a_b?x=1&lt=2 now.",
+        ),
+        ("Mail <joe.b@x.org> or <www.x.org/a>.", "Mail joe.b@x.org or www.x.org/a."),
+        ("**https://a.b/_x_**", "https://a.b/_x_"),
+        # So are placeholders, types and comparisons.
+        ("Dear <name>, in <your city>", "Dear name, in your city"),
+        ("List<String> Map<K, V>", "List String Map K, V"),
+        ("a<b and c>d; x < y; 2 <= 3 -> 4; I <3 you", None),
+        ("Use `<div>`, `a<b`, `*x*` and `</p>`.", "Use  div , a<b, *x* and  p ."),
+        # HTML and SSML.
+        ("un<b>believ</b>able", "unbelievable"),
+        ("<p>One</p><p>Two<br/>three</p>", "\nOne\n\nTwo\nthree\n"),
+        ('<a href="http://x.y" target=_blank>link</a> <input type="text" disabled/>', "link "),
+        ("a<!-- not <b>this</b> -->b<?xml version='1.0'?>c<!DOCTYPE html>", "abc"),
+        ("<style>p { color: red }</style>a<script src='x'>f()</script>", "a"),
+        ("<![CDATA[a *b*]]>", "a *b*"),
+        (
+            '<prosody rate="slow">Slow</prosody> <say-as interpret-as="date">1 May</say-as>',
+            "Slow 1 May",
+        ),
+        ('<voice name="x"><mstts:express-as style="sad">Oh</mstts:express-as></voice>', "Oh"),
+        ('<phoneme alphabet="ipa" ph="t\u0259">to</phoneme><mark name="m"/>', "to"),
+        ('<sub alias="World Wide Web">WWW</sub>; H<sub>2</sub>O', "World Wide Web; H2O"),
+        ("<think>Hm.</think>Yes.", "\nHm.\nYes."),
+        # Entities.
+        (
+            "AT&amp;T &#39;x&#39; &#x41;&nbsp;b &copy; &bogus; &amp;lt;",
+            "AT&T 'x' A b \u00a9 &bogus; &lt;",
+        ),
+        ("a &lt; b, &lt;b&gt;", "a < b, b>"),
+        # Terminals.
+        ("\x1b[31mred\x1b[0m \x1b[1;38;5;208mx\x1b[m \x9b4my\x1b(B\x07", "red x y"),
+        ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x1b\\ \x1b]0;title\x07z", "link z"),
+        # Markdown: lines.
+        ("> said\n> > twice\nplain > 3", "said\ntwice\nplain > 3"),
+        ("```python\nprint(1)\n```\nEnd", "\nprint(1)\n\nEnd"),
+        ("~~~ js {.x}\nf\n~~~", "\nf\n"),
+        ("# Title #1\n###### Sub\n#tag", "Title #1\nSub\n#tag"),
+        ("a\n---\nb\n* * *\nc\n=====", "a\n\nb\n\nc\n"),
+        ("- a\n* b\n1. c\n- [x] d", None),
+        ("| a | b |\n|---|:-:|\n| 1 | 2 |", " a , b \n\n 1 , 2 "),
+        ("a || b; a|b; yes | no", "a || b; a|b; yes , no"),
+        ("x[^1]: y\n[^1]: note\n[1]: https://x.y 'T'\nz", "x: y\n note\n\nz"),
+        # Markdown: inside lines.
+        ("**a** *b* ***c*** __d__ _e_ ~~f~~ `g` ``h``", "a b c d e f g h"),
+        ("\u8fd9\u662f**\u91cd\u70b9**\u5185\u5bb9", "\u8fd9\u662f\u91cd\u70b9\u5185\u5bb9"),
+        ("2*3 5 * 3 snake_case f**k \u2018\u2019", None),
+        ('[a *b*](http://x.y/(z) "T") ![pic](p.png) [c][1] [![d](e)](http://f)', "a b pic c d"),
+        ("arr[i](x) [1] [note] f[0][1]", None),
+        (r"\*a\* \# \[b\] C:\Users", "*a* # b C:\\Users"),
+        (
+            "$x^2$ and $$y$$ and \\(z\\) for $5 and $6, $HOME",
+            "x^2 and y and z for $5 and $6, $HOME",
+        ),
+    ],
+)
+def test_what_is_read_of_markup(text: str, spoken: str | None) -> None:
+    """None: the text as it stands."""
+    assert spoken_text(text) == (text if spoken is None else spoken)
 
 
-def test_a_pause_that_is_still_arriving_has_its_place_already() -> None:
-    (span,) = pause_spans("Hello [pause 1.")
-    assert (span.start, span.end) == (6, 15)
-    assert pause_spans("Hello [pau") == []
+def test_a_line_that_goes_on_begins_with_no_mark_of_a_line() -> None:
+    (part,) = read_markup("> 3.\n> x", line_start=False)
+    assert isinstance(part, Passage)
+    assert part.text == "> 3.\nx"
+
+
+FRAGMENTS = (
+    *(
+        "a",
+        "B ",
+        "one two. ",
+        "5",
+        " ",
+        "\n",
+        "\n\n",
+        "\u8fd9",
+        "\u3002",
+        "'",
+        '"',
+        "=",
+        "\t",
+        "\u201c",
+    ),
+    *("<", "</b>", "<b>", "<break time='1s'/>", "<https://a.b/c_d>", "<name>", "<!--", " -->"),
+    *("<sub alias='x'>y</sub>", '<sub alias="x">', "<script>", "</script>", "&amp;", "&", "lt;"),
+    *("\x1b[31m", "\x1b", "[0m", "*", "**", "_", "`", "```", "```python\n", "~~~", "\\", "\\*"),
+    *("> ", ">", "#", "# ", "- ", "---", "\n---\n", "|", "| a | b |\n", "|-|-|", "$", "$x$", "$5"),
+    *("[x](y)", "[x]", "(y z)", "![i](j)", "[^1]", ":", "[^1]: ", "[1]: https://x.y/z", "]", "["),
+    *("(", ")", "{", "!", "[pause 1s]", "[pause", "[[K AE T]]", "[[", "]]", "http", "://"),
+)
+TEXTS = st.one_of(
+    st.text(max_size=40), st.lists(st.sampled_from(FRAGMENTS), max_size=9).map("".join)
+)
+
+
+@given(TEXTS, st.lists(st.integers(0, 60), max_size=8))
+def test_a_text_in_pieces_is_read_like_the_whole(text: str, cuts: list[int]) -> None:
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    arriving = ArrivingMarkup()
+    read = [arriving.push(text[a:b]) for a, b in pairwise(places)]
+    assert "".join(read) + arriving.close() == spoken_text(text)
+
+
+@given(TEXTS)
+def test_every_character_that_is_read_has_its_place(text: str) -> None:
+    try:
+        passages = [part for part in read_markup(text) if isinstance(part, Passage)]
+    except InvalidRequest:
+        return  # a pause that is none
+    places = [place for part in passages for place in zip(part.starts, part.ends, strict=True)]
+    assert [len(part.text) for part in passages] == [len(part.starts) for part in passages]
+    assert all(0 <= start < end <= len(text) for start, end in places)
+    assert places == sorted(places)
+
+
+def test_plain_words_do_not_wait_for_what_follows() -> None:
+    arriving = ArrivingMarkup()
+    assert arriving.push("It costs five") == "It costs five"
+    assert arriving.push(" pounds. **No") == " pounds. No"
+    assert arriving.push("w** <br") == "w "
+    assert arriving.push("eak/> Go") == "  Go"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello [pause 1.",
+        "Hello <break time='1. ",
+        "Hello [a. b](http://c.",
+        "Hello <!-- one. two",
+        "Hello \x1b]8;;http://a.",
+    ],
+)
+def test_markup_that_is_still_arriving_has_its_place_already(text: str) -> None:
+    assert markup_spans(text)[-1] == TextSpan(6, len(text))
+    assert markup_spans("Hello there") == []

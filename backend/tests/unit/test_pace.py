@@ -1,4 +1,4 @@
-"""What steps take, by the steps taken, and how many listeners a stage alone then promises."""
+"""The fitted time of steps, and how many listeners a single stage then promises."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from cantata.scheduling.places import USABLE, StagePace, places
 PERIOD_S = 0.08
 
 
-class PacedStage(Pace):
-    """A stage with so many slots."""
+class PacedStage:
+    """A stage with this many slots that runs one step after another."""
 
     def __init__(self, slots: int) -> None:
-        super().__init__()
+        self.now_s = 0.0
+        self._pace = Pace()
         self._slots = slots
+
+    def measure(self, frames: int, seconds: float) -> None:
+        self.now_s += seconds
+        self._pace.measure(frames, seconds, self.now_s)
 
     @property
     def places(self) -> int:
-        stages = [] if self.cost is None else [StagePace(self.cost)]
+        cost = self._pace.cost
+        stages = [] if cost is None else [StagePace(cost)]
         return places(stages, PERIOD_S, self._slots)
 
 
@@ -49,7 +55,7 @@ def test_the_last_listener_admitted_is_played_and_the_next_would_not_be(
 
 
 def test_what_was_not_measured_is_not_promised() -> None:
-    """One listener at a time: the fixed part of a step cannot be told from the rest."""
+    """One listener at a time: the fixed part of a step cannot be separated from the rest."""
     alone = paced(0.02, 0.0, [1])
     assert alone.places == 3
     for _ in range(200):
@@ -128,3 +134,38 @@ def test_noise_changes_little() -> None:
             promised.add(pace.places)
     assert min(promised) >= 20
     assert max(promised) <= 40
+
+
+def test_a_start_on_a_busy_machine_is_forgotten_within_a_request() -> None:
+    """Sixty times slower during warm-up; then idle, and used by one client."""
+    pace = paced(0.4, 0.02, [1, 32], slots=32)
+    assert pace.places == 1
+    pace.now_s += 60
+    for _ in range(30):
+        pace.measure(1, 0.007)
+    assert pace.places >= 8
+    for frames in range(1, 17):
+        for _ in range(10):
+            pace.measure(min(frames, pace.places), 0.0066 + 0.00034 * min(frames, pace.places))
+    assert pace.places == 32
+
+
+def test_after_a_pause_the_first_steps_count_for_more_than_they_did() -> None:
+    def moved_by(pause_s: float) -> float:
+        pace = Pace()
+        for step in range(200):
+            pace.measure(4, 0.01, step * 0.01)
+        before = pace.cost
+        pace.measure(4, 0.02, 2.0 + pause_s)
+        assert before is not None
+        assert pace.cost is not None
+        return pace.cost.seconds(4) - before.seconds(4)
+
+    assert moved_by(60.0) > 5 * moved_by(0.01) > 0
+
+
+def test_a_step_that_waited_for_a_processor_is_no_slow_machine() -> None:
+    pace = paced(0.005, 0.0005, [1, 16], slots=32)
+    assert pace.places == 32
+    pace.measure(16, 3.0)
+    assert pace.places == 32

@@ -8,14 +8,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cantata.connectors.base import ChunkSender
 from cantata.connectors.memory import MemoryConnector
-from cantata.connectors.socket import SocketSender, listen
+from cantata.connectors.socket import SocketSender, listen, new_address
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.chunks import Chunk, FrameChunk, Milestone, PcmChunk
 from cantata.contract.errors import InvalidRequest, RequestFailed
@@ -35,12 +34,14 @@ from cantata.contract.messages import (
 )
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
-from cantata.engine.first_chunks import FirstChunks
-from cantata.engine.stage_process import UNLIMITED_CREDIT, StageLoop
+from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
+from cantata.engine.process.first_chunks import FirstChunks
+from cantata.engine.process.loop import StageLoop
+from cantata.engine.process.pulse import Pulse, make_memory
 
 
 class EchoStage:
-    """Turns each frame's first code into one sample; refuses payloads that say so."""
+    """Turns each frame's first code into one sample; rejects payloads marked for it."""
 
     capacity = StageCapacity(slots=2, frame_period_s=1.0, sample_rate=1)
 
@@ -57,6 +58,7 @@ class EchoStage:
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
         if payload and payload.get("refuse"):
             raise InvalidRequest("refused", "input")
@@ -126,7 +128,7 @@ class Harness:
         return pong
 
     def output(self) -> Output:
-        """The next one; what steps take may be told before it."""
+        """The next message; reports of the steps' cost may come before it."""
         while isinstance(message := self.control.receive(), Measured):
             pass
         assert isinstance(message, Output)
@@ -139,25 +141,21 @@ class Harness:
 
 @contextmanager
 def running_loop(
-    folder: Path, *outputs: ChunkSender, async_chunk: bool = True, step_s: float = 0.0
+    *outputs: ChunkSender, async_chunk: bool = True, step_s: float = 0.0
 ) -> Iterator[Harness]:
     """On a clock that is read before and after every step, which takes `step_s`."""
     ours, theirs = socket.socketpair()
-    listener = listen(folder / "edge")
+    address = new_address("edge")
+    listener = listen(address)
     stage = EchoStage()
     clock = count(step=step_s)
-    loop = StageLoop(
-        stage,
-        BlockingChannel(theirs),
-        [listener],
-        outputs,
-        async_chunk,
-        lambda: next(clock),
-        name="echo",
+    exchange = Exchange(
+        "echo", BlockingChannel(theirs), [listener], outputs, async_chunk=async_chunk
     )
+    loop = StageLoop(stage, exchange, pulse(), lambda: next(clock))
     thread = threading.Thread(target=loop.run)
     thread.start()
-    control, upstream = BlockingChannel(ours), SocketSender(folder / "edge")
+    control, upstream = BlockingChannel(ours), SocketSender(address)
     harness = Harness(control, upstream, stage)
     try:
         yield harness
@@ -168,6 +166,15 @@ def running_loop(
         upstream.close()
         thread.join(10)
         assert not thread.is_alive()
+
+
+def exchange_of(control: socket.socket, *listeners: socket.socket) -> Exchange:
+    """Of a last stage."""
+    return Exchange("echo", BlockingChannel(control), listeners, [], async_chunk=True)
+
+
+def pulse() -> Pulse:
+    return Pulse(make_memory(slots=4))
 
 
 def samples(message: object) -> list[tuple[str, int, list[float], bool]]:
@@ -181,8 +188,8 @@ def next_output(harness: Harness) -> Output:
     return message
 
 
-def test_chunks_become_output_while_more_arrive(tmp_path: Path) -> None:
-    with running_loop(tmp_path) as harness:
+def test_chunks_become_output_while_more_arrive() -> None:
+    with running_loop() as harness:
         harness.register("a")
         harness.frames("a", 0, 1, 2)
         assert samples(harness.control.receive()) == [("a", 0, [1.0, 2.0], False)]
@@ -190,9 +197,9 @@ def test_chunks_become_output_while_more_arrive(tmp_path: Path) -> None:
         assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
 
 
-def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge(tmp_path: Path) -> None:
+def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge() -> None:
     edge = MemoryConnector()
-    with running_loop(tmp_path, edge) as harness:
+    with running_loop(edge) as harness:
         harness.register("a")
         harness.frames("a", 0, 1, 2, final=True)
         (chunk,) = edge.get()
@@ -200,8 +207,8 @@ def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge(tmp_path: Path
         assert (chunk.request_id, chunk.samples.tolist(), chunk.final) == ("a", [1.0, 2.0], True)
 
 
-def test_every_chunk_finds_its_request_however_the_sockets_race(tmp_path: Path) -> None:
-    with running_loop(tmp_path) as harness:
+def test_every_chunk_finds_its_request_however_the_sockets_race() -> None:
+    with running_loop() as harness:
         for number in range(100):
             harness.register(str(number))
             harness.frames(str(number), 0, number, final=True)
@@ -210,15 +217,15 @@ def test_every_chunk_finds_its_request_however_the_sockets_race(tmp_path: Path) 
         assert harness.stage.dropped == 0
 
 
-def test_batch_mode_holds_output_and_an_abort_forgets_it(tmp_path: Path) -> None:
-    with running_loop(tmp_path, async_chunk=False) as harness:
+def test_batch_mode_holds_output_and_an_abort_forgets_it() -> None:
+    with running_loop(async_chunk=False) as harness:
         harness.register("a")
         harness.register("b")
         harness.frames("a", 0, 1)
         harness.frames("b", 0, 5)
         harness.frames("b", 1, 6, final=True)
         assert samples(harness.control.receive()) == [("b", 0, [5.0, 6.0], True)]
-        # Nobody listens until the end, so nothing may wait for a listener's credit.
+        # No client reads before the end, so nothing may wait for credit.
         assert harness.stage.credits == {"a": UNLIMITED_CREDIT, "b": UNLIMITED_CREDIT}
         assert harness.ask(1).counts == {"requests": 1, "held_chunks": 1}
         harness.control.send(Abort(("a", "unknown")))
@@ -226,8 +233,8 @@ def test_batch_mode_holds_output_and_an_abort_forgets_it(tmp_path: Path) -> None
         assert harness.ask(2).counts == {"requests": 0, "held_chunks": 0}
 
 
-def test_faults_are_told_and_stay_with_their_request(tmp_path: Path) -> None:
-    with running_loop(tmp_path) as harness:
+def test_faults_are_told_and_stay_with_their_request() -> None:
+    with running_loop() as harness:
         harness.register("refused", {"refuse": True})
         refusal = harness.control.receive()
         assert isinstance(refusal, Failed)
@@ -244,8 +251,8 @@ def test_faults_are_told_and_stay_with_their_request(tmp_path: Path) -> None:
         assert samples(harness.control.receive()) == [("good", 0, [1.0], True)]
 
 
-def test_more_input_reaches_its_request(tmp_path: Path) -> None:
-    with running_loop(tmp_path) as harness:
+def test_more_input_reaches_its_request() -> None:
+    with running_loop() as harness:
         harness.register("a")
         harness.register("b")
         harness.control.send(Extend("a", {"codes": [1, 2], "index": 0}, final=False))
@@ -258,8 +265,8 @@ def test_more_input_reaches_its_request(tmp_path: Path) -> None:
         assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
 
 
-def test_what_steps_take_is_told_once_while_it_stays_the_same(tmp_path: Path) -> None:
-    with running_loop(tmp_path, step_s=0.6) as harness:
+def test_what_steps_take_is_told_once_while_it_stays_the_same() -> None:
+    with running_loop(step_s=0.6) as harness:
         harness.register("a")
         received: list[object] = []
         for number in range(20):
@@ -268,11 +275,12 @@ def test_what_steps_take_is_told_once_while_it_stays_the_same(tmp_path: Path) ->
                 received.append(message)
         [told] = received
         assert isinstance(told, Measured)
-        assert told.cost.seconds(1) == pytest.approx(0.6)
+        # The clock is read three times until a step ends: what comes before it counts too.
+        assert told.cost.seconds(1) == pytest.approx(3 * 0.6)
 
 
-def test_a_requests_first_chunk_tells_when_it_left_each_stage(tmp_path: Path) -> None:
-    with running_loop(tmp_path, step_s=0.5) as harness:
+def test_a_requests_first_chunk_tells_when_it_left_each_stage() -> None:
+    with running_loop(step_s=0.5) as harness:
         harness.register("a")
         rows, before = np.ones((1, 1), np.int32), Milestone("talker", 0.25)
         harness.upstream.put([FrameChunk("a", 0, rows, False, milestones=(before,))])
@@ -299,8 +307,8 @@ def test_nothing_is_remembered_of_a_request_that_ended_before_its_first_chunk() 
     assert first_chunks.sign([bare], 2.0) == [bare]
 
 
-def test_steps_are_counted(tmp_path: Path) -> None:
-    with running_loop(tmp_path, step_s=0.25) as harness:
+def test_steps_are_counted() -> None:
+    with running_loop(step_s=0.25) as harness:
         harness.register("a")
         for number in range(3):
             harness.frames("a", number, number, final=number == 2)
@@ -312,25 +320,25 @@ def test_steps_are_counted(tmp_path: Path) -> None:
     assert steps.batch.total == 3
 
 
-def test_draining_waits_for_what_is_registered(tmp_path: Path) -> None:
-    with running_loop(tmp_path) as harness:
+def test_draining_waits_for_what_is_registered() -> None:
+    with running_loop() as harness:
         harness.register("a")
         harness.drain()
         harness.frames("a", 0, 1, final=True)
         assert samples(harness.control.receive()) == [("a", 0, [1.0], True)]
 
 
-def test_the_loop_ends_when_the_server_is_gone(tmp_path: Path) -> None:
+def test_the_loop_ends_when_the_server_is_gone() -> None:
     ours, theirs = socket.socketpair()
-    loop = StageLoop(EchoStage(), BlockingChannel(theirs), [], [], True, name="echo")
+    loop = StageLoop(EchoStage(), exchange_of(theirs), pulse())
     ours.close()
     with pytest.raises(ConnectionError):
         loop.run()
 
 
 class SpeakingStage(EchoStage):
-    """In the middle of speaking; notes in which order it is called. By its clock nothing takes any
-    time but taking in a request."""
+    """In the middle of speaking; records the order of calls. By its clock only taking in a request
+    takes any time."""
 
     def __init__(self, frames: int, intake_s: float = 0.0) -> None:
         super().__init__()
@@ -346,6 +354,7 @@ class SpeakingStage(EchoStage):
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
         self.calls.append(request_id)
         self.now_s += self.intake_s
@@ -366,42 +375,43 @@ class SpeakingStage(EchoStage):
         (0.0, ["n0", "n1", "n2", "step"]),
     ],
 )
-def test_newcomers_do_not_hold_up_who_is_spoken_to(intake_s: float, calls: list[str]) -> None:
+def test_new_requests_do_not_delay_running_streams(intake_s: float, calls: list[str]) -> None:
     """A frame lasts a second."""
     ours, theirs = socket.socketpair()
     control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s)
     for number in range(3):
         control.send(Register(f"n{number}", None, False))
     control.send(Drain())
-    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: stage.now_s, name="echo").run()
+    StageLoop(stage, exchange_of(theirs), pulse(), lambda: stage.now_s).run()
     assert stage.calls[: len(calls)] == calls
     control.close()
 
 
-def test_newcomers_come_before_who_still_plays_and_none_who_has_left() -> None:
+def test_new_requests_precede_streams_with_sound_left_and_aborted_ones_are_skipped() -> None:
     """Taking in a request lasts as long as a frame: one between two steps."""
     ours, theirs = socket.socketpair()
     control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s=1.0)
     control.send(Register("next piece", None, False, runs_dry_s=1000.0))
     control.send(Register("gone", None, False))
-    control.send(Register("newcomer", None, False))
+    control.send(Register("new", None, False))
     control.send(Abort(("gone",)))
     control.send(Drain())
-    StageLoop(stage, BlockingChannel(theirs), [], [], True, lambda: stage.now_s, name="echo").run()
-    assert [call for call in stage.calls if call != "step"] == ["newcomer", "next piece"]
-    assert stage.calls[:3] == ["newcomer", "step", "next piece"]
+    StageLoop(stage, exchange_of(theirs), pulse(), lambda: stage.now_s).run()
+    assert [call for call in stage.calls if call != "step"] == ["new", "next piece"]
+    assert stage.calls[:3] == ["new", "step", "next piece"]
     control.close()
 
 
-def test_all_chunks_that_have_arrived_are_there_for_the_next_step(tmp_path: Path) -> None:
-    """A stage slower than the one before it must find a newcomer's chunk behind everybody's."""
+def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
+    """A stage slower than the one before it must find a new stream's chunk behind all others."""
     ours, theirs = socket.socketpair()
     control, stage = BlockingChannel(ours), SpeakingStage(frames=1)
-    listener, upstream = listen(tmp_path / "edge"), SocketSender(tmp_path / "edge")
+    address = new_address("edge")
+    listener, upstream = listen(address), SocketSender(address)
     for index in range(5):
         upstream.put([FrameChunk("speaker", index, np.ones((1, 1), np.int32), False)])
     control.send(Drain())
-    StageLoop(stage, BlockingChannel(theirs), [listener], [], True, name="echo").run()
+    StageLoop(stage, exchange_of(theirs, listener), pulse()).run()
     assert stage.calls == ["chunks"] * 5 + ["step"]
     control.close()
     upstream.close()

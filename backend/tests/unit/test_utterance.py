@@ -6,18 +6,21 @@ import re
 
 import pytest
 
+from cantata.contract.capabilities import Capabilities
 from cantata.contract.chunks import WordTiming
 from cantata.contract.errors import InvalidRequest, RequestFailed
-from cantata.contract.markup import Pause
 from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
 from cantata.engine.utterance import Piece, Playback, plan_utterance, spoken_words
+from cantata.markup import Passage, Pause
 
 
 class SentenceBuilder:
     """One piece for each sentence; `#` cannot be spoken."""
 
     voices = (Voice("v", "V"),)
+    capabilities = Capabilities(paces=(0.8, 1.25))
+    warm_up = SpeechRequest("a", "v")
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         if "#" in request.text:
@@ -32,23 +35,44 @@ class SentenceBuilder:
         if not sentences:
             raise InvalidRequest("no words", "input")
         return tuple(
-            PipelineRequest(f"{request_id}-{index}", {"talker": {}}, words=words)
+            PipelineRequest(
+                f"{request_id}-{index}",
+                {"talker": {"pace": request.speed, "stretch": request.stretch}},
+                words=words,
+            )
             for index, words in enumerate(sentences)
         )
 
 
-def plan(text: str, *, continued: bool = False, batch: bool = False) -> list[Piece | Pause]:
-    request = SpeechRequest(text, "v", continued=continued)
+def plan(
+    text: str, *, continued: bool = False, batch: bool = False, speed: float = 1.0
+) -> list[Piece | Pause]:
+    request = SpeechRequest(text, "v", speed=speed, continued=continued)
     return plan_utterance(SentenceBuilder(), "r", request, batch=batch)
 
 
 def words_of(text: str, parts: list[Piece | Pause]) -> list[str]:
-    return [
-        text[part.text_offset + span.start : part.text_offset + span.end]
+    spans = [
+        part.passage.source(span)
         for part in parts
         if isinstance(part, Piece)
         for span in part.request.words
     ]
+    return [text[span.start : span.end] for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("speed", "pace", "stretch"),
+    [(1.0, 1.0, 1.0), (0.9, 0.9, 1.0), (1.25, 1.25, 1.0), (2.5, 1.25, 2.0), (0.4, 0.8, 0.5)],
+)
+def test_a_speed_beyond_the_models_own_is_reached_by_stretching(
+    speed: float, pace: float, stretch: float
+) -> None:
+    pieces = [part.request for part in plan("One. Two.", speed=speed) if isinstance(part, Piece)]
+    assert len(pieces) == 2
+    assert {piece.inputs["talker"]["pace"] for piece in pieces} == {pace}
+    assert {piece.inputs["talker"]["stretch"] for piece in pieces} == {stretch}
+    assert {piece.stretch for piece in pieces} == {stretch}
 
 
 def test_pieces_point_into_the_callers_text() -> None:
@@ -60,6 +84,16 @@ def test_pieces_point_into_the_callers_text() -> None:
     pieces = [part.request for part in parts if isinstance(part, Piece)]
     assert len({piece.request_id for piece in pieces}) == 3
     assert all(piece.batch for piece in pieces)
+
+
+def test_words_keep_their_place_in_a_text_full_of_markup() -> None:
+    text = (
+        '<speak>**One** [two](http://a.b)<break time="1s"/>\n> un<b>fort</b>unate\n'
+        'a\x1b[1m&amp;\x1b[0m b <sub alias="oh two">O2</sub></speak>'
+    )
+    assert words_of(text, plan(text)) == [
+        *("One", "two", "un<b>fort</b>unate", "a", "b", "O2", "O2")
+    ]
 
 
 def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
@@ -82,7 +116,8 @@ def test_a_passage_that_cannot_be_spoken_is_refused() -> None:
 
 def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
     spans = (TextSpan(0, 2), TextSpan(3, 8), TextSpan(3, 8), TextSpan(9, 12))
-    piece = Piece(PipelineRequest("r", {}, words=spans), text_offset=100)
+    passage = Passage("x" * 12, range(100, 112), range(101, 113))
+    piece = Piece(PipelineRequest("r", {}, words=spans), passage)
     timings = [WordTiming(i, 0.5 * i, 0.5 * i + 0.4) for i in range(4)]
     assert spoken_words(piece, timings, began_s=2.0) == (
         SpokenWord(100, 102, 2.0, 2.4),
@@ -92,7 +127,8 @@ def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
 
 
 def test_a_timing_of_no_word_fails_the_request() -> None:
-    piece = Piece(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), text_offset=0)
+    passage = Passage("Hi", range(2), range(1, 3))
+    piece = Piece(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), passage)
     with pytest.raises(RequestFailed, match="word 1 of 1"):
         spoken_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)
 
@@ -107,4 +143,4 @@ def test_a_listener_runs_dry_when_all_that_came_is_played() -> None:
     assert (playback.length_s, playback.runs_dry_s) == (3.0, 103.0)
     now_s = 105.0
     playback.arrived(10)
-    assert (playback.length_s, playback.runs_dry_s) == (4.0, 106.0), "it stood still for two"
+    assert (playback.length_s, playback.runs_dry_s) == (4.0, 106.0), "it stalled for two"

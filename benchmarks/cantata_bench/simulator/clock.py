@@ -15,11 +15,11 @@ R = TypeVar("R")
 
 
 class _NothingScheduled(RuntimeError):
-    """Everybody waits for somebody else: a fault of the simulation."""
+    """Every task waits for another: a fault of the simulation."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Moves the clock on by the time that it was to wait."""
+    """Advances the clock by the time that it was to wait."""
 
     now_s = 0.0
 

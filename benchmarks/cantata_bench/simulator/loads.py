@@ -73,25 +73,27 @@ class _Load:
     async def run(self) -> None:
         self.began_s = asyncio.get_running_loop().time()
         texts = text_set(self.spec.texts, self.spec.seed)
+        dice = random.Random(self.spec.seed)
         async with asyncio.TaskGroup() as group:
             if self.spec.kind != "open":
                 for _ in range(self.spec.streams):
-                    group.create_task(self._stream(texts))
+                    after_s = dice.uniform(0.0, self.spec.arrive_within_s)
+                    group.create_task(self._stream(texts, after_s))
                 return
-            dice = random.Random(self.spec.seed)
             due_s = dice.expovariate(self.spec.rate)
             while due_s < self.end_s:
                 await asyncio.sleep(max(0.0, due_s - self.now_s()))
                 group.create_task(self._ask(texts))
                 due_s += dice.expovariate(self.spec.rate)
 
-    async def _stream(self, texts: Sequence[str]) -> None:
+    async def _stream(self, texts: Sequence[str], after_s: float) -> None:
+        await asyncio.sleep(after_s)
         while self.now_s() < self.end_s:
             pause_s = await self._ask(texts)
             await asyncio.sleep(pause_s)
 
     async def _ask(self, texts: Sequence[str]) -> float:
-        """One text, until it is spoken or given up. Returns the pause behind it."""
+        """One text, until it is spoken or given up. Returns the pause after it."""
         text = texts[self.asked % len(texts)]
         self.asked += 1
         refusals = 0
@@ -102,7 +104,8 @@ class _Load:
             except Overloaded as refusal:
                 refusals += 1
                 again = self.spec.honour_retry_after and self.spec.kind != "open"
-                wait_s = math.ceil(refusal.retry_after_s) if again else _GIVEN_UP_PAUSE_S
+                told_s = self.spec.retry_s or math.ceil(refusal.retry_after_s)
+                wait_s = told_s if again else _GIVEN_UP_PAUSE_S
                 if not again or self.now_s() + wait_s > self.end_s:
                     self._take(
                         RequestRecord(
@@ -125,7 +128,7 @@ class _Load:
         listener = Listener(header_s=arrivals[0][0] - began_s, onset=(0, 0.0))
         listener.arrivals = [(at_s - began_s, audio_s) for at_s, audio_s in arrivals]
         self._take(listener.record(sent_s, text, refusals))
-        if self.spec.kind != "live":
+        if self.spec.kind in ("closed", "open"):
             return 0.0
         return max(0.0, sent_s + heard_at_s(listener.arrivals) - self.now_s())
 
@@ -136,5 +139,5 @@ class _Load:
         return [max(1, math.ceil(len(part) / frame_characters)) for part in sentences]
 
     def _take(self, record: RequestRecord) -> None:
-        if record.sent_s >= self.spec.warm_up_s:
+        if record.sent_s >= self.spec.counted_from_s:
             self.records.append(record)

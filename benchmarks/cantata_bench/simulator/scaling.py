@@ -11,7 +11,7 @@ from cantata_bench.tables import ms, percent, table
 
 
 def scale(system: System, streams: Sequence[int], seconds: float, seed: int) -> list[Prediction]:
-    """Live listeners, each of whom asks for the next text when the last has been heard."""
+    """Live listeners, each of which requests its next text when the last has been played."""
     return [
         simulate(
             system,

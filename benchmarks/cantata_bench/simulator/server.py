@@ -4,37 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cantata.engine.service import MAX_WAIT_S
-from cantata.engine.stage_process import INTAKE_SHARE
-from cantata.scheduling.admission import Admission, QueueLimits
+from cantata.engine.process.loop import INTAKE_SHARE
+from cantata.engine.served_model import MAX_WAIT_S
+from cantata.scheduling.admission import Admission, Place, QueueLimits
 from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 from cantata.scheduling.intake import Intake
 from cantata.scheduling.pace import Pace
 from cantata.scheduling.places import StagePace, places
-from cantata_bench.listener import Arrival, heard_at_s
+from cantata.scheduling.reserves import Reserves
+from cantata_bench.listener import Arrival
 from cantata_bench.simulator.system import System
 
 
 class _Processors:
-    """What the processes of one machine share: more of them than cores all become slower."""
+    """What the processes of one machine share: with more of them than cores, all become slower."""
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, system: System) -> None:
+        self._count = system.processors
+        self._noise = system.noise
+        self._dice = random.Random(0)
         self._busy = 0
+        self.slowness = system.busy_start
+        """Of everything, by other work of the machine."""
 
     async def work(self, seconds: float) -> float:
-        """Take so long, or longer. Returns how long it took."""
+        """Take this long, or longer under load. Returns how long it took."""
         if not seconds:
             return 0.0
         self._busy += 1
-        took_s = seconds * max(1.0, self._busy / self._count)
+        took_s = seconds * self.slowness * max(1.0, self._busy / self._count)
+        took_s *= self._dice.lognormvariate(0.0, self._noise)
         await asyncio.sleep(took_s)
         self._busy -= 1
         return took_s
+
+
+@dataclass(slots=True, eq=False)
+class _Caller:
+    """A request's listener, and the place that it holds."""
+
+    place: Place | None = None
+    arrivals: list[Arrival] = field(default_factory=list)
+    """Of all its sentences, by the simulation's clock."""
+    runs_dry_s: float | None = None
+
+    def take(self, at_s: float, audio_s: float) -> None:
+        """A packet has arrived."""
+        self.arrivals.append((at_s, audio_s))
+        self.runs_dry_s = max(self.runs_dry_s or at_s, at_s) + audio_s
+        if self.place is not None:
+            self.place.has_sound()
 
 
 @dataclass(slots=True, eq=False)
@@ -42,12 +66,11 @@ class _Piece:
     """One sentence on its way."""
 
     frames: int
+    caller: _Caller
     made: int = 0
     decoded: int = 0
     started_s: float | None = None
     """When its listener began with it, or will, after what it plays now."""
-    arrivals: list[Arrival] = field(default_factory=list)
-    """At the listener, by the simulation's clock."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -71,11 +94,18 @@ class SimulatedServer:
             system.max_chunk_frames, system.max_batch_frames, system.frame_period_s
         )
         self._clock = asyncio.get_running_loop().time
-        self._processors = _Processors(system.processors)
+        self._processors = _Processors(system)
         self._paces = (Pace(), Pace())
         self._cadence = Cadence(system.frame_period_s)
         queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
-        self.admission = Admission(system.slots, queue, self._clock)
+        self._reserves = Reserves(system.frame_period_s)
+        self.admission = Admission(
+            system.slots,
+            queue,
+            self._clock,
+            slots=system.slots,
+            is_calm=lambda: self._reserves.is_calm(self._clock()),
+        )
         self._intake: Intake[_Piece] = Intake(system.frame_period_s)
         self._speaking: list[_Piece] = []
         self._decoding: list[_Piece] = []
@@ -93,8 +123,9 @@ class SimulatedServer:
         for count in (1, self._system.slots):
             async with asyncio.TaskGroup() as group:
                 for _ in range(count):
-                    group.create_task(self._speak_piece(_Piece(frames=30)))
+                    group.create_task(self._speak_piece(_Piece(30, _Caller())))
         self._resize()
+        self._processors.slowness = 1.0
 
     @property
     def load(self) -> int:
@@ -108,14 +139,13 @@ class SimulatedServer:
         Raises:
             Overloaded: no room now.
         """
+        self.admission.check()
         await self._processors.work(self._system.text_s)
-        arrivals: list[Arrival] = []
-        async with self.admission.admit():
+        async with self.admission.admit() as place:
+            caller = _Caller(place)
             for frames in sentences:
-                piece = _Piece(frames, started_s=heard_at_s(arrivals) if arrivals else None)
-                await self._speak_piece(piece)
-                arrivals.extend(piece.arrivals)
-        return arrivals
+                await self._speak_piece(_Piece(frames, caller, started_s=caller.runs_dry_s))
+        return caller.arrivals
 
     async def _speak_piece(self, piece: _Piece) -> None:
         self._intake.put(
@@ -130,20 +160,24 @@ class SimulatedServer:
             if not self._intake and not self._speaking:
                 self._to_talk.clear()
                 await self._to_talk.wait()
+            began_s = self._clock()
             new = await self._take_in()
             seconds = (
                 self._system.talker.seconds(len(self._speaking)) + new * self._system.prefill_s
             )
-            took_s = await self._processors.work(seconds)
-            self._measure(0, len(self._speaking), took_s)
+            await self._processors.work(seconds)
+            self._measure(0, len(self._speaking), self._clock() - began_s)
             for piece in self._speaking:
                 piece.made += 1
             self._speaking = [piece for piece in self._speaking if piece.made < piece.frames]
-            self._cadence.delivered(self._clock())
+            beginning = sum(piece.started_s is None for piece in self._decoding)
+            self._cadence.delivered(
+                self._clock(), beginning=beginning, listeners=len(self._decoding)
+            )
             self._to_decode.set()
 
     async def _take_in(self) -> int:
-        """Prompts of those who wait, for a while; at least one. Returns how many."""
+        """Encode prompts of waiting requests, for a while; at least one. Returns how many."""
         due_s, new = self._clock() + INTAKE_SHARE * self._system.frame_period_s, 0
         while (piece := self._intake.take()) is not None:
             took_s = await self._processors.work(self._system.prompt_s)
@@ -177,7 +211,7 @@ class SimulatedServer:
                     if piece.started_s is None
                     else piece.started_s + piece.decoded * self._system.frame_period_s
                 ),
-                first_frames=self._cadence.reserve_frames,
+                first_frames=self._cadence.reserve_frames(),
             )
             for slot, piece in enumerate(self._decoding)
         ]
@@ -191,7 +225,7 @@ class SimulatedServer:
         )
 
     def _hand_out(self, batch: DecodeBatch) -> None:
-        # Requests are only ever added behind these while a batch is under way.
+        # While a batch runs, requests are only appended after these.
         pieces = [self._decoding[slot] for slot in batch.slots]
         for piece in pieces:
             piece.started_s = self._clock() if piece.started_s is None else piece.started_s
@@ -210,16 +244,24 @@ class SimulatedServer:
             for number, packet in enumerate(packets, start=1):
                 at_s = ended_s - (len(packets) - number) * each_s
                 audio_s = packet.frames * self._system.frame_period_s
-                packet.piece.arrivals.append((at_s, audio_s))
-                if packet.final:
-                    packet.piece.heard.set()
+                self._arrived(packet, at_s, audio_s)
+
+    def _arrived(self, packet: _Packet, at_s: float, audio_s: float) -> None:
+        piece, request_id = packet.piece, str(id(packet.piece.caller))
+        piece.caller.take(at_s, audio_s)
+        if packet.final:
+            self._reserves.served(request_id)
+            piece.heard.set()
+        elif piece.caller.place is not None:
+            self._reserves.waits(request_id, piece.caller.runs_dry_s or at_s)
+        self.admission.look_again()
 
     async def _send_all(self, packets: int) -> float:
         took_s = await self._processors.work(packets * self._system.packet_s)
         return took_s + await self._processors.work(packets * self._system.client_packet_s)
 
     def _measure(self, stage: int, frames: int, seconds: float) -> None:
-        self._paces[stage].measure(frames, seconds)
+        self._paces[stage].measure(frames, seconds, self._clock())
         self._resize()
 
     def _resize(self) -> None:

@@ -33,9 +33,9 @@ class System(Frozen):
     max_batch_frames: int = Field(default=32, ge=1)
     talker: StepCost
     prefill_s: float = Field(ge=0)
-    """What a newcomer's prompt adds to its first step."""
+    """What a new request's prompt adds to its first step."""
     prompt_s: float = Field(ge=0)
-    """Of the talker's process, to encode a newcomer's prompt."""
+    """Of the talker's process, to encode a new request's prompt."""
     decoder: StepCost
     text_s: float = Field(ge=0)
     """Of the api's machine, to turn a text into prompts."""
@@ -45,6 +45,10 @@ class System(Frozen):
     """Of the same machine, where the measuring client runs on it too."""
     processors: int = Field(ge=1)
     """Processes that run at full speed together: cores, where the stages have no GPU."""
+    noise: float = Field(default=0.0, ge=0)
+    """How much the time of each piece of work varies: the standard deviation of its logarithm."""
+    busy_start: float = Field(default=1.0, ge=1)
+    """How many times slower everything is during the warm-up, by other work of the machine."""
     servers: int = Field(default=1, ge=1)
     """Such servers; each request goes to the one with the fewest."""
     characters_per_s: float = Field(default=15.0, gt=0)
@@ -64,7 +68,7 @@ def load_system(path: Path) -> System:
 
 
 def system_of(run: Run) -> System:
-    """What a measured run says of its server.
+    """A server's parameters from a measured run.
 
     Raises:
         ConfigError: the run has no floor, or no load with figures of the server's processes.

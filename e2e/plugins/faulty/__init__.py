@@ -1,1 +1,1 @@
-"""solo, broken on purpose. Only the servers of tests that ask for it find it."""
+"""solo with injected faults. Only the servers of tests that request it find it."""

@@ -1,4 +1,4 @@
-"""The broken model as the server finds it."""
+"""The faulty model as the server finds it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async function connect(server, choices, indicator) {
     tell(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
   });
   try {
-    // The lists may be open to all; whether a key is needed to speak shows here.
+    // The lists may need no key even where speech does; this request shows whether it does.
     await server.request("metrics");
     await choices.load();
   } catch (error) {
@@ -63,7 +63,7 @@ async function connect(server, choices, indicator) {
   }
 }
 
-// For tests and for the curious at the console.
+// For tests and the browser's console.
 function expose(speaker, parallel) {
   window.cantata = {
     get state() {

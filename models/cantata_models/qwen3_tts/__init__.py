@@ -1,1 +1,1 @@
-"""Qwen3-TTS: a public text-to-speech model by its published checkpoint format."""
+"""Qwen3-TTS, a public text-to-speech model, loaded from its published checkpoint format."""

@@ -1,4 +1,4 @@
-"""Tensors of a published checkpoint folder: one safetensors file, or several with an index."""
+"""Reads tensors of a published checkpoint: one safetensors file, or several with an index."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FUSED: Mapping[str, tuple[str, str | int]] = {
     "gate_proj": ("gate_up_proj", 0),
     "up_proj": ("gate_up_proj", 1),
 }
-"""A checkpoint's projection -> the fused one that is served and which part of it."""
+"""A checkpoint's projection -> the fused projection in serving and the part of it."""
 
 
 def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Read the tensors whose names start with `prefix`, one after the other.
+    """Read the tensors whose names start with `prefix`, one by one.
 
     Yields:
         The name without the prefix, and the tensor in the file's own dtype.
@@ -48,7 +48,7 @@ def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Te
 
 
 def _files(folder: Path, prefix: str) -> list[Path]:
-    """The files that hold tensors of this prefix."""
+    """Return the files with tensors of this prefix."""
     index = folder / INDEX_FILE
     if (folder / SINGLE_FILE).exists():
         return [folder / SINGLE_FILE]

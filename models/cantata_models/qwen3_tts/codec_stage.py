@@ -1,4 +1,4 @@
-"""The speech tokenizer's decoder as a codec stage serves it."""
+"""The speech tokenizer's decoder for the codec stage."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 
 
 def load_decoder(checkpoint: Path, device: torch.device) -> SpeechDecoder:
-    """The checkpoint's streaming decoder, in fp32."""
+    """Return the checkpoint's streaming decoder in fp32."""
     return SpeechDecoder(checkpoint, device)

@@ -1,7 +1,7 @@
 """The published config.json and generation_config.json, as frozen dataclasses.
 
-Only what serving reads is taken over; the rest of the files (initialisers, training switches) is
-left alone.
+Only the values that serving needs are read. The rest of the files (initialisers, training switches)
+is ignored.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
 
 MODEL_TYPE = "qwen3_tts"
 TOKENIZER_12HZ = "qwen3_tts_tokenizer_12hz"
-"""Of the published speech tokenizers the one that is served; the other makes 25 frames a second."""
+"""The supported one of the published speech tokenizers; the other has 25 frames per second."""
 FRAME_PERIOD_S = 0.08
 RESERVED_CODES = 1024
-"""The last scores of code 0 belong to control codes; only the end code among them may be chosen."""
+"""The last scores of code 0 are for control codes, of which only the end code may be chosen."""
 MIN_FRAMES = 2
-"""Frames that the end code cannot cut off."""
+"""Minimum number of frames before the end code."""
 SMALL_MODEL_SIZE = "0b6"
-"""`tts_model_size` of the checkpoints that were not trained on instructions."""
+"""`tts_model_size` of the checkpoints trained without instructions."""
 
 
 class ModelKind(StrEnum):
-    """What a checkpoint was trained for: `tts_model_type` in its config.json."""
+    """The task of a checkpoint: `tts_model_type` in its config.json."""
 
     CUSTOM_VOICE = "custom_voice"
     VOICE_DESIGN = "voice_design"
@@ -65,7 +65,7 @@ class CodecIds:
 
 @dataclass(frozen=True, slots=True)
 class TextIds:
-    """Text tokens that stand for no text."""
+    """Special text tokens."""
 
     pad: int
     bos: int
@@ -74,7 +74,7 @@ class TextIds:
 
 @dataclass(frozen=True, slots=True)
 class SamplingSettings:
-    """How the codes of one level are drawn."""
+    """Sampling settings for the codes of one level."""
 
     temperature: float
     """0 is greedy."""
@@ -85,19 +85,19 @@ class SamplingSettings:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDefaults:
-    """What a request gets where it says nothing: generation_config.json."""
+    """A request's defaults, from generation_config.json."""
 
     first: SamplingSettings
-    """Of code 0."""
+    """Settings for code 0."""
     residual: SamplingSettings
-    """Of the codes that follow it in a frame."""
+    """Settings for the other codes of a frame."""
     repetition_penalty: float
     max_new_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Qwen3TtsConfig:
-    """A checkpoint."""
+    """The configuration of a checkpoint."""
 
     kind: ModelKind
     model_size: str
@@ -113,9 +113,9 @@ class Qwen3TtsConfig:
     speakers: Mapping[str, int]
     """Voice -> its code."""
     dialects: Mapping[str, str]
-    """Voice -> the dialect that it speaks in place of Chinese."""
+    """Voice -> the dialect that it speaks instead of Chinese."""
     speaker_size: int
-    """Values of a speaker vector; the width of an input row."""
+    """Size of a speaker vector, equal to the width of an input row."""
     generation: GenerationDefaults
 
     @property
@@ -127,7 +127,7 @@ class Qwen3TtsConfig:
 
     @property
     def spoken_languages(self) -> tuple[str, ...]:
-        """What a caller may ask for; dialects come with their voices alone."""
+        """The languages that a request may name. Dialects come only with their voices."""
         return tuple(name for name in self.languages if "dialect" not in name)
 
 
@@ -135,8 +135,8 @@ def load_config(folder: Path) -> Qwen3TtsConfig:
     """Read a checkpoint's configuration.
 
     Raises:
-        ConfigError: a file cannot be read, a value is missing or of another type, or the
-            checkpoint needs what is not served (another speech tokenizer, scaled positions).
+        ConfigError: a file cannot be read, a value is missing or of the wrong type, or the
+            checkpoint needs an unsupported feature (another speech tokenizer, scaled positions).
     """
     root = read_json(folder / "config.json")
     _check_served(root)
@@ -187,8 +187,8 @@ def _kind(root: JsonFields) -> ModelKind:
 
 
 def _stack(fields: JsonFields) -> StackConfig:
-    # WHY no M-RoPE: all three position axes of a talker hold the same numbers, and then
-    # interleaved sections rotate as plain positions do.
+    # WHY no M-RoPE: a talker's three position axes hold the same numbers, so interleaved sections
+    # rotate like plain positions.
     scaling = fields.section("rope_scaling")
     rope_type = scaling.get("rope_type", str, scaling.get("type", str, "default"))
     if rope_type != "default":
@@ -238,7 +238,7 @@ def _dialects(talker: JsonFields) -> Mapping[str, str]:
 
 
 def _generation(path: Path) -> GenerationDefaults:
-    """The file, or what the reference falls back to where it says nothing."""
+    """Read the file, with the reference's fallbacks for missing values."""
     fields = read_json(path) if path.exists() else JsonFields({}, str(path))
     return GenerationDefaults(
         first=_sampling(fields, "", "do_sample"),

@@ -1,4 +1,4 @@
-"""Reading typed values out of somebody else's JSON, with errors that say where."""
+"""Reads typed values from third-party JSON, with errors that give the location."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", int, float, str, bool)
 
 
 class JsonFields:
-    """One JSON object of a file. Unknown keys are fine: the format is not ours.
+    """One JSON object of a file. Unknown keys are ignored, because the format is not ours.
 
     Args:
         where: the file and the path in it, for messages.
@@ -24,10 +24,10 @@ class JsonFields:
         self.where = where
 
     def get(self, key: str, kind: type[T], default: T | None = None) -> T:
-        """A value of this kind; integers count as floats.
+        """Return a value of this kind; integers count as floats.
 
         Raises:
-            ConfigError: it is missing and has no default, or is of another kind.
+            ConfigError: the value is missing without a default, or is of another kind.
         """
         value = self._values.get(key)
         if value is None:
@@ -41,10 +41,10 @@ class JsonFields:
         return value
 
     def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """A list of integers.
+        """Return a list of integers.
 
         Raises:
-            ConfigError: it is missing and has no default, or is no such list.
+            ConfigError: the list is missing without a default, or is not a list of integers.
         """
         if default is not None and key not in self._values:
             return default
@@ -54,10 +54,10 @@ class JsonFields:
         return tuple(value)
 
     def items(self, key: str) -> Mapping[str, Any]:
-        """A nested object's entries; empty where there is none.
+        """Return a nested object's entries, empty if there is none.
 
         Raises:
-            ConfigError: it is no object.
+            ConfigError: the value is not an object.
         """
         value = self._values.get(key)
         if value is None:
@@ -67,15 +67,15 @@ class JsonFields:
         return value
 
     def section(self, key: str) -> JsonFields:
-        """A nested object; raises as `items`."""
+        """Return a nested object; raises as `items`."""
         return JsonFields(self.items(key), f"{self.where}: {key}")
 
 
 def read_json(path: Path) -> JsonFields:
-    """The object in a JSON file.
+    """Return the object in a JSON file.
 
     Raises:
-        ConfigError: no such file, no JSON, or no object.
+        ConfigError: the file is missing, is not JSON, or holds no object.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The topology: a talker makes frames of 16 codes, a codec turns them into sound at 24 kHz."""
+"""The topology: a talker generates frames of 16 codes, and a codec decodes them to 24 kHz audio."""
 
 from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 

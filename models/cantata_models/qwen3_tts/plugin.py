@@ -1,16 +1,25 @@
-"""Qwen3-TTS as the server finds it."""
+"""The Qwen3-TTS plug-in for the server."""
 
 from pathlib import Path
 
+from cantata.contract.numerics import NumericsReport
 from cantata.contract.plugin import ModelPlugin
 from cantata_models.qwen3_tts.config import MODEL_TYPE
 from cantata_models.qwen3_tts.pipeline import PIPELINE
 from cantata_models.qwen3_tts.request_builder import load_builder
 
 
+def check_numerics() -> NumericsReport:
+    """Check the talker's and the codec's float32 products."""
+    # Only the doctor calls this. The import is local so that a server need not load torch here.
+    from cantata_models.qwen3_tts import numerics
+
+    return numerics.check_numerics()
+
+
 def write_random_checkpoint(folder: Path) -> None:
-    """A tiny checkpoint with stock voices."""
-    # Tests alone come here: a server that finds this plug-in loads no torch for it.
+    """Write a tiny checkpoint with stock voices."""
+    # Only tests call this. The import is local so that a server need not load torch here.
     from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_SMALL
     from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 
@@ -23,5 +32,6 @@ PLUGIN = ModelPlugin(
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_builder=load_builder,
+    check_numerics=check_numerics,
     write_random_checkpoint=write_random_checkpoint,
 )

@@ -1,10 +1,10 @@
-"""Where text tokens and codec codes stand in a talker's prompt, as plain numbers.
+"""The layout of text tokens and codec codes in a talker's prompt, as plain numbers.
 
-An input row is the sum of a projected text token and an embedded code, either of which may be
-missing. Rows beyond the prompt hold the text that is added to the frames, one token each; the last
-row repeats. Whatever speaks first, the layout is
+An input row is the sum of a projected text token and an embedded code; either may be missing. Rows
+beyond the prompt hold the text that is added to the frames, one token per frame; the last row
+repeats. In every mode the layout is
 
-    instruction | role | tag, speaker                                | what is spoken
+    instruction | role | tag, speaker                                | spoken text
     text        | text | text pad ..., text bos + codes, codec pad   | see `PromptBuilder`
 """
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from cantata_models.qwen3_tts.config import CodecIds, TextIds
 
 NONE = -1
-"""Nothing is added."""
+"""No token or code."""
 SPEAKER = -2
-"""The speaker vector takes the code's place."""
+"""The speaker vector replaces the code."""
 FIRST_REFERENCE_FRAME = -3
-"""Frame k of the reference, summed over its codebooks, is this minus k."""
+"""This minus k stands for frame k of the reference, summed over its codebooks."""
 
 
 @dataclass(slots=True)
@@ -32,31 +32,31 @@ class PromptRows:
     codes: list[int] = field(default_factory=list)
     """Code of each row, NONE, SPEAKER or a reference frame."""
     prompt_len: int = 0
-    """Rows that are prefilled; those beyond belong to frames."""
+    """Number of prefilled rows; the rows beyond belong to frames."""
 
     def add(self, text: Sequence[int], codes: Sequence[int]) -> None:
-        """Append rows; both are equally long."""
+        """Append rows; both sequences have the same length."""
         self.text.extend(text)
         self.codes.extend(codes)
 
     def end_prompt(self) -> None:
-        """What follows is not prefilled."""
+        """End the prefilled part."""
         self.prompt_len = len(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenText:
-    """What is said, in tokens."""
+    """The spoken text, as tokens."""
 
     role: tuple[int, ...]
     """`<|im_start|>assistant` and a line feed."""
     body: tuple[int, ...]
     """The text itself; at least one token."""
     complete: bool = True
-    """False: more of it follows."""
+    """False if more text follows."""
     instruction: tuple[int, ...] = ()
     reference: tuple[int, ...] = ()
-    """Transcript of the recording that is continued."""
+    """Transcript of the recording to continue."""
 
 
 class PromptBuilder:
@@ -64,7 +64,7 @@ class PromptBuilder:
 
     Args:
         codec: control codes.
-        text: text tokens that stand for no text.
+        text: special text tokens.
     """
 
     def __init__(self, codec: CodecIds, text: TextIds) -> None:
@@ -80,15 +80,15 @@ class PromptBuilder:
         reference_frames: int,
         streamed: bool,
     ) -> PromptRows:
-        """The rows of one request.
+        """Return the rows of one request.
 
         Args:
-            spoken: what is said. With `complete` false it is streamed, and reaches at least as
-                far as the reference's frames where there are some.
-            language: its code; None lets the model find out.
+            spoken: the spoken text. If `complete` is false, the text is streamed, and it must cover
+                at least the reference's frames, if there are any.
+            language: the language's code; None lets the model detect it.
             speaker: a voice's code, SPEAKER, or None for no speaker.
-            reference_frames: of the recording that is continued; 0: none is.
-            streamed: text is added to the frames, one token each, instead of standing before them.
+            reference_frames: number of frames of the recording to continue, 0 for none.
+            streamed: add the text to the frames, one token per frame, not before them.
         """
         rows = PromptRows()
         rows.add(spoken.instruction, [NONE] * len(spoken.instruction))
@@ -109,7 +109,7 @@ class PromptBuilder:
         return rows
 
     def text_rows(self, body: Sequence[int], *, complete: bool) -> PromptRows:
-        """Rows of text that has arrived after its request began; `complete` ends it."""
+        """Return rows for text that arrived after its request started; `complete` ends the text."""
         rows = PromptRows()
         ending = [self._text.eos, self._text.pad] if complete else []
         rows.add([*body, *ending], [NONE] * (len(body) + len(ending)))
@@ -127,10 +127,10 @@ class PromptBuilder:
         rows.add([self._text.pad] * (len(codes) - 1) + [self._text.bos], codes)
 
     def _add_overlaid(self, rows: PromptRows, text: list[int], codes: list[int]) -> None:
-        """Text and codes side by side; what is left of the text goes to the frames."""
+        """Add text paired with codes; the rest of the text goes to the frames."""
         missing = max(0, len(codes) - len(text))
-        beside = text[: len(codes)] + [self._text.pad] * missing
-        rows.add(beside, codes)
+        paired = text[: len(codes)] + [self._text.pad] * missing
+        rows.add(paired, codes)
         rows.end_prompt()
         rest = text[len(codes) :]
         rows.add(rest, [NONE] * len(rest))

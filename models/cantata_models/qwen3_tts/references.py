@@ -1,7 +1,7 @@
-"""What a talker takes from a recording: its speaker as a vector, its sound as frames of codes.
+"""Encodes a reference recording for the talker: a speaker vector and frames of codes.
 
-Encoders are loaded with the talker and results kept by content, so that a voice which speaks often
-is encoded once.
+The encoders are loaded with the talker. Results are cached by content, so that a voice in frequent
+use is encoded once.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from cantata_models.qwen3_tts.codec.encoder import load_encoder
 from cantata_models.qwen3_tts.speaker_encoder import load_speaker_encoder
 
 KEPT = 64
-"""Recordings whose results are kept; half a megabyte at most."""
+"""Number of recordings in the cache; half a megabyte at most."""
 
 
 @dataclass(slots=True)
 class EncodedReference:
-    """One recording."""
+    """The encodings of one recording."""
 
     speaker: torch.Tensor
     """[D] float32."""
     frames: torch.Tensor | None = None
-    """[T, Q] int64; None until somebody continues the recording."""
+    """[T, Q] int64; None until a request continues the recording."""
 
 
 class ReferenceEncoder:
-    """Encodes recordings of 24 kHz with a checkpoint's own encoders."""
+    """Encodes 24 kHz recordings with a checkpoint's own encoders."""
 
     def __init__(self, checkpoint: Path) -> None:
         self._speaker_encoder = load_speaker_encoder(checkpoint)
@@ -41,7 +41,7 @@ class ReferenceEncoder:
         self._kept: OrderedDict[bytes, EncodedReference] = OrderedDict()
 
     def encode(self, samples: NDArray[np.float32], *, frames: bool) -> EncodedReference:
-        """Encode [N] samples at 24 kHz; `frames` asks for codes beside the speaker vector."""
+        """Encode [N] samples at 24 kHz to a speaker vector and, with `frames`, to codes."""
         key = hashlib.sha256(samples.tobytes()).digest()
         sound = torch.from_numpy(samples)
         encoded = self._kept.pop(key, None)

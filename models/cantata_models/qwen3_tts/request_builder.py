@@ -1,4 +1,4 @@
-"""Text in, stage inputs out: what happens in the api process."""
+"""Builds stage inputs from requests, in the api process."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ from cantata_models.qwen3_tts.text import ArrivingText, TextTokenizer
 
 STAGE = "talker"
 SAMPLE_RATE = 24_000
-"""Hz of recordings, as the encoders take them."""
+"""Sample rate that the encoders expect, in Hz."""
 SAMPLES_PER_FRAME = 1920
 WARM_UP_FRAMES = 12
 OPENAI_VOICES = (
     *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
     *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
 )
-"""OpenAI's thirteen voice names, so that clients which accept no others are served."""
+"""OpenAI's thirteen voice names, for clients that accept no others."""
 
 
 @dataclass(frozen=True, slots=True)
 class TalkerInput:
-    """The talker stage's input. Its payload is the same as plain data."""
+    """The talker stage's input. The payload holds the same values as plain data."""
 
     spoken: SpokenText
     language: int | None
-    """A code; None lets the model find out."""
+    """The language's code; None lets the model detect it."""
     speaker: int | None
-    """A voice's code."""
+    """The voice's code."""
     reference: NDArray[np.float32] | None
-    """[N] at 24 kHz: whose speaker is followed."""
+    """[N] at 24 kHz: recording of the speaker to follow."""
     continue_reference: bool
-    """Go on from the reference's sound, not only in its voice."""
+    """Continue the reference recording instead of only using its voice."""
     streamed: bool
-    """Text is added to the frames one by one."""
+    """Add the text to the frames, one token per frame."""
     max_frames: int | None
-    """None: the checkpoint's default."""
+    """None for the checkpoint's default."""
     sampling: dict[str, Any]
     """Arguments of `SamplingOptions`."""
 
@@ -74,12 +74,12 @@ class Qwen3RequestBuilder:
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """The checkpoint's voices, OpenAI's names dealt out among them."""
+        """The checkpoint's voices, with OpenAI's names as aliases."""
         return self._voices
 
     @property
     def capabilities(self) -> Capabilities:
-        """Depend on what the checkpoint was trained for."""
+        """The capabilities, which depend on the checkpoint's task."""
         config = self._config
         tags = (LANGUAGE_TAGS.get(name) for name in config.spoken_languages)
         return Capabilities(
@@ -92,7 +92,7 @@ class Qwen3RequestBuilder:
 
     @property
     def warm_up(self) -> SpeechRequest:
-        """A second of speech; the recording of a Base checkpoint is made up."""
+        """A request for a second of speech. A Base checkpoint gets noise as its recording."""
         options: dict[str, Any] = {"max_new_tokens": WARM_UP_FRAMES + 1}
         reference = None
         if self._config.kind is ModelKind.BASE:
@@ -101,10 +101,10 @@ class Qwen3RequestBuilder:
         return SpeechRequest("Hello.", self._voices[0].id, reference=reference, options=options)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """One pipeline request: the model speaks a text in one go.
+        """Return one pipeline request for the whole text.
 
         Raises:
-            InvalidRequest: nothing to speak, or a field that this checkpoint cannot follow.
+            InvalidRequest: there is no text to speak, or this checkpoint does not support a field.
         """
         options = parse_options(request.options, self._config)
         body = self._tokenizer.encode(self._tokenizer.normalize(request.text).strip())
@@ -115,16 +115,16 @@ class Qwen3RequestBuilder:
         return (_pipeline_request(f"{request_id}-0", inputs),)
 
     def open(self, request_id: str, request: SpeechRequest) -> OpenTalkerText:
-        """A request whose text goes on; `request.text` is its beginning and may be empty.
+        """Open a request for incremental text; `request.text` is its start and may be empty.
 
         Raises:
-            InvalidRequest: a field that this checkpoint cannot follow.
+            InvalidRequest: this checkpoint does not support a field.
         """
         options = parse_options(request.options, self._config)
         if options.non_streaming_mode:
             raise InvalidRequest(
-                "non_streaming_mode puts all text before the sound; text that arrives while it is "
-                "spoken needs false",
+                "non_streaming_mode needs the whole text before any sound; text that arrives in "
+                "pieces needs false",
                 "non_streaming_mode",
             )
         inputs = self._inputs(request, options, (), complete=False, streamed=True)
@@ -147,8 +147,6 @@ class Qwen3RequestBuilder:
         streamed: bool,
     ) -> TalkerInput:
         config = self._config
-        if request.speed != 1.0:
-            raise InvalidRequest("speed must be 1: this model speaks at its own tempo", "speed")
         own_voice = request.voice if config.kind is ModelKind.CUSTOM_VOICE else None
         reference = self._reference(request, options)
         transcript = request.reference.transcript if request.reference else None
@@ -175,7 +173,7 @@ class Qwen3RequestBuilder:
     def _reference(
         self, request: SpeechRequest, options: RequestOptions
     ) -> NDArray[np.float32] | None:
-        """The recording to follow, at the encoders' rate."""
+        """Return the recording to follow, at the encoders' sample rate."""
         if self._config.kind is not ModelKind.BASE:
             return None
         reference = request.reference
@@ -187,8 +185,8 @@ class Qwen3RequestBuilder:
             )
         if not options.x_vector_only_mode and not (reference.transcript or "").strip():
             raise InvalidRequest(
-                "ref_text is missing: what is said in the recording; or set x_vector_only_mode, "
-                "which follows the voice alone",
+                "ref_text is missing, the recording's transcript; or set x_vector_only_mode, "
+                "which uses only the speaker",
                 "ref_text",
             )
         samples = reference.samples
@@ -197,7 +195,7 @@ class Qwen3RequestBuilder:
         return np.ascontiguousarray(samples, np.float32)
 
     def _sampling(self, request: SpeechRequest, options: RequestOptions) -> dict[str, Any]:
-        """What the request says holds at both levels; else each has the checkpoint's default."""
+        """Return sampling settings: the request's for both levels, else each level's default."""
         generation = self._config.generation
         first, residual = generation.first, generation.residual
         own_penalty = options.repetition_penalty
@@ -214,7 +212,7 @@ class Qwen3RequestBuilder:
 
 
 class OpenTalkerText:
-    """Implements `contract.plugin.TextFeed`: tokens of a text that is still arriving."""
+    """Implements `contract.plugin.TextFeed`: tokenizes text as it arrives."""
 
     def __init__(self, request_id: str, inputs: TalkerInput, tokenizer: TextTokenizer) -> None:
         self._request_id = request_id
@@ -228,15 +226,15 @@ class OpenTalkerText:
         self._tokens.extend(self._text.push(text))
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Mark the text as complete."""
         self._tokens.extend(self._text.close())
         self._closed = True
 
     def start(self) -> PipelineRequest | None:
-        """The request, once its prompt can be filled; None before.
+        """Return the request once its prompt can be filled, None before that.
 
         Raises:
-            InvalidRequest: the text is complete and there is nothing in it.
+            InvalidRequest: the text is complete but empty.
         """
         if self._closed and not self._tokens:
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
@@ -247,18 +245,18 @@ class OpenTalkerText:
         return _pipeline_request(self._request_id, replace(self._inputs, spoken=begun))
 
     def more(self) -> Payload | None:
-        """Tokens since the last call, for the stage named `stage`; None where there are none."""
+        """Return new tokens since the last call for the stage named `stage`, None if none."""
         if not self._tokens and not self._closed:
             return None
         return {"body": self._take(), "complete": self._closed}
 
     @property
     def stage(self) -> str:
-        """The stage that takes `more`."""
+        """The stage that receives `more`."""
         return STAGE
 
     def _needed(self) -> int:
-        """Tokens that stand inside the prompt: beside a recording's frames, or one."""
+        """Return the number of prompt tokens: those paired with a recording's frames, or one."""
         if not self._inputs.continue_reference or self._inputs.reference is None:
             return 1
         frames = -(-len(self._inputs.reference) // SAMPLES_PER_FRAME)
@@ -270,7 +268,7 @@ class OpenTalkerText:
 
 
 def load_builder(checkpoint: Path) -> Qwen3RequestBuilder:
-    """The request builder of a checkpoint folder."""
+    """Return the request builder of a checkpoint folder."""
     return Qwen3RequestBuilder(load_config(checkpoint), TextTokenizer(checkpoint))
 
 
@@ -285,7 +283,7 @@ def _pipeline_request(request_id: str, inputs: TalkerInput) -> PipelineRequest:
 
 def _voices(config: Qwen3TtsConfig) -> tuple[Voice, ...]:
     if config.kind is ModelKind.VOICE_DESIGN:
-        return (Voice("designed", "Designed", "Made up from `instructions`.", OPENAI_VOICES),)
+        return (Voice("designed", "Designed", "Designed from `instructions`.", OPENAI_VOICES),)
     if config.kind is ModelKind.BASE:
         return (Voice("reference", "Reference", "The speaker of `ref_audio`.", OPENAI_VOICES),)
     ids = list(config.speakers)

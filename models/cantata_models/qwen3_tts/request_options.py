@@ -1,4 +1,4 @@
-"""What a request may say beyond text, voice and seed, checked against one checkpoint."""
+"""Request options beyond text, voice and seed, validated against one checkpoint."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ LANGUAGE_TAGS: Mapping[str, str] = {
     "russian": "ru",
     "spanish": "es",
 }
-"""Names of languages as checkpoints write them -> BCP 47."""
+"""Language names in checkpoints -> BCP 47 tags."""
 
 
 class RequestOptions(BaseModel):
-    """Fields of a request that only this model knows. None: the checkpoint's default."""
+    """Request fields specific to this model. None means the checkpoint's default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
-    """What the checkpoint was trained for; another one is refused."""
+    """The checkpoint's task; other tasks are rejected."""
     language: str | None = None
     """A name such as "German", its BCP 47 tag, or "Auto"."""
     x_vector_only_mode: bool = False
-    """Follow a recording's speaker by one vector alone, without going on from its sound."""
+    """Follow a recording's speaker only by its vector, without continuing the recording."""
     non_streaming_mode: bool | None = None
-    """Whether all text stands before the first frame, or is added to the frames one by one."""
+    """Whether all text comes before the first frame; otherwise one token is added per frame."""
     top_k: Annotated[int, Field(ge=0)] | None = None
     """0 means all."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
     max_new_tokens: Annotated[int, Field(ge=2)] | None = None
-    """One more than the frames of 80 ms that the utterance may have."""
+    """One more than the maximum number of 80 ms frames in the utterance."""
 
 
 OPTION_NAMES = tuple(RequestOptions.model_fields)
 
 
 def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestOptions:
-    """Check a request's own fields.
+    """Validate a request's model-specific fields.
 
     Raises:
-        InvalidRequest: names the field and lists what is valid.
+        InvalidRequest: names the field and lists the valid values.
     """
     try:
         options = RequestOptions.model_validate(dict(values))
@@ -77,12 +77,12 @@ def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestO
 
 
 def language_code(name: str | None, voice: str | None, config: Qwen3TtsConfig) -> int | None:
-    """The code of a request's language; None lets the model find out.
+    """Return the code of a request's language; None lets the model detect it.
 
-    A voice with a dialect speaks it in place of Chinese, and where no language is named.
+    A voice with a dialect uses it instead of Chinese, and when the request names no language.
 
     Raises:
-        InvalidRequest: the checkpoint does not speak it; lists those that it does.
+        InvalidRequest: the checkpoint does not support the language; lists those that it does.
     """
     wanted = (name or AUTO).lower()
     by_tag = {tag: language for language, tag in LANGUAGE_TAGS.items()}

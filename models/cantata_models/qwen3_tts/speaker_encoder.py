@@ -1,9 +1,9 @@
-"""A recording's speaker as a vector: ECAPA-TDNN over a log-mel spectrogram.
+"""Encodes a recording's speaker as a vector: ECAPA-TDNN over a log-mel spectrogram.
 
-Desplanques et al., "ECAPA-TDNN", 2020 (arXiv:2005.07143), in the variant that the checkpoints hold:
-no batch normalisation, reflected edges, statistics of all frames beside each frame's own.
+Desplanques et al., "ECAPA-TDNN", 2020 (arXiv:2005.07143), in the checkpoints' variant: no batch
+normalisation, reflected edges, and statistics of all frames next to each frame's own values.
 
-Letters: N samples, T frames of 256 samples, M mels, C channels, E the vector's size.
+Letters: N samples, T frames of 256 samples, M mels, C channels, E vector size.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ POWER_FLOOR = 1e-9
 LOG_FLOOR = 1e-5
 VARIANCE_FLOOR = 1e-12
 MIN_SAMPLES = 2_400
-"""A tenth of a second: below it the reflected edges would reach beyond the recording."""
+"""A tenth of a second. In a shorter recording the reflected edges would reach beyond its end."""
 PREFIX = "speaker_encoder."
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerEncoderConfig:
-    """Sizes of the network; one entry per layer in the three lists."""
+    """Sizes of the network. The three lists have one entry per layer."""
 
     mels: int
     size: int
@@ -44,7 +44,7 @@ class SpeakerEncoderConfig:
     dilations: tuple[int, ...]
     attention_channels: int
     parts: int
-    """Groups of channels in a Res2Net block, each fed with the one before it."""
+    """Number of channel groups in a Res2Net block, each fed by the previous group."""
     squeezed_channels: int
 
 
@@ -78,7 +78,7 @@ class LogMel(nn.Module):
 
 
 class ReflectConv(nn.Module):
-    """A convolution with as many positions out as in, the edges reflected, and a ReLU."""
+    """A convolution that keeps the number of positions, with reflected edges and a ReLU."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int = 1, dilation: int = 1) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def same_conv(inputs: int, outputs: int, kernel: int = 1, dilation: int = 1) -> 
 
 
 class Res2NetBlock(nn.Module):
-    """Groups of channels; each but the first is convolved after the one before it is added."""
+    """Channel groups; each group but the first is convolved after adding the previous one."""
 
     def __init__(self, channels: int, parts: int, kernel: int, dilation: int) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Res2NetBlock(nn.Module):
 
 
 class SqueezeExcitation(nn.Module):
-    """Scales each channel by what the whole recording says of it."""
+    """Scales each channel by a factor computed from the whole recording."""
 
     def __init__(self, channels: int, squeezed: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class SqueezeExcitation(nn.Module):
 
 
 class FrameBlock(nn.Module):
-    """Pointwise, Res2Net, pointwise, squeeze-excitation, and the residual."""
+    """Pointwise, Res2Net, pointwise, squeeze-excitation and a residual connection."""
 
     def __init__(self, config: SpeakerEncoderConfig, index: int) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class AttentiveStatistics(nn.Module):
 
 
 class SpeakerEncoder(nn.Module):
-    """A recording -> the vector that stands for its speaker in a prompt."""
+    """Converts a recording to the vector that represents its speaker in a prompt."""
 
     def __init__(self, config: SpeakerEncoderConfig) -> None:
         super().__init__()
@@ -224,7 +224,7 @@ def load_speaker_encoder(checkpoint: Path) -> SpeakerEncoder:
 
 
 def _load_config(checkpoint: Path) -> SpeakerEncoderConfig:
-    """Published files name only what differs from the defaults."""
+    """Load the config; published files list only values that differ from the defaults."""
     fields = read_json(checkpoint / "config.json").section("speaker_encoder_config")
 
     config = SpeakerEncoderConfig(

@@ -1,4 +1,4 @@
-"""The talker as an AR stage serves it: the backbone in vLLM's Qwen3 layers, the rest plain torch.
+"""The talker for the AR stage: the backbone in vLLM's Qwen3 layers, the rest in plain torch.
 
 Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
 """
@@ -18,6 +18,7 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
 from cantata.contract.errors import ConfigError, InvalidRequest
 from cantata.contract.request import Payload
+from cantata.contract.row_products import RowLinear
 from cantata.contract.talker import (
     SAFE_MIN_ROWS,
     FrameDraws,
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
 
 TALKER_PREFIX = "talker."
 ROW_BLOCK = 16
-"""Text is projected in blocks of so many rows.
+"""Rows of text projected at a time.
 
-WHY: matrix libraries add in another order for other numbers of rows, and a token is to have the
+WHY: the order of summation in matrix libraries depends on the number of rows. A token must get the
 same row whether it comes alone, late, or with its whole text.
 """
 
@@ -76,7 +77,7 @@ class Qwen3Talker(nn.Module):
         self._references: ReferenceEncoder | None = None
         self.num_codebooks = config.num_codebooks
         self.end_code: int | None = config.codec.eos
-        # Below float32 vLLM's products are not exact per row, whatever their number.
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         self.layers = nn.ModuleList(
             Qwen3DecoderLayer(
@@ -88,7 +89,7 @@ class Qwen3Talker(nn.Module):
         self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
         self.text_projection = TextProjection(config.text_hidden_size, talker.hidden_size)
         self.codec_embedding = nn.Embedding(talker.vocab_size, talker.hidden_size)
-        self.codec_head = nn.Linear(talker.hidden_size, talker.vocab_size, bias=False)
+        self.codec_head = RowLinear(talker.hidden_size, talker.vocab_size, bias=False)
         self.code_predictor = CodePredictor(
             config.predictor, talker.hidden_size, config.num_codebooks
         )
@@ -97,7 +98,7 @@ class Qwen3Talker(nn.Module):
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """The backbone's sizes under the names of a Qwen3 config."""
+        """Return the backbone's sizes under the names of a Qwen3 config."""
         talker = load_config(checkpoint).talker
         return {
             "model_type": MODEL_TYPE,
@@ -115,12 +116,12 @@ class Qwen3Talker(nn.Module):
         }
 
     def load_checkpoint(self, checkpoint: Path) -> None:
-        """Fill the parameters from the talker's part of a published checkpoint."""
+        """Load the parameters from the talker's part of a published checkpoint."""
         targets = dict(self.named_parameters())
         loaded = {
             _load(targets, name, tensor) for name, tensor in read_tensors(checkpoint, TALKER_PREFIX)
         }
-        # vLLM's layers hold scales for quantised caches, which no checkpoint has.
+        # vLLM's layers also hold scales for quantised caches, which no checkpoint has.
         own = {name for name in targets if ".attn._" in name}
         books = range(self.num_codebooks - 1)
         stacked = {f"code_predictor.{part}" for part in ("codec_embedding", "lm_head")}
@@ -129,7 +130,7 @@ class Qwen3Talker(nn.Module):
         if missing:
             raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
         if self._config.kind is ModelKind.BASE:
-            # Only checkpoints that follow recordings need the encoders.
+            # Only checkpoints that clone from recordings need the encoders.
             from cantata_models.qwen3_tts.references import ReferenceEncoder
 
             self._references = ReferenceEncoder(checkpoint)
@@ -149,16 +150,16 @@ class Qwen3Talker(nn.Module):
         return normed
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        """[R, D] -> [R, V]; of the control codes only the end code can be chosen."""
+        """[R, D] -> [R, V]; the end code is the only control code that can be chosen."""
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
     def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
-        """Lay out the prompt and embed it; a recording is encoded here.
+        """Lay out the prompt, encode its recording if any, and embed the rows.
 
         Raises:
-            InvalidRequest: the prompt leaves no room for sound, or the recording is too short
-                to be encoded.
+            InvalidRequest: the prompt leaves no room for audio, or the recording is too short
+                to encode.
         """
         spoken = SpokenText(**payload["spoken"])
         reference, continues = self._reference(payload), payload["continue_reference"]
@@ -181,7 +182,7 @@ class Qwen3Talker(nn.Module):
         return prompt, SamplingOptions(**payload["sampling"])
 
     def encode_more(self, payload: Payload) -> torch.Tensor:
-        """Rows of text that came after its request began."""
+        """Return rows for text that arrived after its request started."""
         layout = self._prompts.text_rows(payload["body"], complete=payload["complete"])
         return self._embed(layout, None)
 
@@ -204,7 +205,7 @@ class Qwen3Talker(nn.Module):
         return self._references.encode(samples, frames=payload["continue_reference"])
 
     def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
-        """What the request asked for, or the checkpoint's default as far as there is room."""
+        """Return the request's limit, or the checkpoint's default as far as there is room."""
         room = self._max_positions - prompt_len
         if room < MIN_FRAMES:
             raise InvalidRequest(
@@ -215,7 +216,7 @@ class Qwen3Talker(nn.Module):
         return min(self._config.generation.max_new_tokens - 1, room) if wanted is None else wanted
 
     def _embed(self, layout: PromptRows, reference: EncodedReference | None) -> torch.Tensor:
-        """Rows of a layout, [L, D]."""
+        """Return the rows of a layout, [L, D]."""
         weight = self.codec_embedding.weight
         text = torch.tensor(layout.text, device=weight.device)
         codes = torch.tensor(layout.codes, device=weight.device)
@@ -237,19 +238,19 @@ class Qwen3Talker(nn.Module):
 
 
 def _suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
-    """[V] bool: codes that are never spoken."""
+    """[V] bool: codes that are never chosen."""
     codes = torch.arange(config.talker.vocab_size)
     return (codes >= config.talker.vocab_size - RESERVED_CODES) & (codes != config.codec.eos)
 
 
 def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) -> str:
-    """Copy a published tensor to where it belongs.
+    """Copy a published tensor to its parameter.
 
     Returns:
-        The name of the parameter; of stacked ones with the codebook behind it.
+        The parameter's name; for stacked parameters the codebook follows the name.
 
     Raises:
-        ConfigError: there is no such place, or it has another shape.
+        ConfigError: there is no such parameter, or its shape differs.
     """
     ours = _our_name(name)
     fused = next((part for part in FUSED if f".{part}." in ours), None)
@@ -260,7 +261,7 @@ def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) 
         target_name, _, book = loaded.rpartition(".")
     target = targets.get(target_name)
     if target is None or (book is not None and int(book) >= len(target)):
-        raise ConfigError(f"the talker has no place for {name}")
+        raise ConfigError(f"the talker has no parameter {name}")
     try:
         if fused is not None:
             target.weight_loader(target, tensor, FUSED[fused][1])  # type: ignore[attr-defined]
@@ -274,7 +275,7 @@ def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) 
 
 
 def _our_name(name: str) -> str:
-    """A published name without what only wraps the stacks."""
+    """Return a published name without the parts that only wrap the stacks."""
     if name.startswith("code_predictor."):
         for wrapper in ("model.", "self_attn.", "mlp."):
             name = name.replace(f".{wrapper}", ".")

@@ -1,7 +1,7 @@
-"""Text to tokens, whole or while it is still arriving.
+"""Tokenizes text, whole or as it arrives.
 
 The tokenizer is the published one (byte-level BPE over Qwen's pieces of text), read from
-vocab.json, merges.txt and tokenizer_config.json. A caller's text is never read for control tokens.
+vocab.json, merges.txt and tokenizer_config.json. Control tokens in a caller's text have no effect.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""Contractions, words, digits, punctuation, line ends, spaces: no token spans two of them."""
+"""Contractions, words, digits, punctuation, line ends, spaces. No token spans two pieces."""
 UNSETTLED_PIECES = 2
-"""Of a text that goes on, the last may grow, and a combining mark may join the one before."""
+"""If more text follows, the last piece may grow, and a combining mark may join the one before."""
 
 
 class TextTokenizer:
     """A checkpoint's tokenizer.
 
     Raises:
-        ConfigError: a file is missing or damaged, or the words of the prompt's template are no
-            single tokens in it.
+        ConfigError: a file is missing or damaged, or a word of the prompt template is not a
+            single token.
     """
 
     def __init__(self, checkpoint: Path) -> None:
         self._tokenizer = _load(checkpoint)
         self._tokenizer.encode_special_tokens = True
         self.role = self._template("<|im_start|>", "assistant", "\n")
-        """Opens what is spoken."""
+        """The tokens before the spoken text."""
         self._user = self._template("<|im_start|>", "user", "\n")
         self._end = self._template("<|im_end|>", "\n")
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Tokens of a text, whatever it holds."""
+        """Return the tokens of any text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def instruction(self, text: str) -> tuple[int, ...]:
-        """Tokens of an instruction in the template's words; none for an empty one."""
+        """Return the tokens of an instruction in its template, none if it is empty."""
         body = self.encode(text.strip())
         return (*self._user, *body, *self._end) if body else ()
 
     def settled(self, text: str) -> int:
-        """How many characters of a text that goes on can be encoded without what follows."""
+        """Return how many characters of an incomplete text can already be encoded."""
         pieces = self._tokenizer.pre_tokenizer.pre_tokenize_str(text)
         if len(pieces) <= UNSETTLED_PIECES:
             return 0
@@ -58,7 +58,7 @@ class TextTokenizer:
         return int(start)
 
     def normalize(self, text: str) -> str:
-        """The text in the form in which it is cut into pieces."""
+        """Return the text in the form that is split into pieces."""
         normalized: str = self._tokenizer.normalizer.normalize_str(text)
         return normalized
 
@@ -74,7 +74,7 @@ class TextTokenizer:
 
 
 class ArrivingText:
-    """Tokens of a text that arrives in parts: the same ones as of the whole text."""
+    """Tokenizes text that arrives in parts, with the same tokens as for the whole text."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
@@ -82,7 +82,7 @@ class ArrivingText:
         self._begun = False
 
     def push(self, text: str) -> tuple[int, ...]:
-        """Add text; returns the tokens that are settled by it."""
+        """Add text and return the tokens that are now final."""
         waiting = self._waiting + text
         waiting = self._tokenizer.normalize(waiting if self._begun else waiting.lstrip())
         settled = self._tokenizer.settled(waiting)
@@ -90,7 +90,7 @@ class ArrivingText:
         return self._encode(waiting[:settled])
 
     def close(self) -> tuple[int, ...]:
-        """The text is complete; returns its last tokens."""
+        """Complete the text and return its last tokens."""
         rest, self._waiting = self._waiting.rstrip(), ""
         return self._encode(rest)
 
@@ -120,7 +120,7 @@ def _load(checkpoint: Path) -> Tokenizer:
 
 
 def _special_tokens(path: Path) -> list[AddedToken]:
-    """In the order of their ids, which is how the library gives them out again."""
+    """Return special tokens in the order of their ids, because the library assigns ids in order."""
     by_id: dict[int, Any] = {
         int(index): token for index, token in read_json(path).items("added_tokens_decoder").items()
     }

@@ -1,1 +1,1 @@
-"""solo: the embedded voice, small enough to ship with the server and to speak on one CPU core."""
+"""solo: the embedded voice, small enough to ship with the server and to run on one CPU core."""

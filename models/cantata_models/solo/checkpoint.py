@@ -1,7 +1,7 @@
 """The checkpoint folder: config.json, talker.safetensors, codec.safetensors.
 
-Weights are float16 on disk and float32 in memory: twice the precision of bfloat16 at the same
-size, and no weight comes near float16's range.
+Weights are float16 on disk and float32 in memory. float16 is more precise than bfloat16 at the same
+size, and no weight comes near the limit of its range.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cantata_models.solo.networks.talker import Talker
 from cantata_models.solo.networks.text_track import TextTrackEncoder
 
 WEIGHTS_FOLDER = Path(__file__).with_name("weights")
-"""The weights that the package ships."""
+"""The weights shipped with the package."""
 TALKER_FILE = "talker.safetensors"
 CODEC_FILE = "codec.safetensors"
 TEXT_TRACK_PREFIX = "text_track."
@@ -30,10 +30,10 @@ Tensors = dict[str, torch.Tensor]
 
 
 def read_tensors(path: Path, prefix: str = "") -> Tensors:
-    """Returns the float32 tensors whose names start with `prefix`, without it.
+    """Returns the float32 tensors whose names start with `prefix`, under names without it.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ValueError: no tensor has this prefix.
     """
     if not path.exists():
@@ -61,7 +61,7 @@ def load_talker(folder: Path = WEIGHTS_FOLDER) -> Talker:
 
 
 def load_text_track(folder: Path = WEIGHTS_FOLDER) -> TextTrackEncoder:
-    """Returns the text side of the talker alone."""
+    """Returns only the text side of the talker."""
     config = load_config(folder)
     encoder = TextTrackEncoder(config.text, len(config.voices), config.talker.hidden_size)
     _fill(encoder, read_tensors(folder / TALKER_FILE, TEXT_TRACK_PREFIX))
@@ -76,7 +76,7 @@ def load_codec_decoder(folder: Path = WEIGHTS_FOLDER) -> CodecDecoder:
 
 
 def load_codec_encoder(folder: Path = WEIGHTS_FOLDER) -> tuple[CodecEncoder, ResidualQuantiser]:
-    """Returns the encoder and the quantiser that together turn sound into codes."""
+    """Returns the encoder and the quantiser, which together turn audio into codes."""
     config = load_config(folder).codec
     encoder = CodecEncoder(config)
     _fill(encoder, read_tensors(folder / CODEC_FILE, ENCODER_PREFIX))
@@ -97,16 +97,16 @@ def save_checkpoint(
     decoder: CodecDecoder,
     encoder: CodecEncoder,
 ) -> int:
-    """Writes the three files; returns the bytes of the two weight files."""
+    """Writes the three files and returns the size of the two weight files in bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     save_config(config, folder)
     codec = {DECODER_PREFIX + name: t for name, t in decoder.state_dict().items()}
     codec |= {ENCODER_PREFIX + name: t for name, t in encoder.state_dict().items()}
-    # One key alone: safetensors writes several in any order, and equal weights would differ.
+    # One key only: safetensors writes several in any order, so equal weights could differ on disk.
     metadata = {"format": "pt"}
     parts = {TALKER_FILE: talker.state_dict(), CODEC_FILE: codec}
     for name, tensors in parts.items():
-        # Written beside and renamed: a server that loads meanwhile sees the old or the new file.
+        # Write to a temporary file and rename it: a loading server sees the old or the new file.
         part = folder / (name + ".part")
         save_file(_half(tensors), part, metadata=metadata)
         part.chmod(0o644)

@@ -1,4 +1,4 @@
-"""solo's decoder as a codec stage serves it."""
+"""solo's decoder for the codec stage."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from cantata_models.solo.networks.codec_decoder import CodecDecoder
 
 
 def load_decoder(checkpoint: Path, device: torch.device) -> CodecDecoder:
-    """The checkpoint's streaming decoder, in fp32, ready to decode."""
+    """Returns the checkpoint's streaming decoder in fp32."""
     return load_codec_decoder(checkpoint).to(device).eval()

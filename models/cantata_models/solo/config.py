@@ -30,10 +30,10 @@ class TalkerConfig:
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10_000.0
     max_positions: int = 4096
-    """Frames in one utterance, at most."""
+    """Maximum number of frames in an utterance."""
     temperature: float = 8.0
-    """tau of the code 0 scores: -distance^2 / tau. At 8 a sampling temperature of 1 takes the
-    nearest entry four times in five."""
+    """tau in the scores of code 0: -distance^2 / tau. At 8, sampling at temperature 1 takes the
+    nearest entry four times out of five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,22 @@ class CodecConfig:
     encoder_channels: int = 192
     encoder_blocks: int = 3
     frame_channels: int = 384
-    """Width of the blocks at 12.5 Hz, encoder and decoder."""
+    """Width of the blocks at 12.5 Hz, in the encoder and the decoder."""
     frame_blocks: int = 2
     frame_kernel: int = 3
     decoder_channels: int = 256
     decoder_blocks: int = 7
     decoder_expansion: int = 2
-    """Inner over outer width of the blocks at 100 Hz."""
+    """Ratio of inner to outer width in the blocks at 100 Hz."""
     kernel: int = 7
     fft_size: int = 960
     hop: int = 240
-    """Samples; eight hops a frame."""
+    """Samples per hop; eight hops per frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One published voice; its index in the list is its id for the networks."""
+    """One published voice. Its index in the list is its id in the networks."""
 
     id: str
     name: str
@@ -120,10 +120,10 @@ class SoloConfig:
             raise ValueError("codec.samples_per_frame must be a multiple of codec.hop")
 
     def voice_index(self, voice: str) -> int:
-        """Returns the networks' id of a voice.
+        """Returns the id of a voice in the networks.
 
         Raises:
-            ValueError: there is no such voice.
+            ValueError: the voice does not exist.
         """
         ids = [item.id for item in self.voices]
         if voice not in ids:
@@ -132,7 +132,7 @@ class SoloConfig:
 
 
 def _parse(kind: type[T], value: object, where: str) -> T:
-    """Builds the dataclass `kind` from a JSON object, refusing what it does not know."""
+    """Builds the dataclass `kind` from a JSON object, rejecting unknown keys and wrong values."""
     if not isinstance(value, dict):
         raise ValueError(f"{where} must be an object, not {type(value).__name__}")
     hints = typing.get_type_hints(kind)
@@ -164,10 +164,10 @@ def _parse_value(hint: Any, value: object, where: str) -> Any:
 
 
 def parse_config(value: object) -> SoloConfig:
-    """Returns the config of a parsed config.json.
+    """Returns the config from a parsed config.json.
 
     Raises:
-        ValueError: an unknown key (the message lists the valid ones) or a wrong value.
+        ValueError: a key is unknown (the message lists the valid keys) or a value is wrong.
     """
     return _parse(SoloConfig, value, "config")
 

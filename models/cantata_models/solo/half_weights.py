@@ -1,7 +1,7 @@
-"""Float16 weights under float32 activations in vLLM's linear layers on a CPU.
+"""Float16 weights with float32 activations in vLLM's linear layers on a CPU.
 
-Half the memory to read, nothing lost (a checkpoint is float16), and exact for any number of rows:
-see `networks.packed_product`.
+This halves the memory traffic and loses nothing, since a checkpoint is float16. It is exact for any
+number of rows: see `networks.packed_product`.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from cantata_models.solo.networks.packed_product import PackedProduct
 
 
 class HalfWeights(QuantizationConfig):  # type: ignore[misc]
-    """Passed to vLLM's layers as their quantisation; nothing of it is in a checkpoint."""
+    """The quantisation config for vLLM's layers; checkpoints hold nothing of it."""
 
     def get_name(self) -> str:
-        """For vLLM's messages."""
+        """Returns the name for vLLM's messages."""
         return "half_weights"
 
     def get_supported_act_dtypes(self) -> list[torch.dtype]:
-        """float32 alone."""
+        """Returns float32 only."""
         return [torch.float32]
 
     @classmethod
     def get_min_capability(cls) -> int:
-        """Of a GPU: none is needed."""
+        """Returns the minimum GPU capability; no GPU is needed."""
         return 0
 
     @staticmethod
     def get_config_filenames() -> list[str]:
-        """None."""
+        """Returns no file names."""
         return []
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> HalfWeights:
-        """From nothing."""
+        """Ignores the config, which holds nothing."""
         return cls()
 
     def get_quant_method(self, layer: torch.nn.Module, prefix: str) -> QuantizeMethodBase | None:
-        """How a layer multiplies; None for what is not a linear layer."""
+        """Returns the method for a linear layer, None for any other layer."""
         return _HalfLinear() if isinstance(layer, LinearBase) else None
 
 
 class _HalfLinear(UnquantizedLinearMethod):  # type: ignore[misc]
-    """Loads as an ordinary layer does, then lays its weights out anew."""
+    """Loads like an ordinary layer, then repacks its weights."""
 
     def process_weights_after_loading(self, layer: Any) -> None:
         layer.product = PackedProduct(layer.weight.data)
@@ -63,5 +63,5 @@ class _HalfLinear(UnquantizedLinearMethod):  # type: ignore[misc]
 
 
 def weights_of(dtype: torch.dtype) -> HalfWeights | None:
-    """What the layers of a backbone that computes in `dtype` are given on this machine."""
+    """Returns the quantisation for a backbone that computes in `dtype` on this machine, or None."""
     return HalfWeights() if current_platform.is_cpu() and dtype == torch.float32 else None

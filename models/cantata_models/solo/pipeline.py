@@ -1,10 +1,15 @@
-"""solo's topology: a talker makes frames of codes, a decoder turns them into sound."""
+"""solo's topology: a talker generates frames of codes, and a decoder turns them into audio."""
 
 from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(
-        StageSpec("talker", StageKind.AR, "cantata_models.solo.talker_stage:SoloTalker"),
+        StageSpec(
+            "talker",
+            StageKind.AR,
+            "cantata_models.solo.talker_stage:SoloTalker",
+            plain="cantata_models.solo.plain_talker:load_plain_talker",
+        ),
         StageSpec("decoder", StageKind.CODEC, "cantata_models.solo.codec_stage:load_decoder"),
     ),
     edges=(EdgeSpec("talker", "decoder"),),

@@ -1,6 +1,7 @@
-"""What a speaker sounds like, as one vector: the shape of the spectrum and the pitch.
+"""Describes a speaker's sound as one vector: spectral shape and pitch.
 
-NumPy alone: the api process takes it from a caller's recording, the training from the teachers'.
+It needs only NumPy. The api process computes it from a caller's recording, training from the
+teachers' recordings.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ SAMPLE_RATE = 24_000
 MELS = 80
 WINDOW = 960
 HOP = 480
-"""Samples: 40 ms windows every 20 ms."""
+"""In samples: 40 ms windows every 20 ms."""
 FFT_SIZE = 2048
-"""Twice the window and more, for an autocorrelation that does not wrap around."""
+"""More than twice the window, so that the autocorrelation does not wrap around."""
 ACTIVE_DB = 35.0
-"""Windows so far below the loudest one count as silence."""
+"""Windows this far below the loudest one count as silence."""
 LEVEL = 0.1
-"""Root mean square to which recordings are brought."""
+"""Recordings are scaled to this root mean square."""
 LOG_FLOOR = 1e-4
 MIN_PITCH_HZ, MAX_PITCH_HZ = 60.0, 400.0
 PITCH_BAND_HZ = 1000.0
-"""Above it formants disturb the search."""
+"""Above this, formants disturb the search."""
 NEAR_BEST = 0.85
 VOICED = 0.5
-"""Autocorrelation at the pitch period over that at zero, above which a window is voiced."""
+"""A window is voiced if its autocorrelation at the pitch period exceeds this share of lag 0."""
 DEFAULT_PITCH_HZ = 150.0
-"""Of a recording without a voiced window."""
+"""Pitch of a recording without a voiced window."""
 SPEAKER_SIZE = 2 * MELS + 2
 """Mean and deviation of each log-mel band, median and quartile range of log2 pitch."""
 
@@ -46,7 +47,7 @@ def _filters() -> npt.NDArray[np.float32]:
 
 
 def _windows(samples: Samples) -> Samples:
-    """[N] -> [W, WINDOW], those that are not silent, brought to `LEVEL` together."""
+    """[N] -> [W, WINDOW]: the windows that are not silent, scaled to `LEVEL` together."""
     padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
     windows = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
     power = np.square(windows).mean(axis=1)
@@ -66,7 +67,7 @@ def pitch_track(windows: Samples) -> npt.NDArray[np.float64]:
     best = section.max(axis=1)
     inner = section[:, 1:-1]
     peaks = (inner >= section[:, :-2]) & (inner > section[:, 2:])
-    # The first peak nearly as high as the highest: multiples of the period are as good a match.
+    # Take the first peak nearly as high as the highest: multiples of the period match as well.
     high_peaks = peaks & (inner > NEAR_BEST * best[:, None])
     voiced = (best > VOICED) & high_peaks.any(axis=1)
     periods = low + 1 + high_peaks[voiced].argmax(axis=1)
@@ -80,14 +81,14 @@ def _taper() -> Samples:
 
 @functools.cache
 def _taper_correlation() -> npt.NDArray[np.float64]:
-    """What the taper alone does to the correlation at each lag (Boersma 1993)."""
+    """Returns the taper's own effect on the correlation at each lag (Boersma 1993)."""
     spectrum = np.square(np.abs(np.fft.rfft(_taper(), FFT_SIZE)))
     correlation = np.fft.irfft(spectrum)[:WINDOW]
     return np.asarray(np.maximum(correlation / correlation[0], 1e-2), np.float64)
 
 
 def speaker_vector(samples: Samples, sample_rate: int) -> Vector:
-    """Returns the [SPEAKER_SIZE] float32 vector of a recording, whatever its level.
+    """Returns the [SPEAKER_SIZE] float32 vector of a recording, independent of its level.
 
     Args:
         samples: [N] mono float32.

@@ -1,4 +1,4 @@
-"""When each word is heard, from how long each phone lasts.
+"""Computes word timings from phone durations.
 
 Letters: N phones.
 """
@@ -15,14 +15,15 @@ from cantata_models.solo.networks.text_track import SLOT_S
 def word_timings(
     phones: torch.Tensor, word_starts: torch.Tensor, slots: torch.Tensor, lag_s: float
 ) -> tuple[WordTiming, ...]:
-    """Every word's time, from the start of its first phone to the end of its last one; a silence
-    that follows belongs to no word.
+    """Returns the time of every word, from the start of its first phone to the end of its last.
+
+    A silence after a word belongs to no word.
 
     Args:
         phones: [N] int64 ids.
         word_starts: [N] bool, true at the first phone of every word.
         slots: [N] int64, slots of 20 ms per phone.
-        lag_s: seconds by which the decoder's sound is late.
+        lag_s: delay of the decoder's output in seconds.
     """
     spans: list[list[int]] = []
     position = 0

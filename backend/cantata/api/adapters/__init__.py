@@ -1,5 +1,6 @@
-"""Protocols of other speech services, for clients that exist; each is one file and its messages.
+"""Protocols of other speech services, for their unmodified clients.
 
-A connection's text goes to the same `Speaker` as over the native WebSocket, and what the speaker
-says comes back through the same `Outbox`; an adapter reads and writes its protocol's words.
+Each protocol is one module and its messages. A connection's text goes to the same `UtteranceQueue`
+as over Cantata's own WebSocket, and the answers come back through the same `Outbox`; an adapter
+translates between those and its protocol's messages.
 """

@@ -1,4 +1,4 @@
-"""When characters are heard, from when words are."""
+"""Character times, interpolated from word times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class TimedCharacter:
 
 
 class CharacterClock:
-    """Gives each character of one utterance its time, once, as words get known.
+    """Gives each character of one utterance its time, once, as word times arrive.
 
-    Inside a word its characters share its time evenly; what stands between two words shares the
+    Inside a word its characters share its time evenly; characters between two words share the
     time between them.
 
     Args:
@@ -29,8 +29,8 @@ class CharacterClock:
     def __init__(self, text: str, start_s: float = 0.0) -> None:
         self._text = text
         self._start_s = start_s
-        self._told = 0
-        """Characters told."""
+        self._timed = 0
+        """Characters with a time so far."""
         self._until_s = start_s
 
     def words(self, words: Iterable[tuple[int, int, float, float]]) -> list[TimedCharacter]:
@@ -38,26 +38,26 @@ class CharacterClock:
 
         Args:
             words: in order, each as its first character, the one behind it, and the seconds from
-                the utterance's first sample at which it begins and ends. A word that is told
+                the utterance's first sample at which it begins and ends. A word that occurs
                 again (a number is read as several) makes its characters no longer.
         """
-        told: list[TimedCharacter] = []
+        timed: list[TimedCharacter] = []
         for first, end, start_s, end_s in words:
-            if end > self._told:
-                told += self._spread(max(first, self._told), self._start_s + start_s)
+            if end > self._timed:
+                timed += self._spread(max(first, self._timed), self._start_s + start_s)
                 self._until_s = max(self._until_s, self._start_s + start_s)
-                told += self._spread(end, self._start_s + end_s)
-        return told
+                timed += self._spread(end, self._start_s + end_s)
+        return timed
 
     def rest(self, duration_s: float) -> list[TimedCharacter]:
-        """What stands behind the last word, and a space, since another utterance may follow.
+        """Characters after the last word, and a space, since another utterance may follow.
 
         Nothing, if no word of the utterance had a time.
 
         Args:
             duration_s: of the utterance.
         """
-        if not self._told:
+        if not self._timed:
             return []
         end_s = max(self._until_s, self._start_s + duration_s)
         rest = list(self._spread(len(self._text), end_s))
@@ -65,12 +65,12 @@ class CharacterClock:
 
     def _spread(self, end: int, end_s: float) -> Iterator[TimedCharacter]:
         """The characters up to `end`, evenly over the time up to `end_s`."""
-        first, start_s = self._told, self._until_s
+        first, start_s = self._timed, self._until_s
         if end <= first:
             return
         end_s = max(end_s, start_s)
         step_s = (end_s - start_s) / (end - first)
-        self._told, self._until_s = end, end_s
+        self._timed, self._until_s = end, end_s
         for place, character in enumerate(self._text[first:end]):
             yield TimedCharacter(
                 character, start_s + place * step_s, start_s + (place + 1) * step_s

@@ -1,4 +1,4 @@
-"""What every streaming adapter is: a reader that always runs, and channels that speak."""
+"""The core of every streaming adapter: a reader that always runs, and channels that speak."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from cantata.api.context import ApiContext
+from cantata.api.drain import GoingAway
 from cantata.api.errors import first_error
 from cantata.api.outbox import Item, Outbox, OutboxFull
-from cantata.api.speaker import Job, Speaker
+from cantata.api.utterance_queue import Job, UtteranceQueue
 from cantata.contract.errors import CantataError, Overloaded, ProtocolViolation
 
 logger = logging.getLogger(__name__)
 
 _LAST_WORDS_S = 1.0
-"""How long a client that is being closed may take to accept the reason."""
+"""Time limit for sending the reason before closing."""
 
 
 class IdleTimeout(ProtocolViolation):
@@ -41,7 +43,11 @@ class Connection(ABC):
         self._group: asyncio.TaskGroup | None = None
         self._closing = asyncio.Event()
         self.gone = False
-        """Nobody listens any more."""
+        """The client has disconnected."""
+        self._leaving = False
+        """The server is stopping: the current text is the last one."""
+        self._left = False
+        """The server ends the connection, not the client."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -49,7 +55,7 @@ class Connection(ABC):
 
     @abstractmethod
     async def read(self) -> None:
-        """Take messages until the client is gone; never waits for anything else."""
+        """Take messages until the client disconnects; never waits for anything else."""
 
     @abstractmethod
     async def say_farewell(self) -> None:
@@ -57,18 +63,29 @@ class Connection(ABC):
 
     @abstractmethod
     async def say_last_words(self, error: CantataError | None) -> None:
-        """Tell why the connection ends, and close. None: an unforeseen fault."""
+        """Send the reason for the end, and close. None: an unexpected fault."""
+
+    def mid_text(self) -> bool:
+        """Whether more of a text is expected, which the server waits for when it stops."""
+        return False
 
     async def run(self) -> None:
         """Serve to the end."""
+        with ExitStack() as told:
+            await self._serve(told)
+
+    async def _serve(self, told: ExitStack) -> None:
         try:
             self.context.lifecycle.check()
             async with self._timer, asyncio.TaskGroup() as group:
                 reader = group.create_task(self._read(), name=f"{self.name}:read")
                 async with asyncio.TaskGroup() as self._group:
                     self.begin()
+                    told.enter_context(self.context.drain.telling(self._leave))
                     await self._closing.wait()
-                if not self.gone:
+                if self._left:
+                    await self._end(GoingAway())
+                elif not self.gone:
                     await self.say_farewell()
                 reader.cancel()
         except TimeoutError:
@@ -77,7 +94,7 @@ class Connection(ABC):
         except CantataError as error:
             await self._end(error)
         except BaseExceptionGroup as errors:
-            # The edge of the connection: whatever broke ends this client's, no other.
+            # The edge of the connection: a fault ends this client's connection and no other.
             await self._end_broken(first_error(errors))
 
     def open(self, channel: Channel) -> None:
@@ -89,30 +106,49 @@ class Connection(ABC):
     def close(self) -> None:
         """End when what is queued has been spoken."""
         for channel in self._channels:
-            channel.speaker.finish()
+            channel.utterances.finish()
         self._closing.set()
 
     def stop(self) -> None:
-        """End at once; the client is still told."""
+        """End at once, with a closing message."""
         for channel in self._channels:
             channel.stop()
         self._closing.set()
 
     def hang_up(self) -> None:
-        """The client is gone: end at once and tell nobody."""
+        """The client has disconnected: end at once, without a message."""
         self.gone = True
         self.stop()
 
     def touch(self) -> None:
-        """Put the idle deadline off. Sound is made faster than it is heard: a client is idle only
+        """Postpone the idle deadline. Sound is made faster than it is heard: a client is idle only
         when it has played it."""
         if self._timer.expired():
             return
         busy = any(channel.busy for channel in self._channels)
-        heard_until = max((c.speaker.heard_until for c in self._channels), default=0.0)
+        heard_until = max((c.utterances.heard_until for c in self._channels), default=0.0)
         now = asyncio.get_running_loop().time()
         deadline = max(now, heard_until) + self._idle_timeout_s
         self._timer.reschedule(None if busy else deadline)
+
+    def taken(self) -> None:
+        """A message was handled; while the server stops, it may be the last of its text."""
+        if self._leaving and not self._closing.is_set() and not self.mid_text():
+            self._left = True
+            self.close()
+
+    def _leave(self) -> None:
+        self._leaving = True
+        self.taken()
+
+    def check_staying(self) -> None:
+        """Reject a new text while the server stops.
+
+        Raises:
+            GoingAway: the server is stopping.
+        """
+        if self._leaving:
+            raise GoingAway()
 
     async def _read(self) -> None:
         await self.read()
@@ -139,37 +175,37 @@ class Connection(ABC):
             await self._end(None)
 
     async def _end(self, error: CantataError | None) -> None:
-        """Last words to a client that may take none."""
+        """Send a closing message, which the client may not read."""
         if self.gone:
             return
         try:
             async with asyncio.timeout(_LAST_WORDS_S):
                 await self.say_last_words(error)
         except TimeoutError:
-            logger.debug("%s took no last words", self.name)
+            logger.debug("%s did not read the closing message", self.name)
 
 
 class Channel(ABC):
-    """One order of utterances on a connection: a speaker, its outbox, and the writer of it."""
+    """One order of utterances on a connection: an utterance queue, its outbox and its writer."""
 
     def __init__(self, connection: Connection) -> None:
         context = connection.context
         self._connection = connection
         self.busy = False
         self.outbox = Outbox(context.settings.outbox_bytes)
-        self.speaker = Speaker(
+        self.utterances = UtteranceQueue(
             self.outbox, context.metrics, context.settings.max_pending_utterances, self._set_busy
         )
 
     @abstractmethod
     async def write(self, item: Item) -> None:
-        """Say one item in the protocol's words."""
+        """Send one item as the protocol's message."""
 
     async def end(self) -> None:  # noqa: B027
-        """Say that nothing follows; not called for a client that is gone."""
+        """Announce the end; not called after a disconnect."""
 
     def free(self) -> None:  # noqa: B027
-        """Let go of what `write` holds."""
+        """Free what `write` holds."""
 
     def queue(self, jobs: Sequence[Job]) -> None:
         """Add jobs, all or none.
@@ -177,15 +213,15 @@ class Channel(ABC):
         Raises:
             Overloaded: too many wait.
         """
-        if jobs and not self.speaker.has_room(len(jobs)):
-            raise Overloaded("too much text of this connection waits to be spoken; send it later")
+        if jobs and not self.utterances.has_room(len(jobs)):
+            raise Overloaded("too much text of this connection is waiting; send it later")
         if jobs:
-            self.speaker.add(jobs)
+            self.utterances.add(jobs)
 
     def stop(self) -> None:
-        """Forget everything, spoken and unspoken."""
+        """Drop everything, spoken and unspoken."""
         self.outbox.discard()
-        self.speaker.stop()
+        self.utterances.stop()
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Speak and write until the speaker is finished or stopped."""
@@ -196,7 +232,7 @@ class Channel(ABC):
             await self.end()
 
     async def _speak(self, group: asyncio.TaskGroup) -> None:
-        await self.speaker.run(group)
+        await self.utterances.run(group)
         self.outbox.close()
 
     def _set_busy(self, busy: bool) -> None:

@@ -28,14 +28,15 @@ from cantata.api.adapters.deepgram_messages import (
     SpeakSocketQuery,
 )
 from cantata.api.adapters.formats import ALL_FORMATS, sound_output
+from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.socket import (
     SocketConnection,
     close_code,
     parse_query,
 )
 from cantata.api.adapters.sound import SoundStream
-from cantata.api.adapters.spoken_text import SpokenText
 from cantata.api.adapters.voices import Narrator, narrator_of
+from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
 from cantata.api.framing import AudioFraming
@@ -43,18 +44,18 @@ from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoke
 from cantata.api.openapi import sound
 from cantata.api.order import Order, check_text
 from cantata.api.outbox import AudioFrame, Item
-from cantata.api.speaker import Mark
-from cantata.api.speaker import Speak as SpeakJob
-from cantata.api.speech import SpeechResponse
+from cantata.api.speech_response import SpeechResponse
+from cantata.api.utterance_queue import Mark
+from cantata.api.utterance_queue import Speak as SpeakJob
 from cantata.audio.formats import OutputFormat
 from cantata.contract.errors import CantataError, InvalidRequest
 from cantata.contract.service import ServedModel
 
 PREFIX = "/v1/speak"
 IDLE_TIMEOUT_S = 3600.0
-"""Clients keep a connection for their next turn, up to an hour, and send nothing meanwhile."""
+"""Clients keep a connection idle for their next turn, up to an hour."""
 
-router = APIRouter(tags=["deepgram"])
+router = APIRouter(tags=["deepgram"], route_class=CheckedRoute)
 
 _FOREIGN_VOICES = re.compile(r"aura[-\w]*", re.ASCII)
 _CODE_OF_STATUS = {
@@ -98,7 +99,7 @@ async def speak(
 
 @router.websocket(PREFIX)
 async def speak_stream(socket: WebSocket, context: Context) -> None:
-    """One connection; refused as an HTTP error before it is one. See docs/protocol.md."""
+    """One connection; rejected with an HTTP error before it opens. See docs/protocol.md."""
     try:
         query = parse_query(SpeakSocketQuery, socket.query_params)
         narrator = await _narrator(context, query.model)
@@ -111,7 +112,7 @@ async def speak_stream(socket: WebSocket, context: Context) -> None:
 
 
 def error_body(error: HttpError, request_id: str) -> dict[str, str]:
-    """An error over HTTP in Deepgram's words."""
+    """An error over HTTP in Deepgram's format."""
     body = DeepgramErrorBody(
         err_code=_CODE_OF_STATUS.get(error.status, "Bad Request"),
         err_msg=error.detail.message,
@@ -121,7 +122,7 @@ def error_body(error: HttpError, request_id: str) -> dict[str, str]:
 
 
 async def _narrator(context: ApiContext, name: str) -> Narrator:
-    """Who speaks: one of our voices or models, or the default voice for one of Deepgram's."""
+    """The voice: one of our voices or models, or the default voice for one of Deepgram's."""
     context.lifecycle.check()
     served = context.service.models.get(name)
     if served is not None:
@@ -143,7 +144,7 @@ def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
 
 
 def _code(code: str | None) -> str:
-    """Our code of an error as Deepgram's are written."""
+    """Our error code in Deepgram's form."""
     named = {"rate_limit_exceeded": "TOO_MANY_REQUESTS"}
     return named.get(code or "", (code or "internal_error").upper())
 
@@ -167,7 +168,7 @@ class _Connection(SocketConnection):
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
         self._channel = _Channel(self, model, sound_output(name, model, rate))
-        self._text = SpokenText(self._channel, model.max_input_characters, self._job)
+        self._text = SentenceBuffer(self._channel, model.max_input_characters, self._job)
         self._answers = count()
 
     def begin(self) -> None:
@@ -180,6 +181,9 @@ class _Connection(SocketConnection):
         self._channel.outbox.post(metadata)
         self.open(self._channel)
 
+    def mid_text(self) -> bool:
+        return self._text.unfinished
+
     def take(self, text: str) -> None:
         match parse_message(CLIENT_MESSAGES, ("Speak", "Flush", "Clear", "Close"), text):
             case Speak(text=more):
@@ -188,7 +192,7 @@ class _Connection(SocketConnection):
                 self._text.flush(Mark(str(next(self._answers))))
             case Clear():
                 self._text.clear()
-                self._channel.speaker.cancel()
+                self._channel.utterances.cancel()
                 self._channel.outbox.post(Cleared(sequence_id=next(self._answers)))
             case Close():
                 self.stop()
@@ -210,7 +214,7 @@ class _Connection(SocketConnection):
 
 
 class _Channel(Channel):
-    """Sound as binary messages, and what became of the text."""
+    """Sound as binary messages, and the outcome of each text."""
 
     def __init__(
         self, connection: SocketConnection, model: ServedModel, output: OutputFormat

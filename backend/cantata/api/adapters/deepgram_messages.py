@@ -14,12 +14,12 @@ SampleRate = Annotated[int, Field(ge=MIN_SAMPLE_RATE, le=MAX_SAMPLE_RATE)]
 
 
 class _SpeakQuery(BaseModel):
-    """Options stand in the address, so numbers are written as text."""
+    """Options are in the URL, so numbers are text."""
 
     model_config = ConfigDict(frozen=True)
 
     model: Name = "aura-asteria-en"
-    """One of our voices or models; any of Deepgram's names means the default voice."""
+    """One of our voices or models; any of Deepgram's names selects the default voice."""
     sample_rate: SampleRate | None = None
     speed: Speed = 1.0
 
@@ -54,13 +54,13 @@ class Speak(WireModel):
 
 
 class Flush(WireModel):
-    """Speak what is buffered too; answered by `Flushed` behind its sound."""
+    """Speak what is buffered too; answered by `Flushed` after its sound."""
 
     type: Literal["Flush"]
 
 
 class Clear(WireModel):
-    """Stop speaking now and forget what waits; answered by `Cleared`."""
+    """Stop speaking now and drop waiting text; answered by `Cleared`."""
 
     type: Literal["Clear"]
 
@@ -87,7 +87,7 @@ class Metadata(WireModel):
 
 
 class Flushed(WireModel):
-    """Everything up to a `Flush` has been spoken, or has failed and was told."""
+    """Everything up to a `Flush` has been spoken, or has failed with an error."""
 
     type: Literal["Flushed"] = "Flushed"
     sequence_id: int
@@ -101,7 +101,7 @@ class Cleared(WireModel):
 
 
 class DeepgramWarning(WireModel):
-    """A message was refused; the connection is as it was before."""
+    """A message was rejected; the connection's state is unchanged."""
 
     type: Literal["Warning"] = "Warning"
     code: str

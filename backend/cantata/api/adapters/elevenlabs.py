@@ -23,12 +23,13 @@ from cantata.api.adapters.elevenlabs_messages import (
 )
 from cantata.api.adapters.formats import ALL_FORMATS
 from cantata.api.adapters.voices import Narrator, model_of, narrator_of
+from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
 from cantata.api.framing import AudioFraming, Framing
 from cantata.api.openapi import answers, sound
 from cantata.api.order import Order, check_text
-from cantata.api.speech import SpeechResponse
+from cantata.api.speech_response import SpeechResponse
 from cantata.contract.errors import CantataError
 from cantata.contract.request import Voice
 from cantata.contract.service import SpokenWord
@@ -36,7 +37,7 @@ from cantata.contract.service import SpokenWord
 PREFIX = "/v1/text-to-speech"
 PREFIXES = (PREFIX, "/v1/voices", "/v2/voices")
 
-router = APIRouter(tags=["elevenlabs"])
+router = APIRouter(tags=["elevenlabs"], route_class=CheckedRoute)
 
 _FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[A-Za-z0-9]{20}")
@@ -91,14 +92,14 @@ async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
 
 @router.get("/v1/voices/{voice_id}")
 async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
-    """One voice; a name of ElevenLabs' cloud gives the default voice."""
+    """One voice; a name of ElevenLabs' cloud selects the default voice."""
     narrator = await find_narrator(context, None, voice_id)
     own = narrator.model.voice(narrator.voice.voice)
     return _describe(own)
 
 
 async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str) -> Narrator:
-    """Who speaks; models and voices of ElevenLabs' cloud mean the defaults.
+    """Voice and model; those of ElevenLabs' cloud select the defaults.
 
     Raises:
         NotReady: no model is served yet.
@@ -109,7 +110,7 @@ async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str
 
 
 def error_body(error: HttpError, request_id: str) -> dict[str, object]:
-    """An error over HTTP in ElevenLabs' words."""
+    """An error over HTTP in ElevenLabs' format."""
     detail = ElevenLabsErrorDetail(
         status=error.detail.code or error.detail.type, message=error.detail.message
     )
@@ -152,8 +153,8 @@ class _LineFraming(Framing):
         return _line(data, []) if data else b""
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
-        told = spoken_characters(self._clock, words)
-        return _line(b"", told) if told else b""
+        timed = spoken_characters(self._clock, words)
+        return _line(b"", timed) if timed else b""
 
     def end(self, duration_s: float) -> bytes:
         rest = self._clock.rest(duration_s)
@@ -171,19 +172,19 @@ class _WholeFraming(Framing):
     def __init__(self, text: str) -> None:
         self._clock = CharacterClock(text)
         self._sound = bytearray()
-        self._told: list[TimedCharacter] = []
+        self._timed: list[TimedCharacter] = []
 
     def audio(self, data: bytes) -> bytes:
         self._sound += data
         return b""
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
-        self._told += spoken_characters(self._clock, words)
+        self._timed += spoken_characters(self._clock, words)
         return b""
 
     def end(self, duration_s: float) -> bytes:
         # The space that `rest` adds stands for an utterance that follows.
-        return _line(bytes(self._sound), [*self._told, *self._clock.rest(duration_s)][:-1])
+        return _line(bytes(self._sound), [*self._timed, *self._clock.rest(duration_s)][:-1])
 
     def error(self, error: CantataError) -> bytes | None:
         return None

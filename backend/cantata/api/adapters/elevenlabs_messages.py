@@ -1,6 +1,6 @@
 """Bodies, messages and options of ElevenLabs' text to speech, as its clients write and read them.
 
-Most options of theirs have no meaning here and are ignored: stability, normalisation, latency.
+Most of their options have no meaning here and are ignored: stability, normalisation, latency.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SynthesisQuery(BaseModel):
     """Codec, sample rate in Hz, and bit rate in thousands."""
 
     def output(self, model: ServedModel) -> OutputFormat:
-        """What is sent of a model's sound.
+        """The output format of a model's sound.
 
         Raises:
             InvalidRequest: not a format, or a rate that it does not take.
@@ -64,7 +64,7 @@ class SynthesisSocketQuery(SynthesisQuery):
 
 
 class VoiceSettings(WireModel):
-    """The one that has a meaning here."""
+    """The only one with a meaning here."""
 
     speed: Speed | None = None
 
@@ -90,7 +90,7 @@ class ContextText(WireModel):
     """WebSocket multi-stream-input: what to do with one context."""
 
     text: Text | None = None
-    """Empty: the context lives on."""
+    """Empty: keeps the context open."""
     context_id: Annotated[
         ContextId | None, Field(validation_alias=AliasChoices("context_id", "contextId"))
     ] = None
@@ -125,7 +125,7 @@ class AudioOutput(_SocketOutput):
 
 
 class SocketError(_SocketOutput):
-    """A message was refused, a context's text could not be spoken, or the connection ends."""
+    """A message was rejected, a context's text could not be spoken, or the connection ends."""
 
     error: str
     message: str

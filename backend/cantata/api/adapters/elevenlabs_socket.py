@@ -20,9 +20,9 @@ from cantata.api.adapters.elevenlabs_messages import (
     VoiceSettings,
     socket_alignment,
 )
+from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.socket import SocketConnection, close_code, parse_query
 from cantata.api.adapters.sound import SoundStream
-from cantata.api.adapters.spoken_text import SpokenText
 from cantata.api.adapters.voices import Narrator
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, explain_validation, respond
@@ -34,7 +34,7 @@ from cantata.api.messages import (
     InputSpoken,
 )
 from cantata.api.outbox import AudioFrame, Item
-from cantata.api.speaker import Mark, Speak
+from cantata.api.utterance_queue import Mark, Speak
 from cantata.contract.errors import (
     CantataError,
     InvalidRequest,
@@ -78,7 +78,7 @@ async def _serve(
 
 
 class _Connection(SocketConnection):
-    """What both have."""
+    """Shared by both."""
 
     def __init__(
         self,
@@ -106,12 +106,17 @@ class _SingleConnection(_Connection):
 
     def begin(self) -> None:
         self._context = _Context(self, None)
+        self._begun = False
         self.open(self._context)
+
+    def mid_text(self) -> bool:
+        return self._begun
 
     def take(self, text: str) -> None:
         message = _parse(StreamText, text)
         self._context.configure(message.voice_settings)
         self._context.text.add(message.text)
+        self._begun = self._begun or bool(message.text.strip())
         if message.flush or not message.text:
             self._context.flush()
         if not message.text:
@@ -127,9 +132,12 @@ class _MultiConnection(_Connection):
     def begin(self) -> None:
         self._contexts: dict[str | None, _Context] = {}
         self._closed: dict[str | None, _Context] = {}
-        """Contexts that are still spoken to their end."""
+        """Closed contexts that are still speaking."""
         self._answers = _Answers(self)
         self.open(self._answers)
+
+    def mid_text(self) -> bool:
+        return bool(self._contexts)
 
     def take(self, text: str) -> None:
         message = _parse(ContextText, text)
@@ -156,10 +164,11 @@ class _MultiConnection(_Connection):
             if message.flush:
                 context.flush()
         except (InvalidRequest, Overloaded) as error:
-            # Told with the context's name, by which clients know which of their texts it is.
+            # Includes the context's name, by which clients match it to a text.
             self._answers.outbox.post(_socket_error(error, message.context_id))
 
     def _open(self, context_id: str | None) -> _Context:
+        self.check_staying()
         if len(self._channels) > MAX_CONTEXTS:
             raise Overloaded(f"this connection has {MAX_CONTEXTS} contexts; close one of them")
         context = _Context(self, context_id)
@@ -168,27 +177,27 @@ class _MultiConnection(_Connection):
         return context
 
     def _close(self, context_id: str | None) -> None:
-        """What was flushed is still spoken. Closing a context again stops that too."""
+        """Flushed text is still spoken. Closing a context again stops that too."""
         context = self._contexts.pop(context_id, None)
         if context is None:
             closed = self._closed.get(context_id)
             if closed is not None:
-                closed.speaker.cancel()
+                closed.utterances.cancel()
             return
         if context.unflushed:
-            context.speaker.cancel()
+            context.utterances.cancel()
         context.text.clear()
-        context.speaker.finish()
+        context.utterances.finish()
         self._closed[context_id] = context
 
     def forget(self, context: _Context) -> None:
-        """It has been spoken to its end."""
+        """It has finished speaking."""
         if self._closed.get(context.context_id) is context:
             del self._closed[context.context_id]
 
 
 class _Answers(Channel):
-    """What belongs to no context, or to one that could not be opened."""
+    """For messages without a context, or with one that could not be opened."""
 
     def __init__(self, connection: _Connection) -> None:
         super().__init__(connection)
@@ -205,9 +214,9 @@ class _Context(Channel):
     def __init__(self, connection: _Connection, context_id: str | None) -> None:
         super().__init__(connection)
         self.context_id = context_id
-        self.text = SpokenText(self, connection.model.max_input_characters, self._job)
+        self.text = SentenceBuffer(self, connection.model.max_input_characters, self._job)
         self.unflushed = False
-        """Whether anything is spoken or waits that was sent after the last flush."""
+        """Whether anything sent after the last flush is being spoken or waits."""
         self._socket = connection
         self._sound = SoundStream(connection.model, connection.output)
         self._speed = 1.0
@@ -218,7 +227,7 @@ class _Context(Channel):
         """Seconds written."""
         self._utterance_at_s = 0.0
         self._told_s = 0.0
-        """Up to where the times of characters have been told."""
+        """The end of the character times sent so far."""
 
     def configure(self, settings: VoiceSettings | None) -> None:
         """Take the settings of a message, for the text from here on."""
@@ -286,7 +295,7 @@ class _Context(Channel):
         )
 
     async def _fail(self, failed: ErrorMessage) -> None:
-        """A context of its own goes on; a connection of one text has nothing left to do."""
+        """Other contexts continue; a connection of one text is finished."""
         detail = failed.error
         if isinstance(self._socket, _SingleConnection):
             raise RequestFailed(detail.message)

@@ -1,4 +1,4 @@
-"""What other services' clients may ask for beyond the formats of OpenAI's route."""
+"""Formats that other services' clients may request, beyond those of OpenAI's route."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cantata.api.openapi import errors_as
 
 
 def mount_adapters(app: FastAPI) -> None:
-    """Add their routes; errors of their paths are in their own words."""
+    """Add their routes; errors on their paths use their own format."""
     app.include_router(deepgram.router, responses=errors_as(DeepgramErrorBody))
     for routes in (elevenlabs, elevenlabs_socket):
         app.include_router(routes.router, responses=errors_as(ElevenLabsErrorBody))

@@ -12,13 +12,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from cantata.api.adapters.connection import Connection
 from cantata.api.context import ApiContext
+from cantata.api.drain import GoingAway
 from cantata.api.errors import describe, explain_validation
 from cantata.api.outbox import OutboxFull
 from cantata.contract.errors import CantataError, ProtocolViolation
 
 Query = TypeVar("Query", bound=BaseModel)
 
-_NORMAL, _POLICY, _INTERNAL, _TRY_LATER = 1000, 1008, 1011, 1013
+_NORMAL, _GOING_AWAY, _POLICY, _INTERNAL, _TRY_LATER = 1000, 1001, 1008, 1011, 1013
 
 
 class SocketConnection(Connection):
@@ -35,12 +36,12 @@ class SocketConnection(Connection):
         """Act on one message.
 
         Raises:
-            CantataError: it is refused; `refuse` says so.
+            CantataError: it is rejected; see `refuse`.
         """
 
     @abstractmethod
     def refuse(self, error: CantataError) -> None:
-        """Answer a message that is refused."""
+        """Answer a message that is rejected."""
 
     async def read(self) -> None:
         while True:
@@ -55,13 +56,14 @@ class SocketConnection(Connection):
                 if text is None:
                     raise ProtocolViolation("a client sends text messages only")
                 self.take(text)
+                self.taken()
             except OutboxFull:
                 raise
             except CantataError as error:
                 self.refuse(error)
 
     async def send(self, message: BaseModel | bytes) -> None:
-        """One message; a client that has left is noticed here too, and one that takes nothing
+        """Send one message; a client that has left is noticed here too, and one that reads nothing
         counts as gone."""
         try:
             async with asyncio.timeout(self.context.settings.stall_timeout_s):
@@ -70,7 +72,7 @@ class SocketConnection(Connection):
                 else:
                     await self._socket.send_text(message.model_dump_json(by_alias=True))
         except (WebSocketDisconnect, RuntimeError, TimeoutError):
-            # RuntimeError is Starlette's word for sending after the disconnect was read.
+            # RuntimeError is Starlette's error for sending after the disconnect was read.
             self.hang_up()
 
     async def shut(self, code: int) -> None:
@@ -97,6 +99,8 @@ def parse_query(kind: type[Query], params: QueryParams) -> Query:
 
 
 def close_code(error: CantataError | None) -> int:
-    """The code that a connection is closed with. None: an unforeseen fault."""
+    """The code that a connection is closed with. None: an unexpected fault."""
+    if isinstance(error, GoingAway):
+        return _GOING_AWAY
     status = describe(error or RuntimeError()).status
     return {500: _INTERNAL, 429: _TRY_LATER, 503: _TRY_LATER}.get(status, _POLICY)

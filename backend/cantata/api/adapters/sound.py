@@ -26,7 +26,7 @@ class SoundStream:
         self._encoder: Encoder | None = None
 
     def feed(self, frame: AudioFrame) -> bytes:
-        """More sound; gives what is complete of the encoding, maybe nothing."""
+        """Add sound; returns the complete part of the encoding, maybe nothing."""
         if self._encoder is None:
             self._encoder = open_encoder(self._output)
         samples = np.frombuffer(frame.data, "<i2").astype(np.float32) * _STEP
@@ -41,7 +41,7 @@ class SoundStream:
         return rest
 
     def drop(self) -> None:
-        """Forget the rest of the sound and free what is held."""
+        """Drop the rest of the sound and free what is held."""
         if self._encoder is not None:
             self._encoder.close()
             self._encoder = None

@@ -14,7 +14,7 @@ from cantata.contract.service import ServedModel
 
 @dataclass(frozen=True, slots=True)
 class Narrator:
-    """Who speaks a client's texts."""
+    """The voice of a client's texts."""
 
     model: ServedModel
     voice: ChosenVoice

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -28,63 +28,78 @@ from wyoming.tts import (
 from cantata import __version__
 from cantata.api import messages
 from cantata.api.adapters.connection import Channel, Connection
-from cantata.api.adapters.spoken_text import SpokenText
+from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import narrator_of
+from cantata.api.connections.acceptor import Acceptor, ConnectionGate
+from cantata.api.connections.dead_peers import DeadPeers
+from cantata.api.connections.descriptors import connection_limit
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.outbox import AudioFrame, Item
-from cantata.api.speaker import Mark, Speak
+from cantata.api.utterance_queue import Mark, Speak
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.errors import CantataError, ProtocolViolation
 
 IDLE_TIMEOUT_S = 3600.0
+_SHARE_OF_CONNECTIONS = 4
+"""One connection in this many may be Wyoming's; they stay open for long and need no key."""
 
 logger = logging.getLogger(__name__)
 
 _LEGACY, _STREAM = "legacy", "stream"
 _ATTRIBUTION = Attribution(name="Cantata", url="")
 _UNKNOWN_LANGUAGES = ("en",)
-"""Home Assistant offers no voice that has no language."""
+"""Home Assistant does not offer voices without a language."""
 
 
 @asynccontextmanager
 async def wyoming_server(context: ApiContext, listener: socket.socket) -> AsyncIterator[None]:
     """Serve on a listening socket for the time of the block."""
-    connections: set[asyncio.Task[None]] = set()
+    connections: dict[asyncio.Task[None], asyncio.Transport] = {}
+    limits = context.settings.connections
 
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(reader, writer, context)
         task = asyncio.create_task(connection.serve(), name=connection.name)
-        connections.add(task)
-        task.add_done_callback(connections.discard)
+        connections[task] = cast(asyncio.Transport, writer.transport)
+        task.add_done_callback(connections.pop)
 
-    limit = context.settings.max_message_bytes
-    server = await asyncio.start_server(accept, sock=listener, limit=limit)
+    def make_protocol() -> asyncio.Protocol:
+        reader = asyncio.StreamReader(limit=context.settings.max_message_bytes)
+        return asyncio.StreamReaderProtocol(reader, begin)
+
+    most = (limits.max_connections or connection_limit()) // _SHARE_OF_CONNECTIONS
+    gate = ConnectionGate(max(most, 1), lambda: len(connections))
+    acceptor = Acceptor(listener, gate, make_protocol)
+    dead_peers = DeadPeers(connections.values, limits.unanswered_s)
     try:
         yield
     finally:
-        server.close()
+        acceptor.close()
+        listener.close()
+        dead_peers.close()
         for task in connections:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
 
 class _Connection(Connection):
-    """Texts in, one after the other, or one as it is written."""
+    """Texts one after the other, or one text in pieces."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ApiContext
     ) -> None:
         super().__init__(context, "wyoming", IDLE_TIMEOUT_S)
-        self._reader = _BoundedReader(reader, context.settings.max_message_bytes)
+        settings = context.settings
+        self._reader = _BoundedReader(
+            reader, settings.max_message_bytes, settings.connections.head_timeout_s
+        )
         self._writer = writer
-        self._stream: SpokenText | None = None
-        """The text that is being written."""
+        self._stream: SentenceBuffer | None = None
+        """The text that is being sent."""
 
     async def serve(self) -> None:
-        """Serve to the end, and close the socket whatever it was."""
-        peer = self._writer.get_extra_info("socket")
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        """Serve to the end, and close the socket in any case."""
         try:
             await self.run()
         finally:
@@ -93,6 +108,9 @@ class _Connection(Connection):
     def begin(self) -> None:
         self._channel = _Channel(self)
         self.open(self._channel)
+
+    def mid_text(self) -> bool:
+        return self._stream is not None
 
     async def read(self) -> None:
         while True:
@@ -107,9 +125,10 @@ class _Connection(Connection):
             self.touch()
             if not self._closing.is_set():
                 await self._take(event)
+                self.taken()
 
     async def send(self, event: Event) -> None:
-        """One event; a client that takes nothing counts as gone."""
+        """Send one event; a client that reads nothing counts as gone."""
         try:
             async with asyncio.timeout(self.context.settings.stall_timeout_s):
                 await async_write_event(event, self._writer)
@@ -124,15 +143,16 @@ class _Connection(Connection):
         await self.send(Error(text=detail.message, code=detail.code).event())
 
     async def _take(self, event: Event) -> None:
-        """Act on one event; kinds that this service does not have are ignored, as others do.
+        """Handle one event; kinds that this service does not have are ignored, as others do.
 
         Raises:
-            CantataError: it is refused. Wyoming has no answer that lets a client go on, so this
+            CantataError: it is rejected. Wyoming has no recoverable errors, so this
                 ends the connection.
         """
         try:
-            # JSON may escape half a surrogate pair, which nothing can write again.
+            # JSON may escape half a surrogate pair, which cannot be encoded again.
             json.dumps(event.data, ensure_ascii=False).encode()
+            event.data = {key: value for key, value in event.data.items() if value is not None}
             await self._act(event)
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
             raise ProtocolViolation(f"{event.type}: {error!r} is missing or wrong") from error
@@ -147,18 +167,18 @@ class _Connection(Connection):
             # Inside a stream it repeats the whole text for servers that do not stream.
             if self._stream is None:
                 order = Synthesize.from_event(event)
-                text = await self._spoken_text(order.voice)
+                text = await self._sentence_buffer(order.voice)
                 text.add(order.text)
                 text.flush(Mark(_LEGACY))
         elif SynthesizeStart.is_type(kind):
-            self._stream = await self._spoken_text(SynthesizeStart.from_event(event).voice)
+            self._stream = await self._sentence_buffer(SynthesizeStart.from_event(event).voice)
         elif SynthesizeChunk.is_type(kind) and self._stream is not None:
             self._stream.add(SynthesizeChunk.from_event(event).text)
         elif SynthesizeStop.is_type(kind) and self._stream is not None:
             self._stream.flush(Mark(_STREAM))
             self._stream = None
 
-    async def _spoken_text(self, wanted: SynthesizeVoice | None) -> SpokenText:
+    async def _sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
         """For a client that names a voice, or only a language, or nothing."""
         name = wanted.name if wanted else None
         narrator = await narrator_of(self.context, self.context.model(None), name)
@@ -166,7 +186,7 @@ class _Connection(Connection):
         def job(text: str) -> Speak:
             return Speak(narrator.model, narrator.request(text), None)
 
-        return SpokenText(self._channel, narrator.model.max_input_characters, job)
+        return SentenceBuffer(self._channel, narrator.model.max_input_characters, job)
 
 
 class _Channel(Channel):
@@ -198,7 +218,7 @@ class _Channel(Channel):
 
     async def _stop(self, *, streamed: bool) -> None:
         if self._format is None:
-            # Clients wait for a stop also where nothing was to be said.
+            # Clients wait for a stop even if there was nothing to speak.
             model = self._events.context.model(None)
             await self._events.send(_start(model.sample_rate, model.channels))
         await self._events.send(AudioStop().event())
@@ -214,21 +234,46 @@ class _Answer(BaseModel):
 
 
 class _BoundedReader:
-    """What `async_read_event` reads from; an event that announces too much is none."""
+    """What `async_read_event` reads from; rejects events that announce too much data.
 
-    def __init__(self, reader: asyncio.StreamReader, max_bytes: int) -> None:
+    Between two events a client may be silent for long; an event that has begun must end in time,
+    and the first one must come in time.
+
+    Args:
+        reader: the connection.
+        max_bytes: of an event's data or sound.
+        event_timeout_s: for each part of an event.
+    """
+
+    def __init__(
+        self, reader: asyncio.StreamReader, max_bytes: int, event_timeout_s: float
+    ) -> None:
         self._reader = reader
         self._max_bytes = max_bytes
+        self._timeout_s = event_timeout_s
+        self._begun = False
 
     async def readline(self) -> bytes:
         """The next line; one beyond the reader's own limit raises ValueError."""
-        return await self._reader.readline()
+        first = await (self._reader.read(1) if self._begun else self._in_time(self._reader.read(1)))
+        self._begun = True
+        if first in (b"", b"\n"):
+            return first
+        return first + await self._in_time(self._reader.readline())
 
     async def readexactly(self, size: int) -> bytes:
-        """So many bytes."""
+        """This many bytes."""
         if size > self._max_bytes:
             raise ValueError(f"{size} bytes are too many for an event")
-        return await self._reader.readexactly(size)
+        return await self._in_time(self._reader.readexactly(size))
+
+    async def _in_time(self, reading: Coroutine[None, None, bytes]) -> bytes:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await reading
+        except TimeoutError:
+            waited = f"no event arrived as a whole within {self._timeout_s:g} s"
+            raise ProtocolViolation(waited) from None
 
 
 def _info(context: ApiContext) -> Info:

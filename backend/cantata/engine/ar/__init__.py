@@ -1,21 +1,30 @@
-"""The AR stage kind on stock vLLM: the only package of the backend that imports vLLM.
+"""The AR stage kind on stock vLLM: the only package of the backend that uses vLLM.
 
-A step, from the outside in: `stage` (requests in, frames out) calls `engine` (vLLM's own
-scheduler and step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
+A step, from the outside in: `stage` (requests in, frames out) calls a `FrameEngine` of `frames`:
+`plain_engine` for one listener without vLLM's Python, or else `engine` (vLLM's own scheduler and
+step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
 ask `talker_step` for input rows and frames, which it makes from `request_state` and `sampling`.
-`served_model` makes a plug-in's class known to vLLM, `frame_output` is how frames leave it,
-`environment` what it reads from the process, `vllm_symbols` what of it must not move.
+`served_model` registers a plug-in's class with vLLM, `frame_output` carries frames out of it,
+`environment` sets what it reads from the process, `vllm_symbols` pins the symbols in use.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
+from cantata.contract.plain_talker import BackboneKernels, PlainTalker
 from cantata.contract.stage import Stage
-from cantata.engine.ar.environment import imports_exempt_from_collection, prepare_environment
+from cantata.engine.ar.environment import (
+    imports_exempt_from_collection,
+    limit_kernel_cache,
+    prepare_environment,
+    threads_that_wake_seldom,
+)
+from cantata.plugins import resolve
 
 
 def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Stage:
@@ -31,12 +40,14 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
         The stage, ready for requests.
 
     Raises:
-        ConfigError: no such class, or a checkpoint or deployment that vLLM refuses.
+        ConfigError: no such class, or a checkpoint or deployment that vLLM rejects.
     """
     prepare_environment()
+    limit_kernel_cache()
     module, _, name = factory.partition(":")
     with imports_exempt_from_collection():
         # vLLM reads the environment when it is imported, and all of these import it.
+        from cantata.engine.ar.engine import TalkerEngine
         from cantata.engine.ar.served_model import register_talker
         from cantata.engine.ar.stage import ArStage
 
@@ -45,4 +56,32 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
         except (ModuleNotFoundError, AttributeError) as error:
             raise ConfigError(f"no talker class at {factory!r}: {error}") from error
     architecture = register_talker(factory, talker)
-    return ArStage(architecture, checkpoint, deployment)
+    with threads_that_wake_seldom():
+        engine = TalkerEngine(architecture, checkpoint, deployment)
+    return ArStage(engine, deployment)
+
+
+def build_plain_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Stage | None:
+    """Load a talker that needs no part of vLLM except its compiled kernels.
+
+    Args:
+        factory: `StageSpec.plain` of a stage.
+        checkpoint: the model's folder.
+        deployment: on a CPU, in float32.
+
+    Returns:
+        The stage; None if the installed vLLM has no kernels for this processor.
+
+    Raises:
+        ConfigError: no such function, or the wrong kind of checkpoint.
+    """
+    limit_kernel_cache()
+    from cantata.engine.ar.plain_engine import PlainEngine
+    from cantata.engine.ar.stage import ArStage
+    from cantata.engine.ar.vllm_kernels import load_kernels
+
+    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(factory)
+    kernels = load_kernels()
+    if kernels is None:
+        return None
+    return ArStage(PlainEngine(load(checkpoint, kernels), deployment), deployment)

@@ -1,8 +1,8 @@
 """vLLM's own kernels for norms, offered to its operators on a CPU too.
 
-vLLM builds them for CPUs, but names them to its operators on GPUs alone; elsewhere a norm is six
-operations of torch, ten times slower for a few rows. They add up each row by itself.
-SCOPE: CPU. Goes when vLLM names them itself.
+vLLM builds them for CPUs, but registers them for its operators on GPUs only; elsewhere a norm is
+six torch operations, ten times slower for a few rows. They sum each row independently.
+SCOPE: CPU. Remove when vLLM registers them itself.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from vllm.config import (
     CacheConfig,
@@ -24,25 +25,34 @@ from vllm.config import (
 )
 from vllm.platforms import current_platform
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core_client import InprocClient
 from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
 from cantata.engine.ar.cpu_norms import kernel_config
+from cantata.engine.ar.frame_output import codes_of_logprobs
+from cantata.engine.ar.frames import Ending, NewFrame
 from cantata.engine.ar.served_model import LOAD_FORMAT
 from cantata.engine.ar.talker_step import ServedTalker
 
 _BLOCK_SIZE = 32
-"""Positions per KV block. CPU attention wants a multiple of 32."""
+"""Positions per KV block. CPU attention requires a multiple of 32."""
 _PLACEHOLDER = 0
-"""Stands for every position of a prompt: input rows come from the talker step."""
+"""Placeholder for every position of a prompt: input rows come from the talker step."""
 _CPU_WORKER = "cantata.engine.ar.runner_v1.TalkerCpuWorker"
 
 
+_ENDINGS = {FinishReason.STOP: Ending.END_CODE, FinishReason.LENGTH: Ending.LENGTH}
+"""Any other reason from vLLM is a fault."""
+
+
 class TalkerEngine:
-    """A vLLM engine that schedules, runs and ends requests of one talker."""
+    """A vLLM engine that schedules, runs and ends requests of one talker.
+
+    Implements `FrameEngine`.
+    """
 
     def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
         self._config = _vllm_config(architecture, checkpoint, deployment)
@@ -54,8 +64,8 @@ class TalkerEngine:
         self.talker: ServedTalker = runner.get_model()
         """The loaded model."""
         cache = self._config.cache_config
-        # WHY: generated positions enter block hashes by code 0 alone, so a preempted request
-        # could be given another one's blocks; with room for all there is no preemption.
+        # WHY: block hashes include only code 0 of generated positions, so a preempted request
+        # could get another request's blocks; with room for all there is no preemption.
         kv_positions = (cache.num_gpu_blocks - 1) * cache.block_size
         assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
 
@@ -69,17 +79,7 @@ class TalkerEngine:
         priority: int,
         resumable: bool = False,
     ) -> None:
-        """Queue a request, or let a resumable one make more frames.
-
-        Args:
-            request_id: not in the engine; or that of a resumable request, which goes on after the
-                frames that it may make already.
-            prompt_len: positions to prefill; 1 to go on: the position of its last frame.
-            max_frames: frames after which it ends by length.
-            cache_salt: sets apart requests whose rows differ; placeholders are all alike.
-            priority: lower goes first.
-            resumable: at its end it waits, its memory kept, to go on or to be aborted.
-        """
+        """As `FrameEngine.add`."""
         end_code = self.talker.end_code
         params = SamplingParams(
             temperature=0.0,
@@ -95,7 +95,8 @@ class TalkerEngine:
             mm_features=None,
             sampling_params=params,
             pooling_params=None,
-            arrival_time=time.time(),
+            # Orders requests of equal priority. WHY not the wall clock, as vLLM does: it jumps.
+            arrival_time=time.monotonic(),
             lora_request=None,
             cache_salt=cache_salt,
             data_parallel_rank=None,
@@ -113,16 +114,16 @@ class TalkerEngine:
         """Whether there are requests."""
         return bool(self._core.scheduler.get_num_unfinished_requests())
 
-    def step(self) -> Sequence[EngineCoreOutput]:
-        """Schedule, run, postprocess: at most one output per request."""
+    def step(self) -> Sequence[NewFrame]:
+        """Schedule, run, postprocess: at most one frame per request."""
         outputs: Sequence[EngineCoreOutput] = self._client.get_output().outputs
         self._settle()
-        return outputs
+        return [_new_frame(output) for output in outputs]
 
     def _settle(self) -> None:
-        """Once the last request has ended, tell the runner at once.
+        """After the last request has ended, tell the runner at once.
 
-        WHY: it hears of ended requests with the next step, and without requests there is none.
+        WHY: it learns of ended requests in the next step, and without requests there is none.
         """
         if not self.has_work() and self._core.scheduler.has_requests():
             self._client.get_output()
@@ -147,11 +148,19 @@ class TalkerEngine:
         self._client.shutdown()
 
 
+def _new_frame(output: EngineCoreOutput) -> NewFrame:
+    reason = output.finish_reason
+    ending = None if reason is None else _ENDINGS.get(reason, Ending.FAULT)
+    if ending is Ending.FAULT:
+        return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
+    return NewFrame(output.request_id, codes_of_logprobs(output.new_logprobs), ending)
+
+
 def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
-    """Everything vLLM is told, in one place.
+    """All of vLLM's configuration, in one place.
 
     Raises:
-        ConfigError: vLLM refuses the checkpoint's fields or the deployment.
+        ConfigError: vLLM rejects the checkpoint's fields or the deployment.
     """
     if current_platform.device_type != deployment.device:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""The way out of vLLM for a whole frame: the fields of its log-probabilities.
+"""How a whole frame leaves vLLM: in the fields of its log-probabilities.
 
 vLLM copies these to the host together with the sampled tokens and slices them by request, under
-either runner, so a frame and its token cannot drift apart. They are integers all the way.
+either runner, so a frame always stays with its token. They remain integers throughout.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the engine keeps for each request: conditioning rows, frames so far, random numbers.
 
-The stage makes a state when it takes a request and frees it when the request ends; the runners
+The stage makes a state when it accepts a request and frees it when the request ends; the runners
 only look it up by request id. So preemption and recompute find the same rows and frames again,
-and nothing has to be parked or restored when a runner drops its own bookkeeping.
+and nothing has to be saved or restored when a runner drops its own bookkeeping.
 
 Letters: S slots, P positions, D hidden size, Q codebooks.
 """
@@ -18,7 +18,7 @@ from cantata.contract.talker import TalkerPrompt
 from cantata.engine.ar.sampling import counter_uniforms
 
 CODE_0, RESIDUAL = 0, 1
-"""The two levels that draw codes in their own way."""
+"""The two levels whose codes are drawn with separate options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ResolvedSampling:
 
 
 class RequestStates:
-    """Slots by request id. One slot more than requests takes what nobody asked for.
+    """Slots by request id. One extra slot takes the output of padding.
 
     Tensors are indexed by slot on the device; what scheduling needs (lengths, counts) is kept on
     the host in NumPy arrays, so that a step never reads the device back.
@@ -90,8 +90,8 @@ class RequestStates:
     def add(self, request_id: str, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
         """Take a slot for a new request; the caller has checked that there is one.
 
-        Whatever is raised (rows of another size, a seed that is no integer), the slot is taken
-        and wants to be freed.
+        Whatever is raised (rows of another size, a seed that is not an integer), the slot is taken
+        and must be freed.
 
         Args:
             request_id: not held yet.
@@ -139,5 +139,5 @@ class RequestStates:
         return self._slot_of[request_id]
 
     def slot_or_scratch(self, request_id: str) -> int:
-        """The slot of a request, or the scratch slot for a made-up one of a warm-up batch."""
+        """The slot of a request, or the scratch slot for a dummy one of a warm-up batch."""
         return self._slot_of.get(request_id, self.scratch_slot)

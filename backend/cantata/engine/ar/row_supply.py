@@ -1,7 +1,7 @@
 """Conditioning rows that are made while their request speaks.
 
-A long text's rows may take as long as several steps: made all at once, they would come before the
-request's own first packet and between everybody's frames.
+A long text's rows may take as long as several steps: made all at once, they would delay the
+request's own first packet and every other stream's frames.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cantata.contract.errors import CantataError, RequestFailed
 from cantata.engine.ar.request_state import RequestStates
 
 SOON = 4
-"""Rows ahead from which on a request's next block may be made."""
+"""With fewer rows ahead than this, a request's next block may be made."""
 
 
 class RowSupply:
-    """Extends requests' rows before each step, one block at a time where that is soon enough.
+    """Extends requests' rows before each step, one block at a time if that is soon enough.
 
     Args:
         states: hold the requests.
@@ -38,8 +38,8 @@ class RowSupply:
 
     @torch.inference_mode()
     def top_up(self) -> list[tuple[str, CantataError]]:
-        """Make what the steps after the next one need, or else one block for whoever needs one
-        first and soon.
+        """Make the rows that the steps after the next one need; if none does, one block for the
+        request that will need one first.
 
         Returns:
             The requests whose rows could not be made, and why.
@@ -51,12 +51,12 @@ class RowSupply:
                 break
             try:
                 self._extend(request_id)
-            except Exception as error:  # a plug-in's fault over one request is that request's alone
+            except Exception as error:  # a plug-in's fault fails only its own request
                 failures.append((request_id, RequestFailed(f"rows could not be made: {error!r}")))
         return failures
 
     def _rows_ahead(self, request_id: str) -> int:
-        """Rows behind the one that the request's next position takes."""
+        """Rows after the one that the request's next position takes."""
         states = self._states
         slot = states.slot_of(request_id)
         position = states.prompt_len[slot] - 1 + states.num_frames[slot]

@@ -1,7 +1,7 @@
 """vLLM's first model runner, which its CPU worker uses: frames instead of tokens.
 
-The runner has no hook for these, so its class is exchanged for a subclass right after it is made.
-SCOPE: CPU. Goes when vLLM's CPU worker runs the second runner without Triton.
+The runner has no hook for these, so its class is replaced with a subclass right after construction.
+SCOPE: CPU. Remove when vLLM's CPU worker runs the second runner without Triton.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         mode, descriptor, *rest = super()._determine_batch_execution_and_padding(
             num_tokens, *args, **kwargs
         )
-        # See `Talker.min_rows`; vLLM keeps such rows out of the KV cache as it does for its graphs.
+        # See `Talker.min_rows`; vLLM keeps such rows out of the KV cache, as for its graphs.
         padded = max(descriptor.num_tokens, self._talker().min_rows)
         return mode, replace(descriptor, num_tokens=padded), *rest
 

@@ -22,7 +22,7 @@ from cantata.engine.ar.talker_step import TalkerStep
 
 
 class TalkerModelState(DefaultModelState):  # type: ignore[misc]
-    """Feeds rows of the talker step to the model and exchanges the sampler."""
+    """Feeds rows of the talker step to the model and replaces the sampler."""
 
     def __init__(
         self, vllm_config: VllmConfig, model: nn.Module, encoder_cache: Any, device: torch.device
@@ -59,11 +59,11 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
 
 
 class FrameSampler(Sampler):  # type: ignore[misc]
-    """vLLM's sampler with another way to choose: the talker step's."""
+    """vLLM's sampler with the talker step's choice of codes."""
 
     def __init__(self, stock: Sampler, step: TalkerStep) -> None:
         # WHY: the runner also reads what the stock sampler keeps per request (penalties,
-        # temperatures), so this one takes its state over rather than building it again.
+        # temperatures), so this one takes over its state instead of building it again.
         self.__dict__.update(stock.__dict__)
         self._step = step
 
@@ -90,6 +90,6 @@ class FrameSampler(Sampler):  # type: ignore[misc]
 
 def _schedule(step: TalkerStep, batch: InputBatch) -> None:
     """Tell the talker step which positions this batch computes."""
-    # Warm-up batches name requests that nobody has added.
+    # Warm-up batches contain requests that were never added.
     slots = [step.states.slot_or_scratch(request_id) for request_id in batch.req_ids]
     step.schedule(slots, batch.num_computed_tokens_np, batch.num_scheduled_tokens)

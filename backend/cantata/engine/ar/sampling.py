@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but the request, and a penalty on what it has said.
+"""Random numbers that depend only on the request, and a penalty on codes it has used.
 
 A generator's state would have to survive batching, chunked prefill and preemption. A counter
 needs none: the uniform number of (seed, frame, codebook) is a hash of these three.

@@ -1,6 +1,6 @@
 """How a plug-in's talker becomes a model that vLLM knows, without importing the backend.
 
-vLLM offers a registry each for model classes, config formats and load formats. A talker's class
+vLLM has registries for model classes, config formats and load formats. A talker's class
 is mixed with `ServedTalkerMixin` and registered as a class object (WHY: a model registered by name
 is imported in a subprocess first, which costs seconds).
 """

@@ -1,17 +1,15 @@
-"""The AR stage: requests in, frames out, one vLLM step at a time."""
+"""The AR stage: requests in, frames out, one step of its engine at a time."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from vllm.v1.engine import EngineCoreOutput, FinishReason
 
 from cantata.config import ArDeployment
 from cantata.contract.chunks import Chunk, FrameChunk, WordTiming
@@ -26,8 +24,7 @@ from cantata.contract.messages import StageCapacity
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
 from cantata.contract.talker import OpenTalker, SamplingOptions, TalkerPrompt
-from cantata.engine.ar.engine import TalkerEngine
-from cantata.engine.ar.frame_output import codes_of_logprobs
+from cantata.engine.ar.frames import Ending, FrameEngine, NewFrame
 from cantata.engine.ar.request_state import ResolvedSampling
 from cantata.engine.ar.row_supply import RowSupply
 
@@ -44,13 +41,13 @@ class _Held:
     prompt_len: int
     max_frames: int
     granted_frames: int
-    """That vLLM may make by now: all, or as many as there are rows for."""
+    """How many frames vLLM may make by now: all, or as many as there are rows for."""
     resumable: bool
     open: bool
     """More rows follow."""
     priority: int
     words: tuple[WordTiming, ...]
-    """Not sent yet, as the next: the first chunk takes them along."""
+    """Not sent yet, like the next: the first chunk takes them along."""
     context: NDArray[np.int32] | None
     num_frames: int = 0
     """Chunks so far, one frame each."""
@@ -62,10 +59,10 @@ class ArStage:
     Implements `contract.stage.Stage`.
     """
 
-    def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
+    def __init__(self, engine: FrameEngine, deployment: ArDeployment) -> None:
         self._deployment = deployment
-        self._engine = TalkerEngine(architecture, checkpoint, deployment)
-        self._talker = self._engine.talker
+        self._engine = engine
+        self._talker = engine.talker
         self._states = self._talker.talker_step.states
         self._supply = RowSupply(self._states)
         self._held: dict[str, _Held] = {}
@@ -84,14 +81,15 @@ class ArStage:
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
-        """Encode the prompt and queue the request; each step gives everybody a frame, so that
-        `runs_dry_s` makes no difference here.
+        """Encode the prompt and queue the request; each step makes a frame for every request, so
+        `runs_dry_s` and `stretch` have no effect here.
 
         Raises:
             ProtocolViolation: the id is in use.
             Overloaded: every slot is taken.
-            InvalidRequest: the payload cannot be spoken, or not within max_model_len.
+            InvalidRequest: the payload cannot be spoken, or does not fit into max_model_len.
             RequestFailed: the talker could not encode it.
         """
         if request_id in self._held:
@@ -125,7 +123,7 @@ class ArStage:
 
     @torch.inference_mode()
     def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
-        """Append rows to an open request's prompt; it goes on if it was waiting for them.
+        """Append rows to an open request's prompt; it resumes if it was waiting for them.
 
         Raises:
             ProtocolViolation: the request's prompt is not open.
@@ -145,7 +143,7 @@ class ArStage:
             raise RequestFailed(f"more text could not be encoded: {error!r}") from error
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
-        """Nothing flows into this stage but its requests' payloads."""
+        """This stage takes no chunks, only its requests' payloads."""
 
     def credit(self, request_id: str, samples: int) -> None:
         """This stage is never the last."""
@@ -168,8 +166,8 @@ class ArStage:
             self.abort(request_id)
         for output in self._engine.step():
             request_id = output.request_id
-            if output.finish_reason in (FinishReason.ERROR, FinishReason.ABORT):
-                error = RequestFailed(f"vLLM ended the request: {output.finish_reason}")
+            if output.ending is Ending.FAULT:
+                error = RequestFailed("the engine ended the request")
                 failures.append((request_id, error))
                 self._free(request_id)
                 continue
@@ -187,12 +185,11 @@ class ArStage:
         """End the engine."""
         self._engine.close()
 
-    def _chunk_of(self, output: EngineCoreOutput) -> FrameChunk:
-        request_id = output.request_id
+    def _chunk_of(self, output: NewFrame) -> FrameChunk:
+        request_id, codes = output.request_id, output.codes
         held = self._held[request_id]
-        codes = codes_of_logprobs(output.new_logprobs)
         index, held.num_frames = held.num_frames, held.num_frames + 1
-        stopped = output.finish_reason == FinishReason.STOP
+        stopped = output.ending is Ending.END_CODE
         if stopped:
             codes = codes[:0]  # the end code's frame is not spoken
         final = stopped or held.num_frames == held.max_frames
@@ -227,7 +224,7 @@ class ArStage:
             )
 
     def _end(self, request_id: str) -> None:
-        """Free a request that vLLM has ended, or believes to go on."""
+        """Free a request that vLLM has ended, or still considers running."""
         if self._held[request_id].resumable:
             self._engine.abort(request_id)
         self._free(request_id)
@@ -246,7 +243,7 @@ class ArStage:
             self._states.add(request_id, prompt, self._resolve(options))
         except CantataError:
             raise
-        except Exception as error:  # a plug-in's fault over one payload is that request's alone
+        except Exception as error:  # a plug-in's fault fails only its own request
             self._states.free(request_id)
             raise RequestFailed(f"the prompt could not be encoded: {error!r}") from error
         return prompt
@@ -285,7 +282,7 @@ def _or_default(value: T | None, default: T) -> T:
 
 
 def _frames_with_rows(prompt: TalkerPrompt, num_rows: int) -> int:
-    """How many frames may be made with so many rows: each but the first is fed back with one."""
+    """How many frames this many rows allow: each frame but the first is fed back with one."""
     if not prompt.open:
         return prompt.max_frames
     return min(prompt.max_frames, num_rows - prompt.prompt_len + 1)
@@ -294,7 +291,7 @@ def _frames_with_rows(prompt: TalkerPrompt, num_rows: int) -> int:
 def _salt_of(prompt: TalkerPrompt) -> str:
     """A hash of what the prefilled positions hold.
 
-    WHY: vLLM knows a prompt by its token ids, and placeholders are all alike.
+    WHY: vLLM identifies a prompt by its token ids, and placeholders are all equal.
     """
     rows = prompt.rows[: prompt.prompt_len].to(dtype=torch.float32, device="cpu").contiguous()
     return hashlib.sha256(rows.numpy().tobytes()).hexdigest()

@@ -64,7 +64,7 @@ class TalkerStep:
         first_position: NDArray[np.integer],
         num_positions: NDArray[np.integer],
     ) -> None:
-        """Take note of a step's requests; `input_rows` and `sample` follow in this order."""
+        """Record a step's requests; `input_rows` and `sample` follow in this order."""
         self._rows = ScheduledRows(
             np.asarray(slots, dtype=np.int64),
             first_position.astype(np.int64),
@@ -96,7 +96,7 @@ class TalkerStep:
         """Draw code 0, complete the frames and remember them.
 
         A request whose prefill or recompute ends in a later step has a row like any other; its
-        frame goes to the scratch slot, for vLLM throws its token away.
+        frame goes to the scratch slot, because vLLM discards its token.
 
         Args:
             logits: [R, V] scores of code 0 at each request's last position.
@@ -119,7 +119,7 @@ class TalkerStep:
             sampling=self._sampling(slot_index, RESIDUAL),
             is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
         )
-        # Requests are padded by made-up ones of the scratch slot; see `Talker.min_rows`.
+        # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
         frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)[:count]
         target = np.where(is_new, rows.slots, states.scratch_slot)

@@ -41,14 +41,16 @@ class _Stream:
 
     slot: int
     credit_samples: int
-    """What the listener has room for."""
+    """How much sound the listener has credit for."""
     batch: bool
+    stretch: float
+    """Seconds of the model's sound that the listener plays in one second."""
     codes: list[NDArray[np.int32]] = field(default_factory=list)
     """Frames not decoded yet, one [Q] row each."""
     unheard_frames: int = 0
     """The first of them are context: decoded, and their sound dropped."""
     words: list[WordTiming] = field(default_factory=list)
-    """Not passed on yet: the next PCM takes them along."""
+    """Not sent yet: the next PCM takes them along."""
     received_chunks: int = 0
     sent_chunks: int = 0
     sent_samples: int = 0
@@ -57,7 +59,7 @@ class _Stream:
     delivery: int = 0
     """Number of the latest delivery that had frames of it."""
     started_s: float | None = None
-    """When the listener began with its first samples, or will, after what it plays now."""
+    """When the listener started to play its first samples, or will, after what it plays now."""
 
 
 class CodecStage:
@@ -107,6 +109,7 @@ class CodecStage:
         *,
         batch: bool,
         runs_dry_s: float | None = None,
+        stretch: float = 1.0,
     ) -> None:
         """Take a slot.
 
@@ -117,14 +120,18 @@ class CodecStage:
             raise RequestFailed("the codec has no free slot")
         slot = self._free_slots.pop()
         self._decoder.reset(self._state, torch.tensor([slot]))
-        self._streams[request_id] = _Stream(slot, self._credit_samples, batch, started_s=runs_dry_s)
+        self._streams[request_id] = _Stream(
+            slot, self._credit_samples, batch, stretch, started_s=runs_dry_s
+        )
 
     def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
-        """Requests are added to this stage whole."""
+        """Requests are added to this stage complete."""
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
-        self._cadence.delivered(self._clock())
+        heard = [stream for stream in self._streams.values() if not stream.batch]
+        beginning = sum(stream.started_s is None for stream in heard)
+        self._cadence.delivered(self._clock(), beginning=beginning, listeners=len(heard))
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
@@ -154,7 +161,7 @@ class CodecStage:
         self._free(request_id)
 
     def has_work(self) -> bool:
-        """Whether a frame can be decoded, an end announced or a failure told."""
+        """Whether a frame can be decoded, or an end or a failure reported."""
         return bool(self._failures) or any(
             self._ready_frames(s) or (s.complete and not s.codes) for s in self._streams.values()
         )
@@ -199,10 +206,10 @@ class CodecStage:
         return None
 
     def _is_held(self, stream: _Stream) -> bool:
-        """Whether its first frames wait for the next, because later ones may come late.
+        """Whether its first frames are held for the next one, because later ones may come late.
 
-        Not for one that was passed over when others were given frames: its text may be late, and
-        nothing says when it comes.
+        Not if it was passed over when others received frames: its text may be late, for an
+        unknown time.
         """
         was_given = stream.delivery == self._cadence.deliveries
         if stream.started_s is not None or stream.batch or not was_given:
@@ -211,6 +218,7 @@ class CodecStage:
         return self._cadence.holds_first(
             len(stream.codes) - stream.unheard_frames,
             complete=stream.complete,
+            stretch=stream.stretch,
             others_speak=any(not other.complete for other in others),
         )
 
@@ -223,7 +231,8 @@ class CodecStage:
     def _view(self, stream: _Stream) -> StreamView:
         deadline_s = math.inf
         if stream.started_s is not None and not stream.batch:
-            deadline_s = stream.started_s + stream.sent_samples / self._decoder.sample_rate
+            heard_per_s = self._decoder.sample_rate * stream.stretch
+            deadline_s = stream.started_s + stream.sent_samples / heard_per_s
         started = stream.batch or stream.started_s is not None
         return StreamView(
             stream.slot,
@@ -231,7 +240,7 @@ class CodecStage:
             started,
             deadline_s,
             stream.unheard_frames,
-            self._cadence.reserve_frames,
+            self._cadence.reserve_frames(stream.stretch),
         )
 
     @torch.inference_mode()

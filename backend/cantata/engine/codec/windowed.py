@@ -1,4 +1,4 @@
-"""A decoder run in windows: each chunk of frames from nothing but a few frames before it.
+"""A decoder run in windows: each chunk of frames is decoded after only a few frames of context.
 
 For comparison with systems whose decoders keep no state. Their output is not that of decoding the
 whole, and a frame costs (chunk + context) / chunk times as much.
@@ -19,7 +19,7 @@ from cantata.contract.codec import StreamingDecoder
 
 @dataclass(frozen=True, slots=True)
 class WindowedState:
-    """The decoder's own state, and what starts the next window of each slot."""
+    """The decoder's own state, and the context for each slot's next window."""
 
     inner: Any
     positions: torch.Tensor
@@ -31,12 +31,12 @@ class WindowedState:
 class WindowedDecoder:
     """Implements `contract.codec.StreamingDecoder` over another one.
 
-    A window is made as its frames arrive: where one begins, the slot is reset and the frames before
-    it are decoded once more, unheard. So there is neither a lag nor a wait for a full window, and a
-    stream's samples do not depend on how its frames arrive.
+    A window is decoded as its frames arrive: where one begins, the slot is reset and the frames
+    before it are decoded once more, their sound dropped. So there is no lag and no wait for a full
+    window, and a stream's samples do not depend on how its frames arrive.
 
     Args:
-        chunk_frames: frames of a window that are heard.
+        chunk_frames: frames of a window whose sound is kept.
         context_frames: frames before them that each window starts with.
     """
 
@@ -54,14 +54,14 @@ class WindowedDecoder:
         return WindowedState(self._inner.init_state(slots), positions, recent)
 
     def reset(self, state: WindowedState, slots: torch.Tensor) -> None:
-        """Make these slots as new, in place."""
+        """Reset these slots, in place."""
         self._inner.reset(state.inner, slots)
         state.positions[slots] = 0
 
     def decode(
         self, state: WindowedState, slots: torch.Tensor, codes: torch.Tensor
     ) -> torch.Tensor:
-        """Decode the next frames; arguments and result as the protocol has them."""
+        """Decode the next frames; arguments and result as in the protocol."""
         frames = codes.shape[1]
         by_position: defaultdict[int, list[int]] = defaultdict(list)
         for row, position in enumerate(state.positions[slots].tolist()):

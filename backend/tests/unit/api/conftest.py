@@ -46,5 +46,5 @@ async def asgi(settings: ServerSettings) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with app.router.lifespan_context(app):
         await app.state.context.lifecycle.settled.wait()
-        async with httpx.AsyncClient(transport=transport, base_url="http://cantata") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client

@@ -1,4 +1,4 @@
-"""A `SpeechService` without engine: real PCM over asyncio, faults on demand, honest counts."""
+"""A `SpeechService` without an engine: real PCM over asyncio, faults on demand, exact counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cantata.contract.service import (
     SpokenWord,
     StageReport,
 )
-from cantata.engine.step_meter import StepMeter
+from cantata.engine.process.step_meter import StepMeter
 
 VOICES = (
     Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),
@@ -44,29 +44,31 @@ OPENAI_MODELS = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 
 @dataclass
 class Behaviour:
-    """How a fake model speaks; tests change it before they ask."""
+    """How a fake model speaks; tests change it before they send requests."""
 
     chunk_samples: int = 480
     chunks: int | None = None
-    """Of every utterance; None: one per character."""
+    """Chunks of every utterance; None: one per character."""
     interval_s: float = 0.0
     """Between two chunks."""
     first_after_s: float = 0.0
     abort_s: float = 0.0
     """How long an abort takes to reach every stage."""
     may_sound: asyncio.Event | None = None
-    """Waited for before the first chunk."""
+    """Awaited before the first chunk."""
     may_abort: asyncio.Event | None = None
-    """Waited for by an abort."""
+    """Awaited by an abort."""
     fail_after: int | None = None
     """Chunks after which `error` is raised; 0 is before the first."""
     error: Exception | None = None
     capacity: int = 1000
+    full: bool = False
+    """Whether the queue is full as well."""
 
 
 @dataclass
 class Counts:
-    """What the fake saw."""
+    """Counts of what the fake did."""
 
     open: int = 0
     asked: int = 0
@@ -74,7 +76,7 @@ class Counts:
     started: int = 0
     finished: int = 0
     aborted: int = 0
-    """Left before the end, and the abort waited for."""
+    """Left before the end, with the abort awaited."""
     abort_interrupted: int = 0
     chunks: int = 0
     batch: int = 0
@@ -140,6 +142,11 @@ class FakeModel:
                 return voice
         valid = ", ".join(voice.id for voice in self.voices)
         raise VoiceNotFound(f"no voice {name!r}; valid: {valid}", "voice")
+
+    def check_room(self) -> None:
+        if self.behaviour.full:
+            self.counts.refused += 1
+            raise Overloaded("the queue is full", retry_after_s=2.5)
 
     @asynccontextmanager
     async def speak(
@@ -247,6 +254,9 @@ class FakeService:
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")
         ]
+
+    def preload(self) -> None:
+        """Nothing to import."""
 
     async def start(self) -> None:
         await self.may_start.wait()

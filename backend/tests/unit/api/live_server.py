@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from socket import SO_SNDBUF, SOL_SOCKET
+from socket import SO_SNDBUF, SOL_SOCKET, socket
 
 from fake_service import FakeModel, FakeService, eventually
 from fastapi import FastAPI
 
 from cantata.api.app import create_app
-from cantata.api.serve import listen, make_server, url_of
+from cantata.api.listening import listen, url_of
+from cantata.api.serve import make_server
 from cantata.api.settings import ServerSettings
 
 
@@ -23,6 +24,8 @@ class Server:
     url: str
     app: FastAPI
     service: FakeService
+    stop: Callable[[], None]
+    """As on a signal."""
 
     @property
     def solo(self) -> FakeModel:
@@ -34,10 +37,10 @@ class Server:
 
 
 async def until_still(count: Callable[[], int], turns: int = 60) -> None:
-    """Wait until a count has not moved for so many turns of the loop.
+    """Wait until a count has not changed for this many turns of the loop.
 
-    Turns, each of some milliseconds, and not time alone: that passes also while a busy machine lets
-    nothing run that could move the count.
+    Turns, each of some milliseconds, and not only time: time also passes while a busy machine runs
+    nothing that could change the count.
     """
     before = -1
     while before != count():
@@ -48,23 +51,31 @@ async def until_still(count: Callable[[], int], turns: int = 60) -> None:
 
 @asynccontextmanager
 async def running(
-    service: FakeService, settings: ServerSettings | None = None, *, small_buffers: bool = False
+    service: FakeService,
+    settings: ServerSettings | None = None,
+    *,
+    small_buffers: bool = False,
+    listener: socket | None = None,
 ) -> AsyncIterator[Server]:
-    """A real uvicorn server in this event loop.
+    """A real uvicorn server in this event loop, on a listening socket of its own or this one.
 
-    With `small_buffers` the kernel keeps little of what a slow client leaves unread; its own
-    choice would take minutes of compressed sound.
+    With `small_buffers` the kernel buffers little of what a slow client leaves unread; its default
+    would hold minutes of compressed sound.
     """
     app = create_app(service, settings or ServerSettings())
-    listener = listen("127.0.0.1", 0)
+    listener = listener or listen("127.0.0.1", 0)
     if small_buffers:
         listener.setsockopt(SOL_SOCKET, SO_SNDBUF, 4096)
     server = make_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+
+    def stop() -> None:
+        server.should_exit = True
+
     try:
         await eventually(lambda: server.started or serving.done())
-        yield Server(url_of(listener), app, service)
+        yield Server(url_of(listener), app, service, stop)
     finally:
-        server.should_exit = True
+        stop()
         await serving
         listener.close()

@@ -1,4 +1,4 @@
-"""A bare WebSocket client: sends what it is told, also what is wrong."""
+"""A bare WebSocket client: sends anything, including invalid messages."""
 
 from __future__ import annotations
 

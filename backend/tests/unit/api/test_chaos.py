@@ -1,4 +1,4 @@
-"""Many clients that behave badly at once: whatever they do, nothing stays behind."""
+"""Many badly behaved clients at once: whatever they do, nothing stays behind."""
 
 from __future__ import annotations
 

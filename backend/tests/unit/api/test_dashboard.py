@@ -1,4 +1,4 @@
-"""The Grafana dashboard: what it asks Prometheus for is what /metrics exposes."""
+"""The Grafana dashboard: /metrics exposes every metric that it queries."""
 
 from __future__ import annotations
 

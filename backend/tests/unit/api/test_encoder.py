@@ -1,4 +1,4 @@
-"""An encoder in a worker thread: nothing it uses is freed under it, nothing stays behind."""
+"""An encoder in a worker thread: nothing is freed while in use, nothing is leaked."""
 
 from __future__ import annotations
 

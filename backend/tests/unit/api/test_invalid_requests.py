@@ -1,7 +1,7 @@
-"""Invalid requests over all routes: status, code and `param` of each; and how many there are.
+"""Invalid requests on all routes: status, code and `param` of each; and how many there are.
 
-What is here concerns every route alike or has no file of its own. The fields of speech, batches,
-uploads, keys and messages have their tables beside their other tests; the last test counts all.
+The cases here concern every route or have no file of their own. The fields of speech, batches,
+uploads, keys and messages have tables beside their other tests; the last test counts all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import httpx
 import pytest
 import test_speech_batch
 import test_speech_errors
-import test_stream_errors
+import test_speech_websocket_errors
 import test_voices
 from live_server import Server
 from socket_client import client
@@ -31,7 +31,7 @@ INVALID, ROUTE, METHOD = "invalid_value", "not_found", "method_not_allowed"
 
 @dataclass(frozen=True)
 class Wrong:
-    """A request and what is said of it."""
+    """A request and its expected error."""
 
     method: str
     path: str
@@ -149,7 +149,7 @@ VALUES = [
     body(SPEECH, b'{"input": "a", "speed": -Infinity}', "speed"),
     body(SPEECH, b'{"input": "a", "speed": 1e999}', "speed"),
     body(SPEECH, b'{"input": "a", "speed": -0.0}', "speed"),
-    body(SPEECH, b'{"input": "a", "speed": null}', "speed"),
+    body(SPEECH, b'{"input": null}', "input"),
     body(SPEECH, b'{"input": "a", "temperature": NaN}', "temperature"),
     body(SPEECH, b'{"input": "a", "temperature": 2.0000001}', "temperature"),
     body(SPEECH, b'{"input": "a", "seed": 9223372036854775808}', "seed"),
@@ -186,7 +186,7 @@ DEEPGRAMS = [
         ("", b'{"text": 5}', "text"),
         ("", b'{"text": "\\ud800"}', "text"),
         ("", b"{}", "text"),
-        ("", b"[" * 100_000, "parsing the body"),
+        ("", b"[" * 100_000, "nested too deeply"),
         ("", b"", "JSON object"),
         ("?encoding=vorbis", b'{"text": "a"}', "encoding"),
         ("?encoding=mp3&container=wav", b'{"text": "a"}', "container"),
@@ -275,7 +275,7 @@ async def test_every_refusal_says_what_is_wrong(asgi: httpx.AsyncClient) -> None
 
 
 def told(wrong: Wrong, answer: httpx.Response) -> tuple[str, str | None]:
-    """Code and param; other services name no param, so what their message has to say."""
+    """Code and param; other services have no param, so part of their message."""
     if wrong.method == "HEAD":
         return wrong.code, wrong.param
     answered = answer.json()
@@ -290,7 +290,7 @@ def told(wrong: Wrong, answer: httpx.Response) -> tuple[str, str | None]:
 
 @pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP.keys())
 async def test_what_is_no_http_is_refused_and_closed(server: Server, sent: bytes) -> None:
-    """By uvicorn, before there is a request that could be answered in the protocol's words."""
+    """Rejected by uvicorn, before any protocol's error format applies."""
     host, port = server.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(sent)
@@ -314,6 +314,6 @@ def test_how_many_invalid_requests_are_tried() -> None:
         "batches": len(test_speech_batch.BAD_BATCHES),
         "uploads": len(test_voices.CASES),
         "recordings": len(test_voices.REFERENCES),
-        "messages": len(test_stream_errors.BAD_MESSAGES),
+        "messages": len(test_speech_websocket_errors.BAD_MESSAGES),
     }
     assert sum(counts.values()) >= 300, counts

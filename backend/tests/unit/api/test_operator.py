@@ -1,4 +1,4 @@
-"""What the operator says, and what holds where nothing is said."""
+"""The operator's options, and the defaults without them."""
 
 from __future__ import annotations
 

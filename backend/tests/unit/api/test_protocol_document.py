@@ -23,9 +23,10 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import batch, messages, schemas
+from cantata.api import messages, schemas
 from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
+from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.audio.formats import FORMATS
@@ -48,8 +49,8 @@ def members(union: object) -> set[str]:
 
 
 def check_part(given: Any, whole: Any) -> None:
-    """What an example shows is what the server reads: no key is one that it would ignore, and
-    defaults may be left out."""
+    """An example shows what the server reads: no key that it would ignore; defaults may be
+    left out."""
     if isinstance(given, dict):
         assert given.keys() <= whole.keys()
         for key, value in given.items():
@@ -116,7 +117,7 @@ def test_messages_are_told_apart_by_their_type() -> None:
             assert type(adapters[name].validate_json(example)).__name__ == name
 
 
-def test_every_route_and_setting_is_told() -> None:
+def test_every_route_and_setting_is_documented() -> None:
     app = create_app(FakeService(), ServerSettings())
     for path in app.openapi()["paths"]:
         assert path.replace("{name}", "{id}") in DOCUMENT
@@ -128,7 +129,7 @@ def test_every_route_and_setting_is_told() -> None:
     assert f"over {defaults.max_body_bytes >> 20} MiB" in DOCUMENT
     assert f"Up to {schemas.MAX_BATCH_REQUESTS} texts" in DOCUMENT
     assert f"at most {schemas.MAX_BATCH_INPUT_CHARACTERS} characters" in DOCUMENT
-    assert f"a file of more than {batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
+    assert f"a file of more than {speech_batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
 
 
 def test_every_format_is_told_with_its_sample_rates() -> None:

@@ -224,7 +224,7 @@ async def test_a_name_that_was_led_here_is_not_our_own() -> None:
         local = {"host": "localhost:8000", "origin": "http://localhost:8000"}
         assert (await http.post(SPEECH, json=BODY, headers=local)).status_code == 200
     async with guarded() as (_, http):
-        # With keys such a page has nothing to show, and servers may have names.
+        # With keys such a page has no key to send, and servers may have names.
         named = {**rebound, "x-api-key": FIRST}
         assert (await http.post(SPEECH, json=BODY, headers=named)).status_code == 200
 
@@ -275,12 +275,102 @@ async def test_a_key_has_a_number_of_requests() -> None:
         await eventually(lambda: server.solo.counts.open == 0)
 
 
-async def test_strangers_bodies_are_not_kept() -> None:
+async def test_strangers_bodies_are_not_read() -> None:
+    sent = 0
+
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(2000):
+        nonlocal sent
+        while sent < 256 << 20:
+            sent += 64 << 10
             yield bytes(64 << 10)
 
     async with guarded() as (_, http):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        assert (await http.post(SPEECH, content=pieces())).status_code == 401
+        # This client reads the response only after sending everything.
+        with pytest.raises(httpx.TransportError):
+            await http.post(SPEECH, content=pieces())
+        assert sent < 64 << 20
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
+
+
+async def test_an_early_refusal_is_heard_and_ends_the_connection() -> None:
+    async with guarded() as (server, http):
+        refused = await http.post(SPEECH, content=bytes(2 << 20))
+        assert (refused.status_code, refused.headers["connection"]) == (401, "close")
+        small = await http.post(SPEECH, json=BODY)
+        assert (small.status_code, small.headers.get("connection")) == (401, None)
+        reader, writer = await asyncio.open_connection(*server.url[len("http://") :].split(":"))
+        # The body is announced and never sent.
+        writer.write(b"POST /v1/audio/speech HTTP/1.1\r\nhost: a\r\ncontent-length: 99\r\n\r\n")
+        async with asyncio.timeout(60):
+            assert (await reader.read()).startswith(b"HTTP/1.1 401 ")
+        writer.close()
+
+
+async def test_half_bodies_do_not_lock_a_key_out() -> None:
+    async with guarded(max_concurrent_per_key=1) as (server, http):
+        key = {"x-api-key": FIRST}
+        head = (
+            b"POST /v1/audio/speech HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+            b"x-api-key: " + FIRST.encode() + b"\r\ncontent-length: 18\r\n\r\n"
+        )
+        halves = []
+        for _ in range(3):
+            halves.append(await asyncio.open_connection(*server.url[len("http://") :].split(":")))
+            halves[-1][1].write(head + b'{"input":')
+        assert (await http.post(SPEECH, json=BODY, headers=key)).status_code == 200
+        # The incomplete requests are now complete, and count.
+        server.solo.behaviour.may_sound = asyncio.Event()
+        asking = asyncio.create_task(http.post(SPEECH, json=BODY, headers=key))
+        await eventually(lambda: server.solo.counts.open == 1)
+        halves[0][1].write(b'"hello"} ')
+        async with asyncio.timeout(60):
+            assert b" 429 " in await halves[0][0].readline()
+        server.solo.behaviour.may_sound.set()
+        assert (await asking).status_code == 200
+        for _, writer in halves:
+            writer.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/voices", "/metrics", "/v1/voices", "/v2/voices", "/x"])
+async def test_reading_under_a_foreign_name_is_refused(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with guarded(api_keys=ApiKeys(), allowed_hosts=("cantata.lan",)) as (server, http):
+        for name in (
+            "evil.example",
+            "evil.example:8000",
+            "127.0.0.1.evil.example",
+            "localhost.",
+            "[",
+        ):
+            refused = await http.get(path, headers={"host": name})
+            assert refused.status_code == 403, name
+            body = refused.json()
+            assert "--allow-host" in str(body)
+        for name in (
+            "127.0.0.1",
+            "[::1]:80",
+            "LOCALHOST:1",
+            "a.localhost",
+            "cantata.lan:80",
+            "10.0.0.1",
+        ):
+            assert (await http.get(path, headers={"host": name})).status_code != 403, name
+        assert (await http.get("/health", headers={"host": "evil.example"})).status_code == 200
+        port = server.url.rpartition(":")[2]
+        socket_url = f"ws://evil.example:{port}/v1/audio/speech/stream"
+        with pytest.raises(InvalidStatus) as refusal:
+            async with client(socket_url, host="127.0.0.1"):
+                pass
+        assert refusal.value.response.status_code == 403
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_other_services_lists_need_a_key() -> None:
+    for public in (True, False):
+        async with guarded(public_lists=public) as (_, http):
+            for path in ("/v1/voices", "/v2/voices"):
+                assert (await http.get(path)).status_code == 401
+                shown = await http.get(path, headers={"xi-api-key": FIRST})
+                assert shown.status_code == 200

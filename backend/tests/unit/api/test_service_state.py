@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from importlib.metadata import EntryPoint
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +46,16 @@ async def test_health_answers_while_the_service_starts() -> None:
     assert service.stops == 1
 
 
+@pytest.mark.parametrize("jump_s", [-86_400, 86_400])
+async def test_uptime_does_not_follow_the_wall_clock(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, jump_s: int
+) -> None:
+    before = (await http.get("/health")).json()["uptime_s"]
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + jump_s)
+    assert before <= (await http.get("/health")).json()["uptime_s"] < 86_000
+
+
 async def test_health_of_a_running_service(server: Server, http: httpx.AsyncClient) -> None:
     health = (await http.get("/health")).json()
     assert health["status"] == "ok"
@@ -59,7 +70,7 @@ async def test_health_of_a_running_service(server: Server, http: httpx.AsyncClie
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such checkpoint"), ValueError("broken")])
-async def test_a_failed_start_is_told(error: Exception) -> None:
+async def test_a_failed_start_is_reported(error: Exception) -> None:
     service = FakeService(start_error=error)
     async with (
         running(service) as server,
@@ -94,6 +105,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "references": False,
         "languages": ["en"],
         "open_text": True,
+        "paces": [1.0, 1.0],
         "options": ["mood"],
     }
     formats = {one["id"]: one for one in audio[1]["formats"]}
@@ -152,8 +164,9 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     behaviour.capacity = 0
     await http.post("/v1/audio/speech", json={"input": "hello"})
     after = await samples(http)
-    for outcome in ("completed", "failed", "aborted"):
+    for outcome in ("completed", "aborted"):
         assert after[(f"cantata_speech_stream_{outcome}_total", "solo")] == 1
+    assert after[("cantata_speech_stream_failed_total", "solo", "failed")] == 1
     for reason in ("failed", "client_left"):
         assert after[("cantata_aborts_total", "solo", reason)] == 1
     assert after[("cantata_admission_admitted_total", "live", "solo")] == 3
@@ -186,7 +199,7 @@ async def test_what_a_listener_would_hear_is_measured(
     server: Server, http: httpx.AsyncClient
 ) -> None:
     """20 ms of sound, and the next after more than 60: a gap without a reserve, none with 100 ms.
-    Files of a batch are heard by nobody."""
+    Batch files have no listener."""
     server.solo.behaviour.chunks, server.solo.behaviour.interval_s = 2, 0.06
     await http.post("/v1/audio/speech", json={"input": "hello"})
     server.solo.behaviour.chunks = 1

@@ -1,4 +1,4 @@
-"""POST /v1/audio/speech: what is heard, when, and what is left behind."""
+"""POST /v1/audio/speech: what is sent, when, and what remains afterwards."""
 
 from __future__ import annotations
 

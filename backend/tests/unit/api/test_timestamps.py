@@ -1,4 +1,4 @@
-"""When words are heard, and pauses between them, as every client is told."""
+"""Word times, and pauses between words, as every client receives them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHUNK_S = 480 / 24000
 
 
 def word(text: str, text_start: int, utterance_start: int = 0) -> Event:
-    """What is told of a word of an utterance that begins at this character of the input."""
+    """The expected times of a word whose utterance begins at this character of the input."""
     start = text_start - utterance_start
     return {
         "text": text,
@@ -87,7 +87,7 @@ async def test_offsets_run_through_all_sentences_of_an_input(server: Server) -> 
         assert (await heard(c))[0]["words"] == [word("anew", 0)]
 
 
-async def test_nobody_is_told_who_does_not_ask(server: Server) -> None:
+async def test_timestamps_are_sent_only_on_request(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure()
         await c.send("input.text", text="hello")

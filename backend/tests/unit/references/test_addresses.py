@@ -1,4 +1,4 @@
-"""Which addresses may be fetched from."""
+"""Which addresses the server may fetch from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sound files of strangers: what is read, what is refused, and what they may cost."""
+"""Untrusted sound files: what is read, what is rejected, and what they may cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching from URLs of strangers, against a real server on this machine."""
+"""Fetching from untrusted URLs, against a real server on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = "127.0.0.1"
 
 
 class Web:
-    """A server that answers each path as it is told, and remembers what it was asked."""
+    """A server with a given response for each path, which records its requests."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -76,7 +76,7 @@ async def web() -> AsyncIterator[Web]:
 def fetcher(
     web: Web, resolver: Callable[[str, int], Awaitable[list[str]]] = resolve, **limits: object
 ) -> Fetcher:
-    """One that may reach this machine, which no configuration allows."""
+    """A fetcher that may reach this machine, which no configuration allows."""
     options: dict[str, object] = {
         "ports": frozenset({80, 443, web.port}),
         "allowed_networks": (ip_network(f"{HERE}/32"),),
@@ -138,7 +138,7 @@ async def test_a_redirect_is_checked_like_any_url(web: Web, target: str, says: s
 
 
 async def test_a_name_that_changes_its_mind_is_refused(web: Web) -> None:
-    """DNS rebinding: first an address that may be reached, then one that may not."""
+    """DNS rebinding: first an allowed address, then a forbidden one."""
     answers = [[HERE], ["10.0.0.1"], [HERE]]
     asked: list[str] = []
 
@@ -149,7 +149,7 @@ async def test_a_name_that_changes_its_mind_is_refused(web: Web) -> None:
     web.page("/file", FILE)
     url = web.url("/file", host="rebind.example")
     assert await fetcher(web, resolver).fetch(url) == FILE
-    # One look-up: what was checked is what was connected to.
+    # One look-up: the checked address is the one connected to.
     assert asked == ["rebind.example"]
     assert web.requests[0][1]["host"] == f"rebind.example:{web.port}"
     with pytest.raises(InvalidAudio, match="not public"):

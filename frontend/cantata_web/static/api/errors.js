@@ -1,4 +1,4 @@
-// Faults in words that tell a person what to do.
+// Errors as sentences that say what to do.
 
 const FIXED = {
   rate_limit_exceeded: "The server is full at the moment.",
@@ -12,7 +12,7 @@ const FIXED = {
 
 /** A fault worded as a sentence that can be shown to the listener. */
 export class SpeechError extends Error {
-  /** @param {{status?, code?, detail?}} about where the server told them, in its own words */
+  /** @param {{status?, code?, detail?}} about from the server, if it sent them */
   constructor(sentence, { status = null, code = null, detail = null } = {}) {
     super(sentence);
     this.status = status;
@@ -23,7 +23,7 @@ export class SpeechError extends Error {
 
 /**
  * @param {{message, code}} error of an error body or message
- * @param {{status?, retryAfter?}} answer what the HTTP response said beside it
+ * @param {{status?, retryAfter?}} answer the HTTP response's own fields
  */
 export function asSpeechError(error, { status = null, retryAfter = null } = {}) {
   const { code, message: detail } = error;

@@ -1,4 +1,4 @@
-// The API key: kept for as long as the tab lives, and asked for when the server wants one.
+// The API key: kept until the tab is closed, and requested when the server requires one.
 
 /** Kept per server, so that a key never goes to another one. */
 export class KeyStore {
@@ -22,13 +22,13 @@ export class KeyStore {
     return this.key === null ? {} : { Authorization: `Bearer ${this.key}` };
   }
 
-  /** A browser's WebSocket can show a key in no other way. */
+  /** A browser's WebSocket cannot send a key in any other way. */
   get subprotocols() {
     return this.key === null ? [] : ["cantata", `cantata-api-key.${this.key}`];
   }
 }
 
-/** Returns a function that asks for a key and resolves with it, or with null if it is refused. */
+/** Returns a function that asks for a key; resolves with it, or with null if the user declines. */
 export function keyDialog(dialog) {
   const field = dialog.querySelector("input");
   const reason = dialog.querySelector("[data-role='key-reason']");

@@ -40,7 +40,7 @@ export class Server {
   }
 
   /**
-   * Why a WebSocket could not be opened, which browsers do not tell. Resolves with null when a key
+   * Why a WebSocket could not be opened, which browsers do not say. Resolves with null when a key
    * was missing and is there now; rejects with a SpeechError otherwise.
    */
   async checkAccess() {
@@ -50,7 +50,7 @@ export class Server {
     throw new SpeechError("The server refused the connection. Reload the page and try again.");
   }
 
-  /** Resolves once the server can speak. `tell` is given a sentence for each state on the way. */
+  /** Resolves once the server is ready. `tell` receives a sentence for each state until then. */
   async untilReady(tell) {
     for (;;) {
       try {

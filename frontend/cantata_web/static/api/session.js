@@ -10,7 +10,7 @@ export class SpeechSession {
   #server;
   #socket = null;
   #unsent = []; // messages from before the socket was open
-  #turn = null; // the callbacks of the turn under way
+  #turn = null; // the callbacks of the current turn
   #owed = 0; // commits of this socket that have not been answered, perhaps of a cancelled turn
   #under = false; // an utterance has started and not ended
 
@@ -23,8 +23,9 @@ export class SpeechSession {
    * @param {object} config fields of session.config: model, voice, speed, seed, ...
    * @param {{started(message), audio(samples), words(message), finished(message), spoken(),
    *   failed(error), configured?(), dropped?()}} turn `finished` after each utterance, `spoken`
-   *   after everything up to a `commit`, `configured` when the server awaits text. A turn with `dropped` lasts until `cancel` or `leave`, and is told when the
-   *   server has hung up because nothing was written: the next text needs a `begin`.
+   *   after everything up to a `commit`, `configured` when the server awaits text. A turn with
+   *   `dropped` lasts until `cancel` or `leave`; `dropped` is called when the server has closed the
+   *   connection because nothing was written: the next text needs a `begin`.
    */
   begin(config, turn) {
     if (this.#socket === null || this.#owed > 0 || this.#under) this.#open();
@@ -36,18 +37,18 @@ export class SpeechSession {
     this.#send({ type: "input.text", text });
   }
 
-  /** Has everything spoken that was written. */
+  /** Commits everything that was written, so that it is spoken. */
   commit() {
     this.#owed += 1;
     this.#send({ type: "input.done" });
   }
 
-  /** Ends a lasting turn of which everything has been spoken. */
+  /** Ends a lasting turn after everything has been spoken. */
   leave() {
     this.#turn = null;
   }
 
-  /** Ends the turn at once; nothing more of it is told. */
+  /** Ends the turn at once; no further events. */
   cancel() {
     this.#turn = null;
     if (this.#socket?.readyState !== WebSocket.OPEN) {
@@ -55,11 +56,11 @@ export class SpeechSession {
       return;
     }
     this.#send({ type: "input.cancel" });
-    // Sound may be on its way: the socket is free once the server has answered.
+    // Sound may still arrive: the socket is free once the server has answered.
     this.#owed = Math.max(1, this.#owed);
   }
 
-  /** Ends everything at once, the connection too. */
+  /** Ends everything at once, including the connection. */
   close() {
     this.#turn = null;
     this.#drop();
@@ -135,7 +136,7 @@ export class SpeechSession {
       if (this.#owed === 0 && turn?.dropped === undefined) this.#turn = null;
       turn?.spoken();
     } else if (message.type === "error") {
-      // What follows a refusal is not ours to guess, so the next turn takes a new socket.
+      // The server's state after a rejection is unknown, so the next turn takes a new socket.
       this.#drop();
       if (message.error.code === "idle_timeout") this.#turn?.dropped?.();
       else this.#fail(asSpeechError(message.error, { retryAfter: message.retry_after_s ?? null }));

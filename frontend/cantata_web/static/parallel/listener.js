@@ -1,5 +1,4 @@
-// What somebody who listens to a stream without any buffer would hear of it. Times in seconds from
-// when the stream was asked for.
+// What a player without a buffer would play of a stream. Times in seconds from the request.
 
 export class Listener {
   chunks = []; // {at, seconds}
@@ -32,7 +31,7 @@ export class Listener {
   }
 }
 
-/** The value below which the share `share` of `values` lies; null of none. */
+/** The value below which the share `share` of `values` lies; null if there are none. */
 export function quantile(values, share) {
   if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);

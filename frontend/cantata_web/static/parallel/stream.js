@@ -13,7 +13,7 @@ export const Outcome = Object.freeze({
   WAITING: "waiting",
   SPEAKING: "speaking",
   DONE: "done",
-  REFUSED: "refused", // no room: what HTTP says with 429
+  REFUSED: "refused", // no room: 429 in HTTP
   FAILED: "failed",
   STOPPED: "stopped",
 });
@@ -35,7 +35,7 @@ export class Stream {
     this.#session = new SpeechSession(server);
   }
 
-  /** Resolves once the server awaits its text, or it is over. */
+  /** Resolves once the server awaits its text, or the stream has ended. */
   connect(config) {
     if (this.endedAt !== null) return Promise.resolve();
     return new Promise((resolve) => {
@@ -56,7 +56,7 @@ export class Stream {
     });
   }
 
-  /** Resolves when it is over, however it ended. Times count from here. */
+  /** Resolves when the stream has ended in any way. Times count from here. */
   speak(text) {
     if (this.endedAt !== null) return Promise.resolve();
     this.outcome = Outcome.WAITING;

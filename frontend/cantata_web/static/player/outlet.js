@@ -31,6 +31,6 @@ function openOnPageThread(context, receive) {
     renderer.render(channels, playbackTime);
   };
   node.connect(context.destination);
-  // The node belongs to the outlet: browsers collect a script node that nothing refers to.
+  // The outlet keeps the node: browsers collect a script node without references.
   return { node, send: (message) => renderer.receive(message) };
 }

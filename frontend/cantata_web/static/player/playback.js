@@ -35,7 +35,7 @@ export class Playback {
     this.fadeLeft = fadeFrames;
     this.phase = Phase.FILLING;
     this.complete = false;
-    this.between = false; // no utterance is under way
+    this.between = false; // no utterance is playing
     this.levels = new Array(channels).fill(0); // the last frame that went out
     this.playedFrames = 0;
     this.starvedFrames = 0;
@@ -161,7 +161,7 @@ export class Playback {
     this.starvedFrames += frames;
   }
 
-  // The last sample had been played when the end was announced: nobody missed anything.
+  // The last sample had been played when the end was announced: no sound was missing.
   #forgive() {
     this.underruns -= 1;
     this.starvedFrames -= this.starvedNow;
@@ -174,8 +174,8 @@ export class Playback {
 }
 
 /**
- * The reserve for the next turn: what underruns made of it, so that a slow server or link is met
- * with patience, and brought back a little by each turn that played through.
+ * The reserve for the next turn: doubled by each underrun, for a slow server or link, and reduced
+ * a little by each turn without one.
  */
 export function nextReserveSeconds(current, underruns) {
   const next = underruns > 0 ? current * 2 ** underruns : current * 0.75;

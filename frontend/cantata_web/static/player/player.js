@@ -120,7 +120,7 @@ export class Player {
 }
 
 // WHY: for outputLatency Firefox holds a lock that its audio thread takes, and asks the sound server,
-// which may be waiting for that thread: with PulseAudio the page then hangs for good. SCOPE: there the
+// which may be waiting for that thread: with PulseAudio the page then hangs. SCOPE: there the
 // word that is marked runs ahead by the device's latency. It can go when Firefox answers at once.
 function outputLatencyOf(context) {
   const asks = navigator.userAgent.includes("Firefox/");

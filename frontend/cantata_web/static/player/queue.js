@@ -2,7 +2,7 @@
 //
 // It runs on the audio thread, so reading never allocates and no sample is ever copied: the chunks
 // stay as they came. The ring doubles when it is full, since a text may arrive as far ahead of its
-// playback as the server likes.
+// playback as the server chooses.
 
 const FIRST_ROOM = 64; // chunks
 

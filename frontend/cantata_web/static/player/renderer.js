@@ -66,7 +66,7 @@ export class Renderer {
     const levels = this.#playback?.levels ?? [];
     this.#turn = message.turn;
     const playback = new Playback(message);
-    // What was cut off glides to silence.
+    // Interrupted sound fades to silence.
     playback.levels = playback.levels.map((_, channel) => levels[channel] ?? 0);
     this.#playback = playback;
     const same = playback.sampleRate === this.#contextRate;

@@ -1,11 +1,11 @@
-// What is measured of one turn.
+// Measurements of one turn.
 
 const USUAL_SAMPLE_RATE = 24_000;
 
 export function freshMetrics(reserveSeconds) {
   return {
-    ttfpSeconds: null, // asking to first binary frame
-    audibleSeconds: null, // asking to first sound at the loudspeaker
+    ttfpSeconds: null, // from the request to the first binary frame
+    audibleSeconds: null, // from the request to the first sound at the loudspeaker
     outputLatencySeconds: null,
     silenceSeconds: null, // stop to silence, by the audio thread's clock
     sampleRate: USUAL_SAMPLE_RATE,

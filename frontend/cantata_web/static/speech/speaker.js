@@ -10,7 +10,7 @@ import { WordTrack } from "./words.js";
 
 export const State = Object.freeze({
   IDLE: "idle",
-  WAITING: "waiting", // asked; nothing has come yet
+  WAITING: "waiting", // requested; no sound yet
   BUFFERING: "buffering", // sound is coming; none has been played
   PLAYING: "playing",
   LISTENING: "listening", // a text is being typed and all that was finished has been spoken
@@ -34,7 +34,7 @@ export class Speaker extends EventTarget {
   words = new WordTrack();
   #player = new Player();
   #session;
-  #turn = null; // identity of the turn under way: late callbacks of an older one miss
+  #turn = null; // identity of the current turn: late callbacks of an older one are ignored
   #typing = null; // {config, open, closing} of a turn whose text is still being typed
   #sent = []; // {text, base} of each commit that has not been spoken, and of what was sent since
   #played = [];
@@ -42,8 +42,8 @@ export class Speaker extends EventTarget {
   #reserveSeconds = START_RESERVE_SECONDS;
   #askedAt = 0;
   #reportedAt = 0;
-  #moving = false; // the last report was of sound that goes on
-  #shownSeconds = 0; // never goes back, where the clock was ahead of the sound
+  #moving = false; // the last report was of sound still playing
+  #shownSeconds = 0; // never decreases, even if the clock was ahead of the sound
   #heardFrames = 0; // played when the sound under way was received
 
   constructor(server) {
@@ -89,7 +89,7 @@ export class Speaker extends EventTarget {
     this.#asked();
   }
 
-  /** Has everything spoken that was written. */
+  /** Commits everything that was written, so that it is spoken. */
   commit() {
     this.#sent.at(-1).committed = true;
     this.#session.commit();
@@ -165,7 +165,7 @@ export class Speaker extends EventTarget {
     this.#shownSeconds = 0;
     this.error = null;
     this.words = new WordTrack();
-    const { sampleRate } = this.metrics; // the stream's own is told only with its start
+    const { sampleRate } = this.metrics; // the stream's own is known only at its start
     this.metrics = { ...freshMetrics(this.#reserveSeconds), sampleRate };
     this.#turn = {};
     this.#player.unlock(sampleRate);
@@ -187,7 +187,7 @@ export class Speaker extends EventTarget {
       spoken: current(() => this.#spoken()),
       failed: current((error) => this.#fail(error)),
     };
-    // What was typed and not finished is written again.
+    // Typed text that was not finished is written again.
     if (this.#typing) callbacks.dropped = current(() => (this.#typing.open = false));
     return callbacks;
   }

@@ -7,7 +7,7 @@ const PARAGRAPH = /\n$/;
 
 /**
  * Follows a text box. Of its `out`, `write(text)` and `commit()` are called in the order of the
- * text; `changed()` when words that were sent have been edited, which cannot be made unsaid.
+ * text; `changed()` when words that were sent have been edited, which cannot be undone.
  */
 export class TypedText {
   #value = "";
@@ -43,7 +43,7 @@ export class TypedText {
     this.#commit();
   }
 
-  // What was sent has been changed. A text that begins otherwise is a new one.
+  // Sent text has been changed. A text with a different beginning is a new one.
   #edited(value) {
     if (this.#value.slice(this.#base, this.#sent).trim() !== "") this.#commit();
     const anew = value[0] !== this.#value[0];

@@ -1,4 +1,4 @@
-// When words are heard, and where they stand in the text.
+// When words are heard, and their positions in the text.
 
 export class WordTrack {
   #words = [];

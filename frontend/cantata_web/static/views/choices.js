@@ -29,7 +29,7 @@ export class Choices extends EventTarget {
     return this.voices.filter((voice) => voice.model === model);
   }
 
-  /** Each uploaded voice once: the list has it for every model that can follow it. */
+  /** Each uploaded voice once: the list has it once per model that supports it. */
   get uploaded() {
     const byId = new Map();
     for (const voice of this.voices) if (voice.kind === "uploaded") byId.set(voice.id, voice);
@@ -41,7 +41,7 @@ export class Choices extends EventTarget {
   }
 }
 
-/** Fills a <select> and keeps its choice where that is still offered. */
+/** Fills a <select> and keeps its choice if that is still offered. */
 export function fillMenu(menu, entries, preferred) {
   const before = menu.value;
   menu.replaceChildren(...entries.map(({ value, label }) => new Option(label, value)));

@@ -1,4 +1,4 @@
-// The tab that makes a voice of a recording, and deletes it.
+// The tab that makes a voice from a recording, and deletes it.
 
 import { SpeechError } from "../api/errors.js";
 import { Recorder } from "../clone/recorder.js";

@@ -1,4 +1,4 @@
-// Texts to try.
+// Example texts.
 
 export const EXAMPLES = [
   { name: "A fox", text: "The quick brown fox jumps over the lazy dog." },

@@ -1,4 +1,4 @@
-// Marks the word that is heard. The text box cannot mark a part of its text, so a copy of the text
+// Marks the word being heard. The text box cannot mark a part of its text, so a copy of the text
 // lies behind it, set in the same type, and a patch of colour moves to where the word is there.
 
 const TYPING_MS = 3_000;

@@ -1,4 +1,4 @@
-// The tab that draws the server's /metrics while it is looked at.
+// The tab that draws the server's /metrics while it is visible.
 
 import { SpeechError } from "../api/errors.js";
 import { histogram, lineChart } from "../metrics/charts.js";

@@ -115,10 +115,10 @@ export class ParallelView {
     const refused = this.#having(Outcome.REFUSED);
     const failed = this.streams.find(({ outcome }) => outcome === Outcome.FAILED);
     const share = `${this.#having(Outcome.DONE)} of ${this.streams.length}`;
-    const done = `${share} streams were spoken to the end`;
+    const done = `${share} streams completed`;
     if (failed !== undefined) return `${done}. ${failed.error.message}`;
     if (this.#having(Outcome.STOPPED) > 0) return "Stopped.";
     if (refused === 0) return `${done}.`;
-    return `${done}; the server had no room for ${refused} and said so (429). Run fewer at a time.`;
+    return `${done}; the server rejected ${refused} with 429. Run fewer at a time.`;
   }
 }

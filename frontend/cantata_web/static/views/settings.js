@@ -2,7 +2,7 @@
 
 import { fillMenu } from "./choices.js";
 
-const PLAYED = "wav"; // made of the samples that were played; the others are asked of the server
+const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
 
 export class Settings {
   #choices;
@@ -31,7 +31,7 @@ export class Settings {
     this.#showSpeed();
   }
 
-  /** Fields of a request: model, voice, speed and seed. What is not chosen is left out. */
+  /** Fields of a request: model, voice, speed and seed. Unset fields are left out. */
   get request() {
     const { model, voice, speed, seed } = this.#controls;
     const request = { speed: Number(speed.value) };

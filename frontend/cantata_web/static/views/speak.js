@@ -16,7 +16,7 @@ const STATUS = {
   [State.BUFFERING]: "The first sound is here.",
   [State.PLAYING]: "Speaking.",
   [State.LISTENING]: "Go on typing. Each clause is spoken as you end it.",
-  [State.DONE]: "Spoken to the end.",
+  [State.DONE]: "Done.",
   [State.STOPPED]: "Stopped.",
 };
 const SHOW_COUNT_FROM = 200; // characters

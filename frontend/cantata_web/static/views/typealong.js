@@ -2,7 +2,7 @@
 
 import { TypedText } from "../speech/typing.js";
 
-const PAUSE_MS = 2_500; // without a key: what is there is spoken
+const PAUSE_MS = 2_500; // without a keystroke: speak the text so far
 
 /** Joins a text box to a speaker between `start` and `finish`. */
 export class TypeAlong {
@@ -37,7 +37,7 @@ export class TypeAlong {
     this.#speaker.listen(config);
   }
 
-  /** Speaks what is left, to the end. */
+  /** Speaks the rest. */
   finish() {
     if (!this.active) return;
     this.#typed.flush();
@@ -46,7 +46,7 @@ export class TypeAlong {
     if (this.#box.value === "") this.#box.value = this.#before;
   }
 
-  /** The turn is over, or another one took its place. */
+  /** The turn is over, or another one replaced it. */
   forget() {
     clearTimeout(this.#pause);
     this.#typed = null;

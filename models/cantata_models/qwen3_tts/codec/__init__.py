@@ -1,1 +1,1 @@
-"""The 12.5 Hz speech tokenizer: sound to frames, and frames to sound as they arrive."""
+"""The 12.5 Hz speech tokenizer: encodes audio to frames and decodes frames as they arrive."""

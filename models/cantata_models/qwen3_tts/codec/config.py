@@ -1,4 +1,4 @@
-"""speech_tokenizer/config.json: what the decoder reads of it."""
+"""The decoder's values from speech_tokenizer/config.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cantata_models.qwen3_tts.config import TOKENIZER_12HZ
 from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
 
 FOLDER = "speech_tokenizer"
-"""In a checkpoint's folder."""
+"""Subfolder of a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class DecoderConfig:
     codebooks: int
     codebook_size: int
     codebook_dim: int
-    """Width of a frame after its quantiser; the entries themselves are half as wide."""
+    """Width of a frame after the quantiser; codebook entries are half as wide."""
     latent_dim: int
     hidden_size: int
     layers: int
@@ -33,22 +33,22 @@ class DecoderConfig:
     head_dim: int
     intermediate_size: int
     window: int
-    """Frames that a frame attends to, itself included."""
+    """Number of frames that a frame attends to, including itself."""
     rope_theta: float
     rms_norm_eps: float
     upsampling_ratios: tuple[int, ...]
-    """Of the stages before the wave is formed."""
+    """Rates of the stages before the wave stages."""
     decoder_dim: int
-    """Width of the first wave stage; each halves it."""
+    """Width of the first wave stage; each stage halves it."""
     upsample_rates: tuple[int, ...]
-    """Of the wave stages."""
+    """Rates of the wave stages."""
 
 
 def load_decoder_config(checkpoint: Path) -> DecoderConfig:
-    """Read the decoder's part of a checkpoint's speech tokenizer.
+    """Read the decoder's config from a checkpoint's speech tokenizer.
 
     Raises:
-        ConfigError: no such file, a value is missing or wrong, or the tokenizer is another one.
+        ConfigError: the file or a value is missing, a value is wrong, or the tokenizer is another.
     """
     root = read_json(checkpoint / FOLDER / "config.json")
     model_type = root.get("model_type", str)

@@ -1,8 +1,9 @@
-"""Frames to sound: a causal decoder whose streaming state is explicit and held by slot.
+"""Decodes frames to audio: a causal decoder with explicit streaming state per slot.
 
-Quantiser, convolution, transformer over a window of frames, and stages that each raise the rate,
-1920 samples a frame in the published tokenizer (Qwen3-TTS, arXiv:2601.15621). Nothing looks ahead,
-so every frame yields its samples at once, and streaming equals decoding the whole.
+It consists of the quantiser, a convolution, a transformer over a window of frames, and stages that
+each raise the rate, to 1920 samples per frame in the published tokenizer (Qwen3-TTS,
+arXiv:2601.15621). No layer looks ahead, so every frame yields its samples at once, and streaming
+gives the same result as decoding the whole utterance.
 
 Letters: B rows, T frames, Q codebooks, L positions, C channels.
 """
@@ -30,7 +31,7 @@ DILATIONS = (1, 3, 9)
 
 
 class SplitDequantiser:
-    """[B, T, Q] codes -> [B, T, codebook_dim]: the first codebook and the rest, summed apart."""
+    """[B, T, Q] codes -> [B, T, codebook_dim]. Sums the first codebook and the rest separately."""
 
     def __init__(self, weights: Weights, name: str, config: DecoderConfig) -> None:
         inner = config.codebook_dim // 2
@@ -65,7 +66,7 @@ class SplitDequantiser:
 
 
 class ResidualUnit:
-    """Snake, dilated convolution, snake, pointwise convolution, and the residual."""
+    """Snake, dilated convolution, snake, pointwise convolution and a residual connection."""
 
     def __init__(self, weights: Weights, name: str, size: int, dilation: int) -> None:
         self._first_snake = Snake(weights, f"{name}.act1", size)
@@ -79,7 +80,7 @@ class ResidualUnit:
 
 
 class WaveStage:
-    """Raises the rate, halves the width, and refines at three dilations."""
+    """Raises the rate, halves the width, then applies residual units with three dilations."""
 
     def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
         half = size // 2
@@ -101,7 +102,7 @@ class SpeechDecoder:
     """Implements `contract.codec.StreamingDecoder` for the published checkpoint format.
 
     Raises:
-        ConfigError: (when made) the folder holds no such checkpoint.
+        ConfigError: (on construction) the folder holds no such checkpoint.
     """
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
@@ -133,9 +134,9 @@ class SpeechDecoder:
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
     def init_state(self, slots: int) -> CodecState:
-        """Silent state for `slots` concurrent streams.
+        """Return silent state for `slots` concurrent streams.
 
-        One frame of a stream without a past shows which histories the layers keep.
+        Decoding one frame without history shows which histories the layers keep.
         """
         positions = torch.zeros(slots, dtype=torch.int64, device=self._device)
         codes = torch.zeros(1, 1, self.num_codebooks, dtype=torch.int64, device=self._device)
@@ -147,7 +148,7 @@ class SpeechDecoder:
         return CodecState(positions, histories)
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
-        """Make these slots ([B] int64) as new, in place."""
+        """Reset these slots ([B] int64) in place."""
         state.reset(slots.to(self._device))
 
     @torch.inference_mode()

@@ -1,7 +1,7 @@
-"""Sound to frames: the tokenizer's Mimi encoder, by transformers' own implementation of it.
+"""Encodes audio to frames with the tokenizer's Mimi encoder, as implemented in transformers.
 
-Only the encoding half is built; transformers' whole model would hold an unused decoder of the same
-size. Of the quantiser's codebooks only the published tokenizer's are kept.
+Only the encoding half is built; the whole model in transformers would include an unused decoder of
+the same size. Only the quantiser's codebooks that the published tokenizer uses are kept.
 
 Letters: N samples, T frames, Q codebooks.
 """
@@ -27,14 +27,15 @@ from cantata_models.qwen3_tts.json_fields import read_json
 
 PREFIX = "encoder."
 UNLIMITED = 1 << 30
-"""Positions that a position attends to. The checkpoints name 250, ten seconds, but the transformers
-release that the published package pins looks at everything before, and so do its codes."""
+"""Number of positions that a position attends to. The checkpoints say 250 (ten seconds). But the
+transformers release pinned by the published package attends to the whole past, and so its codes
+depend on it."""
 DOWNSAMPLING = 2
-"""From the transformer's positions to frames."""
+"""Transformer positions per frame."""
 
 
 class ReferenceEncoder(nn.Module):
-    """A recording's frames, as a cloned voice's prompt holds them."""
+    """Encodes a recording to frames for a cloned voice's prompt."""
 
     def __init__(self, config: MimiConfig, sample_rate: int, samples_per_frame: int) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class ReferenceEncoder(nn.Module):
             samples: [N] float32 mono at `sample_rate`, N >= 1.
 
         Returns:
-            [T, Q] int64; the last frame may reach beyond the recording.
+            [T, Q] int64; the last frame may extend beyond the recording.
         """
         hidden = self.encoder(samples[None, None])
         hidden = self.encoder_transformer(hidden.transpose(1, 2)).last_hidden_state

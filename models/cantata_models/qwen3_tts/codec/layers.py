@@ -1,24 +1,28 @@
-"""Causal building blocks over [B, L, C], whose results do not depend on how L is cut.
+"""Causal building blocks over [B, L, C] whose results do not depend on how L is chunked.
 
-Every convolution is one matrix product per position over that position's inputs laid side by side:
-a product with weights that oneDNN packed once gives a row the same bits in any company, which its
-convolutions do not. Other devices than the CPU take the plain product.
+Every convolution is one matrix product per position over that position's concatenated inputs. A
+product with weights packed once by oneDNN gives a row the same bits whatever the other rows are
+(`contract.row_products`); oneDNN's convolutions do not. Devices other than the CPU use the plain
+product.
 
 Letters: B rows, L positions, C channels, I inputs, O outputs, K the kernel, R the rate.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch.nn import functional
 
+from cantata.contract.row_products import RowProduct
 from cantata_models.qwen3_tts.codec.past import Past
 from cantata_models.qwen3_tts.codec.weights import Weights
 
-PACKED_ROWS = 64
-"""Rows for which oneDNN lays out the weights; any number may be multiplied."""
+TYPICAL_ROWS = 64
+"""oneDNN optimises the weight layout for this many rows; any number works."""
 BLOCK_VALUES = 1 << 20
-"""Inputs laid side by side at once: 4 MB stay in the cache and in memory that is reused."""
+"""Inputs concatenated at a time: 4 MB stay in the cache and in reused memory."""
 LAYER_NORM_EPS = 1e-6
 SNAKE_EPS = 1e-9
 
@@ -34,35 +38,28 @@ class Linear:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self.inputs, self.outputs = weight.shape[1], weight.shape[0]
         self._bias = bias
-        self._packed = weight.device.type == "cpu"
-        self._weight = (
-            torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), PACKED_ROWS)
-            if self._packed
-            else weight
+        on_cpu = weight.device.type == "cpu"
+        self._multiply: RowProduct | partial[torch.Tensor] = (
+            RowProduct(weight, TYPICAL_ROWS)
+            if on_cpu
+            else partial(functional.linear, weight=weight)
         )
 
     @classmethod
     def load(
         cls, weights: Weights, name: str, inputs: int, outputs: int, bias: bool = False
     ) -> Linear:
-        """Take `name`.weight and perhaps `name`.bias."""
+        """Load `name`.weight and, if wanted, `name`.bias."""
         weight = weights.take(f"{name}.weight", outputs, inputs)
         return cls(weight, weights.take(f"{name}.bias", outputs) if bias else None)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        if not self._packed:
-            return functional.linear(x, self._weight, self._bias)
-        rows = x.reshape(-1, self.inputs)
-        # A single row takes another kernel, which sums in another order: there are always two.
-        single = len(rows) == 1
-        rows = rows.expand(2, -1).contiguous() if single else rows.contiguous()
-        product = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
-        made = torch.as_tensor(product[:1] if single else product)
+        made = self._multiply(x.reshape(-1, self.inputs), bias=self._bias)
         return made.view(*x.shape[:-1], self.outputs)
 
 
 class CausalConv:
-    """A convolution whose last tap is on the position itself. [B, L, I] -> [B, L, O]."""
+    """A convolution whose last tap is the position itself. [B, L, I] -> [B, L, O]."""
 
     def __init__(
         self,
@@ -91,16 +88,16 @@ class CausalConv:
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def _taps(self, context: torch.Tensor, start: int, end: int) -> torch.Tensor:
-        """The inputs of positions start..end, side by side: [B, end - start, K * I]."""
+        """Concatenate the inputs of positions start..end: [B, end - start, K * I]."""
         offsets = range(0, self._kernel * self._dilation, self._dilation)
         return torch.cat([context[:, start + o : end + o] for o in offsets], dim=-1)
 
 
 class CausalUpsample:
-    """A transposed convolution cut so that nothing ahead is needed. [B, L, I] -> [B, L * R, O].
+    """A transposed convolution, trimmed to be causal. [B, L, I] -> [B, L * R, O].
 
-    A kernel of R writes each position's R outputs; a kernel of 2R adds to them what the position
-    before wrote beyond its own.
+    A kernel of R writes each position's R outputs. A kernel of 2R also adds the previous position's
+    overflow to them.
     """
 
     def __init__(
@@ -124,7 +121,7 @@ class CausalUpsample:
 
 
 class Snake:
-    """x + sin^2(a x) / b with a frequency and a magnitude per channel (Ziyin et al., 2020)."""
+    """x + sin^2(a x) / b with a frequency and magnitude per channel (Ziyin et al., 2020)."""
 
     def __init__(self, weights: Weights, name: str, size: int) -> None:
         self._frequency = weights.take(f"{name}.alpha", size).exp()
@@ -136,7 +133,7 @@ class Snake:
 
 
 class ConvNextBlock:
-    """Depthwise convolution, LayerNorm, a two-layer perceptron, and the residual."""
+    """Depthwise convolution, LayerNorm, a two-layer perceptron and a residual connection."""
 
     KERNEL = 7
 
@@ -156,7 +153,7 @@ class ConvNextBlock:
     def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
         length = x.shape[1]
         context = past.extend(x, self.KERNEL - 1)
-        # Summed in a fixed order, one tap after the other.
+        # Sum the taps one by one, in a fixed order.
         mixed = self._bias.expand_as(x)
         for tap in range(self.KERNEL):
             mixed = mixed + context[:, tap : tap + length] * self._taps[tap]

@@ -1,4 +1,4 @@
-"""What a causal network remembers of the positions before this call.
+"""The history of a causal network: the positions before the current call.
 
 Letters: S slots, B rows of one call, L positions, C channels, H positions of history.
 """
@@ -14,19 +14,19 @@ import torch
 class Past:
     """The histories of some rows during one call.
 
-    Each layer that looks back takes its history with `extend`, in the order in which the layers
-    run; that order is what ties a history to its layer.
+    Each layer that looks back gets its history from `extend`. The order in which the layers run
+    ties each history to its layer.
     """
 
     positions: torch.Tensor
-    """[B] int64: frames before this call."""
+    """[B] int64: number of frames before this call."""
     histories: list[torch.Tensor] | None
-    """[B, H, C] of each layer; None: nothing was before, and zeros stand for it."""
+    """[B, H, C] per layer. None at the start of a stream, where zeros are used."""
     extended: list[torch.Tensor] = field(default_factory=list)
     """The histories after this call."""
 
     def extend(self, x: torch.Tensor, length: int) -> torch.Tensor:
-        """Put the last `length` positions before x, and remember what comes last now.
+        """Prepend the last `length` positions to x and store the new last ones.
 
         Args:
             x: [B, L, C].
@@ -45,15 +45,15 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class CodecState:
-    """What the decoder remembers of each slot. Made by `init_state`, changed by `decode`."""
+    """The decoder's state for each slot, created by `init_state` and updated by `decode`."""
 
     positions: torch.Tensor
-    """[S] int64: frames decoded."""
+    """[S] int64: number of frames decoded."""
     histories: tuple[torch.Tensor, ...]
-    """[S, H, C] float32 of each layer that looks back."""
+    """[S, H, C] float32 for each layer that looks back."""
 
     def reset(self, slots: torch.Tensor) -> None:
-        """Make these slots ([B] int64) as new, in place."""
+        """Reset these slots ([B] int64) in place."""
         self.positions[slots] = 0
         for history in self.histories:
             history[slots] = 0.0

@@ -1,6 +1,6 @@
 """The decoder's transformer: causal attention over a sliding window of frames.
 
-Letters: B rows, T frames, C channels, H heads, D a head's size, W the window.
+Letters: B rows, T frames, C channels, H heads, D head size, W the window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rotation:
         self._cos, self._sin = angles.cos(), angles.sin()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """[B, T, H, D] -> the same, rotated."""
+        """[B, T, H, D] -> [B, T, H, D], rotated."""
         low, high = x.chunk(2, dim=-1)
         turned = (low * self._cos - high * self._sin, high * self._cos + low * self._sin)
         return torch.cat(turned, dim=-1)
@@ -60,8 +60,8 @@ class SlidingAttention:
         key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))
         keys = self._windows(key.flatten(2), past)
         values = self._windows(self._value(x), past)
-        # One product per frame and head over exactly W keys: its shape, and with it the order of
-        # summation, is the same however many frames come together.
+        # One product per frame and head over exactly W keys. So the shape, and with it the order of
+        # summation, does not depend on the number of frames per call.
         shared = self._heads // self._kv_heads
         grouped = query.view(batch, frames, self._kv_heads, shared, self._head_dim)
         scores = grouped @ keys.transpose(-1, -2) * self._head_dim**-0.5
@@ -70,7 +70,7 @@ class SlidingAttention:
         return self._output(mixed.view(batch, frames, -1))
 
     def _windows(self, x: torch.Tensor, past: Past) -> torch.Tensor:
-        """[B, T, kv heads * D] -> [B, T, kv heads, W, D]: what each frame sees."""
+        """[B, T, kv heads * D] -> [B, T, kv heads, W, D]: the window of each frame."""
         context = past.extend(x, self._window - 1)
         batch, frames, _ = context.shape
         windows = context.view(batch, frames, self._kv_heads, self._head_dim)
@@ -78,7 +78,7 @@ class SlidingAttention:
 
 
 class TransformerLayer:
-    """Attention and a gated perceptron, each scaled per channel before it is added."""
+    """Attention and a gated perceptron, each scaled per channel before the residual addition."""
 
     def __init__(self, weights: Weights, name: str, config: DecoderConfig) -> None:
         size, inner, eps = config.hidden_size, config.intermediate_size, config.rms_norm_eps
@@ -98,7 +98,7 @@ class TransformerLayer:
         x = x + self._attention_scale * attended
         normed = self._mlp_norm(x)
         gate = self._gate(normed)
-        # SiLU by hand: torch's own differs by a bit between its vector and scalar paths.
+        # SiLU by hand: torch's SiLU differs by a bit between its vector and scalar paths.
         gated = gate / (1.0 + torch.exp(-gate)) * self._up(normed)
         return x + self._mlp_scale * self._down(gated)
 
@@ -131,7 +131,7 @@ class SlidingTransformer:
         return self._out(self._norm(x))
 
     def _outside(self, positions: torch.Tensor, frames: int) -> torch.Tensor:
-        """[B] -> [B, T, W]: whether a place of a frame's window lies before the stream."""
+        """[B] -> [B, T, W]: whether a position in a frame's window is before the stream."""
         first = torch.arange(frames, device=positions.device) - (self._window - 1)
         places = torch.arange(self._window, device=positions.device)
         return positions[:, None, None] + first[:, None] + places < 0

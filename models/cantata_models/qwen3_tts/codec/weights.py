@@ -1,4 +1,4 @@
-"""A checkpoint's tensors, taken one by one and checked."""
+"""Hands out a checkpoint's tensors one by one and checks their shapes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cantata_models.qwen3_tts.checkpoint import read_tensors
 
 
 class Weights:
-    """Float32 tensors by name on one device; whoever builds a layer takes what is its own.
+    """Float32 tensors by name on one device; each layer takes its own.
 
     Raises:
-        ConfigError: (when made) as `read_tensors`.
+        ConfigError: (on construction) as `read_tensors`.
     """
 
     def __init__(self, folder: Path, prefix: str, device: torch.device) -> None:
@@ -24,10 +24,10 @@ class Weights:
         }
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
-        """Hand out a tensor of this shape; it is not kept.
+        """Return a tensor of this shape and drop it from the collection.
 
         Raises:
-            ConfigError: there is none, or it has another shape.
+            ConfigError: the tensor is missing or its shape differs.
         """
         tensor = self._tensors.pop(name, None)
         if tensor is None:

@@ -1,8 +1,8 @@
-"""The code predictor: given a frame's hidden state and code 0, its other codes one by one.
+"""The code predictor: predicts a frame's other codes one by one from its hidden state and code 0.
 
-A short Qwen3 stack over the codebooks of one frame. It sees [hidden state, code 0, code 1, ...]
-and has an embedding and a head for each codebook after the first. Projections are fused; the keys
-and values of one frame fit in one small tensor, so no cache outlives a frame.
+It is a short Qwen3 stack over the codebooks of one frame. Its input is [hidden state, code 0,
+code 1, ...], and it has an embedding and a head for each codebook after the first. Projections are
+fused. The keys and values of one frame fit in one small tensor, so no cache outlives a frame.
 
 Letters: R requests, D the talker's width, H the predictor's, V codes, Q codebooks, E head size.
 """
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from cantata.contract.row_products import RowLinear, RowProducts
 from cantata_models.qwen3_tts.config import StackConfig
 
 ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]
@@ -35,11 +36,11 @@ class RmsNorm(nn.Module):
         return functional.rms_norm(x, self.weight.shape, self.weight, self._eps)
 
 
-class FusedLinear(nn.Linear):
-    """Several projections of one input in one product; vLLM's layers load theirs the same way.
+class FusedLinear(RowLinear):
+    """Several projections of one input in one product, loaded as in vLLM's layers.
 
     Args:
-        parts: name of a part -> its output features.
+        parts: name of a part -> its number of output features.
     """
 
     def __init__(self, in_features: int, parts: Mapping[str | int, int]) -> None:
@@ -57,7 +58,7 @@ class FusedLinear(nn.Linear):
 
 
 class PredictorLayer(nn.Module):
-    """Attention and feed-forward, each after a norm and around a residual."""
+    """Attention and feed-forward, each with a norm before it and a residual connection."""
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
@@ -68,16 +69,16 @@ class PredictorLayer(nn.Module):
         self.qkv_proj = FusedLinear(hidden, {"q": q_size, "k": kv_size, "v": kv_size})
         self.q_norm = RmsNorm(self.head_dim, eps)
         self.k_norm = RmsNorm(self.head_dim, eps)
-        self.o_proj = nn.Linear(q_size, hidden, bias=False)
+        self.o_proj = RowLinear(q_size, hidden, bias=False)
         self.post_attention_layernorm = RmsNorm(hidden, eps)
         inner = config.intermediate_size
         self.gate_up_proj = FusedLinear(hidden, {0: inner, 1: inner})
-        self.down_proj = nn.Linear(inner, hidden, bias=False)
+        self.down_proj = RowLinear(inner, hidden, bias=False)
 
     def forward(
         self, x: torch.Tensor, start: int, turns: Turns, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """[R, T, H] at positions start.. -> the same; keys and values [R, K, Q, E] are filled."""
+        """[R, T, H] at positions start.. -> [R, T, H]. Fills keys and values [R, K, Q, E]."""
         x = x + self._attend(self.input_layernorm(x), start, turns, keys, values)
         gate, up = self.gate_up_proj(self.post_attention_layernorm(x)).chunk(2, dim=-1)
         return x + torch.as_tensor(self.down_proj(functional.silu(gate) * up))
@@ -103,9 +104,9 @@ class CodePredictor(nn.Module):
     """The stack with its embeddings and heads.
 
     Args:
-        config: of the stack; `vocab_size` is V.
-        talker_size: D; where it differs from H, a projection stands in front of the stack.
-        num_codebooks: Q, code 0 included.
+        config: config of the stack; `vocab_size` is V.
+        talker_size: D; if it differs from H, a projection precedes the stack.
+        num_codebooks: Q, including code 0.
     """
 
     def __init__(self, config: StackConfig, talker_size: int, num_codebooks: int) -> None:
@@ -115,8 +116,9 @@ class CodePredictor(nn.Module):
         others = num_codebooks - 1
         self.codec_embedding = nn.Parameter(torch.empty(others, config.vocab_size, talker_size))
         self.lm_head = nn.Parameter(torch.empty(others, config.vocab_size, config.hidden_size))
+        self._heads = RowProducts()
         self.small_to_mtp_projection = (
-            nn.Linear(talker_size, config.hidden_size)
+            RowLinear(talker_size, config.hidden_size)
             if talker_size != config.hidden_size
             else nn.Identity()
         )
@@ -151,13 +153,14 @@ class CodePredictor(nn.Module):
         start, codes = 0, list[torch.Tensor]()
         for book in range(self._num_codebooks - 1):
             last = self._run(x, start, cache)
-            codes.append(choose(functional.linear(last, self.lm_head[book]), book + 1))
+            scores = self._heads(last, self.lm_head[book], None, key=book)
+            codes.append(choose(scores, book + 1))
             start += x.shape[1]
             x = self.codec_embedding[book][codes[-1]][:, None]
         return torch.stack(codes, dim=1)
 
     def _run(self, x: torch.Tensor, start: int, cache: torch.Tensor) -> torch.Tensor:
-        """[R, T, D] at positions start.. -> [R, H], the last position's hidden state."""
+        """[R, T, D] at positions start.. -> [R, H], the hidden state of the last position."""
         x = self.small_to_mtp_projection(x)
         turns = (self.cos, self.sin)
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
@@ -166,7 +169,7 @@ class CodePredictor(nn.Module):
 
 
 def _rotary(positions: int, head_dim: int, theta: float) -> Turns:
-    """Angles of rotary position embedding, halves repeated (Su et al. 2021), float32."""
+    """Return float32 angles of rotary position embedding, halves repeated (Su et al. 2021)."""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
     angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
     angles = torch.cat((angles, angles), dim=-1)

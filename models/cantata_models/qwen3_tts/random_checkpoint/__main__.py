@@ -1,6 +1,7 @@
-"""Write a random checkpoint of published size (`python -m` this package).
+"""Write a random checkpoint of the published size (`python -m` this package).
 
-It speaks noise as fast as the real one speaks: speed depends on shapes, not on values.
+It generates noise as fast as the real checkpoint generates speech: speed depends on shapes, not on
+values.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Config = Mapping[str, Any]
 
 DILATIONS = (1, 3, 9)
 OUTPUT_GAIN = 0.05
-"""Of the last convolution: the wave stays within -1..1, where a clipped one would hide faults."""
+"""Gain of the last convolution: keeps the wave within -1..1, because clipping would hide faults."""
 
 
 def _scale(name: str, size: int) -> TensorSpec:
@@ -152,7 +152,7 @@ def _decoder_waves(config: Config) -> Iterator[TensorSpec]:
 
 
 def codec_tensors(config: Config) -> Iterator[TensorSpec]:
-    """Every tensor of speech_tokenizer/model.safetensors for its config.json."""
+    """Yield every tensor of speech_tokenizer/model.safetensors for its config.json."""
     encoder, decoder = config["encoder_config"], config["decoder_config"]
     size = encoder["hidden_size"]
     yield from _encoder_convolutions(encoder)

@@ -1,4 +1,4 @@
-"""config.json of the random checkpoints: three kinds, in two tiny shapes and the published ones."""
+"""config.json of the random checkpoints: three kinds, in two tiny and two published shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPEAKERS = {"Vivian": False, "Ryan": False, "Dylan": "beijing_dialect"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What differs between the sizes of the talker."""
+    """The values that differ between talker sizes."""
 
     size_name: str
     hidden: int
@@ -50,7 +50,7 @@ TINY_SMALL = Shape(
     mrope_section=(6, 5, 5),
     rope_theta=10_000.0,
 )
-"""As the 0.6B models: the code predictor is as wide as the talker and has no projection."""
+"""Like the 0.6B models: the code predictor is as wide as the talker and has no projection."""
 TINY_LARGE = replace(
     TINY_SMALL,
     size_name="1b7",
@@ -60,7 +60,7 @@ TINY_LARGE = replace(
     predictor_ffn=128,
     predictor_layers=1,
 )
-"""As the 1.7B models: a projection leads into a narrower code predictor."""
+"""Like the 1.7B models: a projection leads to a narrower code predictor."""
 PUBLISHED_SMALL = Shape(
     size_name="0b6",
     hidden=1024,
@@ -80,7 +80,7 @@ PUBLISHED_SMALL = Shape(
 )
 """Qwen3-TTS-12Hz-0.6B."""
 PUBLISHED_LARGE = replace(PUBLISHED_SMALL, size_name="1b7", hidden=2048, ffn=6144)
-"""Qwen3-TTS-12Hz-1.7B; its code predictor is the smaller model's behind a projection."""
+"""Qwen3-TTS-12Hz-1.7B; its code predictor is that of the smaller model, after a projection."""
 PUBLISHED = {"0.6b": PUBLISHED_SMALL, "1.7b": PUBLISHED_LARGE}
 
 
@@ -144,7 +144,7 @@ def _talker(shape: Shape, kind: str) -> dict[str, Any]:
 
 
 def _text_vocabulary(shape: Shape) -> int:
-    """Rows of the text embedding: as many as published, or up to the last token."""
+    """Return the rows of the text embedding: the published number, or up to the last token."""
     return 151_936 if shape.first_special else max(special_ids().values()) + 1
 
 
@@ -164,7 +164,7 @@ def _speaker_encoder(shape: Shape) -> dict[str, Any]:
 
 
 def model_config(shape: Shape, kind: str) -> dict[str, Any]:
-    """config.json of a whole checkpoint."""
+    """Return config.json of a whole checkpoint."""
     ids = special_ids(shape.first_special)
     config: dict[str, Any] = {
         "architectures": ["Qwen3TTSForConditionalGeneration"],
@@ -179,7 +179,7 @@ def model_config(shape: Shape, kind: str) -> dict[str, Any]:
         "tts_model_size": shape.size_name,
         "tts_model_type": kind,
         "tts_pad_token_id": ids["<tts_pad>"],
-        # A later one makes the reference replace the tokenizer's pattern by another model's.
+        # With a later version the reference replaces the tokenizer's pattern with another model's.
         "transformers_version": "4.57.1",
     }
     if kind == "base":
@@ -202,7 +202,7 @@ GENERATION_CONFIG = {
 
 
 def codec_config(shape: Shape) -> dict[str, Any]:
-    """speech_tokenizer/config.json; tiny ones keep the published rates, 1920 samples a frame."""
+    """Return speech_tokenizer/config.json. All shapes keep the published 1920 samples per frame."""
     tiny = shape.first_special is None
     encoder = {
         "_frame_rate": 12.5,

@@ -17,7 +17,7 @@ from cantata_models.qwen3_tts.random_checkpoint.tensors import (
 Config = Mapping[str, Any]
 
 PEAKY = 3.0
-"""Mean of the query and key norms: without it attention is flat and prompts sound alike."""
+"""Mean of the query and key norms. Without it attention is flat and all prompts sound alike."""
 
 
 def _qwen3_layers(name: str, config: Config) -> Iterator[TensorSpec]:
@@ -79,7 +79,7 @@ def _speaker_encoder(config: Config) -> Iterator[TensorSpec]:
     channels, kernels = config["enc_channels"], config["enc_kernel_sizes"]
     last, attention = channels[-1], config["enc_attention_channels"]
     name = "speaker_encoder"
-    # Log-mel values are around -6: a small first layer keeps the rest in range.
+    # Log-mel values are around -6; a small first layer keeps later values in range.
     yield from conv(f"{name}.blocks.0.conv", config["mel_dim"], channels[0], kernels[0], gain=0.3)
     for index in range(1, len(channels) - 1):
         yield from _squeeze_res2net(
@@ -93,7 +93,7 @@ def _speaker_encoder(config: Config) -> Iterator[TensorSpec]:
 
 
 def talker_tensors(config: Config) -> Iterator[TensorSpec]:
-    """Every tensor of model.safetensors for this config.json."""
+    """Yield every tensor of model.safetensors for this config.json."""
     yield from _talker(config["talker_config"])
     if config["tts_model_type"] == "base":
         yield from _speaker_encoder(config["speaker_encoder_config"])

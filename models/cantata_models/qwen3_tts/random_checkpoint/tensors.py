@@ -1,4 +1,4 @@
-"""Random tensors that are the same bits on every machine."""
+"""Random tensors with the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DRAW_BLOCK = 1 << 20
-"""Numbers drawn at once; bounds what a large tensor takes beside itself."""
+"""Numbers drawn at a time; bounds the extra memory for a large tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def weight(name: str, *shape: int, gain: float = 1.0, fan_in: int | None = None)
 
 
 def bias(name: str, size: int) -> TensorSpec:
-    """A bias that matters."""
+    """A bias large enough to matter."""
     return TensorSpec(f"{name}.bias", (size,), 0.2)
 
 
@@ -53,10 +53,10 @@ def norm(name: str, size: int, mean: float = 1.0) -> TensorSpec:
 
 
 def draw(spec: TensorSpec, seed: int) -> NDArray[np.float32]:
-    """Draw one tensor; it depends on the seed and its name, not on the tensors around it.
+    """Draw one tensor. It depends only on the seed and its name, not on other tensors.
 
-    RandomState's uniform numbers are promised never to change, and scaling them is one product and
-    one sum: no library's normal distribution, logarithm or summation order is involved.
+    NumPy guarantees that RandomState's uniform numbers never change. Scaling them takes one product
+    and one sum, so no library's normal distribution, logarithm or summation order is involved.
     """
     source = np.random.RandomState(zlib.crc32(f"{seed}:{spec.name}".encode()))
     size = math.prod(spec.shape)

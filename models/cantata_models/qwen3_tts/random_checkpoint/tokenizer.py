@@ -1,4 +1,4 @@
-"""A byte-level BPE tokenizer in Qwen's file format that needs no published vocabulary."""
+"""A byte-level BPE tokenizer in Qwen's file format, without the published vocabulary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 WHOLE_WORDS = ("assistant", "user")
-"""Each one token, as the prompt's template needs."""
+"""Each is a single token, as the prompt template requires."""
 PAIRS = (("i", "n"), ("h", "e"), ("t", "he"), ("Ġ", "the"), ("e", "r"), ("o", "n"))
 SPECIAL = (
     "<|endoftext|>",
@@ -19,7 +19,7 @@ SPECIAL = (
 
 
 def _byte_symbols() -> list[str]:
-    """One printable character for each byte, as byte-level BPE writes them."""
+    """Return one printable character per byte, as in byte-level BPE."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     symbols = {byte: chr(byte) for byte in printable}
@@ -33,17 +33,17 @@ def _merges() -> list[tuple[str, str]]:
 
 
 def _special_ids(first_special: int | None) -> tuple[int, dict[str, int]]:
-    """How many tokens are not special, and the ids of those that are."""
+    """Return the number of ordinary tokens and the ids of the special ones."""
     least = 256 + len(_merges())
     if first_special is None:
         return least, {token: least + rank for rank, token in enumerate(SPECIAL)}
-    # As published: the first three follow the vocabulary, those for speech come 28 later.
+    # As published: the first three follow the vocabulary, and those for speech come 28 later.
     ids = [first_special + offset for offset in (0, 1, 2, 28, 29, 30)]
     return first_special, dict(zip(SPECIAL, ids, strict=True))
 
 
 def special_ids(first_special: int | None = None) -> dict[str, int]:
-    """Ids of `SPECIAL`; `first_special` fills the vocabulary up to there, as published ones are."""
+    """Return the ids of `SPECIAL`. `first_special` pads the vocabulary to there, as published."""
     return _special_ids(first_special)[1]
 
 
@@ -57,7 +57,7 @@ def write_tokenizer(folder: Path, first_special: int | None = None) -> None:
     lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _merges())]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
     by_id = {index: token for token, index in special.items()}
-    # Ids are given out in order, so the gaps between special tokens are filled too.
+    # Ids are assigned in order, so fill the gaps between special tokens too.
     every = range(min(by_id), max(by_id) + 1)
     added = {
         str(index): {

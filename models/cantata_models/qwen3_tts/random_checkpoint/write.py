@@ -36,7 +36,7 @@ def write_checkpoint(
     _write_json(codec_folder / "preprocessor_config.json", FEATURE_EXTRACTOR_CONFIG)
     write_tokenizer(folder, shape.first_special)
     _write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
-    # The published codec is float32 whatever the talker is.
+    # The published codec is float32, whatever the talker's dtype.
     codec_file = codec_folder / "model.safetensors"
     _write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
     return folder

@@ -1,7 +1,7 @@
-"""What holds of the codec and the encoders, by the reference's goldens.
+"""Checks of the codec and the encoders against the reference's goldens.
 
-Each check builds what it needs from modules as they are imported at that moment, so that the
-mutation tests can put a fault into one of them first.
+Each check builds its objects from the modules imported at that moment, so that the mutation tests
+can inject a fault into a module first.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from cantata_models.qwen3_tts.tests.parity.write_goldens import (
     RECORDINGS,
     SHORT_FRAMES,
 )
+from cantata_models.qwen3_tts.tests.rounding import SAMPLES
 
 PACKAGE = "cantata_models.qwen3_tts"
-TOLERANCE = 1e-5
-"""Of samples in -1..1."""
 SPEAKER_TOLERANCE = 1e-4
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Networks this small gain nothing from more, and lose much on a busy machine."""
+    """Use one thread: more do not help networks this small and are slow on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -49,19 +48,19 @@ def goldens(name: str = "codec") -> Mapping[str, NDArray[Any]]:
 
 
 def load_decoder(checkpoint: Path) -> Any:
-    """The decoder as the stage loads it."""
+    """Load the decoder as the stage does."""
     module = importlib.import_module(f"{PACKAGE}.codec.decoder")
     return module.SpeechDecoder(checkpoint, torch.device("cpu"))
 
 
 def frames(decoder: Any, count: int) -> torch.Tensor:
-    """[1, count, Q]: the beginning of what the goldens were made of."""
+    """[1, count, Q]: the first frames of the goldens' input."""
     every = random_frames(LONG_FRAMES, decoder.num_codebooks, decoder.codebook_size)
     return torch.from_numpy(every[None, :count])
 
 
 def decode(decoder: Any, codes: torch.Tensor, *chunks: int) -> NDArray[np.float32]:
-    """Decode [1, T, Q] in slot 1 of 2, in chunks of these lengths in turn; returns [N]."""
+    """Decode [1, T, Q] in slot 1 of 2, cycling through these chunk lengths; returns [N]."""
     state, slot = decoder.init_state(2), torch.tensor([1])
     decoder.reset(state, slot)
     parts, turn = [], 0
@@ -74,27 +73,27 @@ def decode(decoder: Any, codes: torch.Tensor, *chunks: int) -> NDArray[np.float3
 
 
 def check_whole(checkpoint: Path) -> None:
-    """A whole utterance sounds as the reference's."""
+    """A whole utterance matches the reference."""
     decoder = load_decoder(checkpoint)
     samples = decode(decoder, frames(decoder, SHORT_FRAMES), SHORT_FRAMES)
-    np.testing.assert_allclose(samples[::PCM_STRIDE], goldens()["whole"], rtol=0, atol=TOLERANCE)
+    SAMPLES.check(samples[::PCM_STRIDE], goldens()["whole"])
 
 
 def check_streamed(checkpoint: Path) -> None:
-    """However its frames arrive."""
+    """The audio matches for any chunking of the frames."""
     decoder = load_decoder(checkpoint)
     samples = decode(decoder, frames(decoder, SHORT_FRAMES), 1, 2, 17)
-    np.testing.assert_allclose(samples[::PCM_STRIDE], goldens()["whole"], rtol=0, atol=TOLERANCE)
+    SAMPLES.check(samples[::PCM_STRIDE], goldens()["whole"])
 
 
 def check_windowed(checkpoint: Path) -> None:
-    """In windows, as the reference decodes."""
+    """The audio matches when decoded in windows, like the reference."""
     inner = load_decoder(checkpoint)
     for chunk, context, count in ((25, 25, SHORT_FRAMES), (300, 25, LONG_FRAMES)):
         decoder = WindowedDecoder(inner, chunk, context)
         samples = decode(decoder, frames(decoder, count), 6, 40)
         golden = goldens()[f"windowed_{chunk}_{context}"]
-        np.testing.assert_allclose(samples[::PCM_STRIDE], golden, rtol=0, atol=TOLERANCE)
+        SAMPLES.check(samples[::PCM_STRIDE], golden)
 
 
 def check_reference_frames(checkpoint: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tensors of one file or of several."""
+"""Reading tensors from one file or several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TENSORS = {
 
 
 def shard(folder: Path) -> None:
-    """Two files and an index."""
+    """Split the checkpoint into two files and an index."""
     files = {"talker.a": "one.safetensors", "talker.b": "two.safetensors"}
     files["speaker_encoder.c"] = "two.safetensors"
     for file in set(files.values()):

@@ -1,4 +1,4 @@
-"""The goldens bite: a fault anywhere in the codec or the encoders fails a check."""
+"""The goldens are effective: a fault anywhere in the codec or the encoders fails a check."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MODULES = (
     "codec.encoder",
     "speaker_encoder",
 )
-"""In the order in which they import each other."""
+"""Modules in import order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault: a piece of source that stands once in its module, and what replaces it."""
+    """One fault: a piece of source that occurs once in its module, and its replacement."""
 
     module: str
     right: str
@@ -147,7 +147,7 @@ MUTANTS = (
 
 @contextmanager
 def injected(mutant: Mutant) -> Iterator[None]:
-    """Import the modules anew with the fault in one of them, and put the right ones back."""
+    """Reimport the modules with the fault in one of them, then restore the originals."""
     names = [f"{PACKAGE}.{module}" for module in MODULES]
     kept = {name: sys.modules[name] for name in names}
     try:

@@ -1,4 +1,4 @@
-"""Published configurations are read, and what is not served is refused with the valid values."""
+"""Published configurations load; unsupported values are rejected with a list of valid ones."""
 
 from __future__ import annotations
 

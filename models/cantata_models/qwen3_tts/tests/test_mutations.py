@@ -1,7 +1,7 @@
-"""The goldens bite: each single fault of a list is seen by a scenario.
+"""The goldens are effective: a scenario detects each fault in a list.
 
-A fault is put into the live talker or into the request's way to it; the scenario that names it
-must then differ from its golden.
+A fault is injected into the live talker or into the request's path to it. The scenario registered
+for the fault must then differ from its golden.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
 Fault = Callable[[LoadedTalker, pytest.MonkeyPatch], None]
 FAULTS: dict[str, tuple[str, Fault]] = {}
-"""Name -> the scenario that sees it, and how it is made."""
+"""Name -> the scenario that detects the fault, and the function that injects it."""
 
 
 def fault(scenario: str) -> Callable[[Fault], Fault]:
-    """Register a fault that this scenario sees."""
+    """Register a fault that this scenario detects."""
 
     def register(make: Fault) -> Fault:
         FAULTS[make.__name__] = (scenario, make)

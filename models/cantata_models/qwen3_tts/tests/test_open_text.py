@@ -1,4 +1,4 @@
-"""Text that arrives late is spoken as the whole text is, in every layout that allows it."""
+"""Incremental text gives the same speech as the whole text, in every layout that allows it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
@@ -35,7 +35,7 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
 
 
 def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> Codes:
-    """Give the text so many characters at a time; each is spoken as far as it goes."""
+    """Send the text `characters` at a time, synthesising as far as possible after each part."""
     stage, spoken = loaded.stage, list[Codes]()
 
     def run() -> None:

@@ -1,6 +1,6 @@
-"""How codes are drawn at both levels, stated once more in NumPy and held against the served talker.
+"""Checks the served talker's sampling at both levels against an independent version in NumPy.
 
-The statement is given the talker's raw scores and the uniform numbers of its seed.
+The NumPy version gets the talker's raw scores and the uniform numbers of its seed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
 ROUNDING = 1e-5
-"""A uniform number so near to an edge between two codes may fall on either side."""
+"""A uniform number this close to the edge between two codes may fall on either side."""
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
 def drawn(
     scores: NDArray[np.float64], uniform: float, temperature: float, top_k: int, top_p: float
 ) -> int:
-    """The code of one uniform number: temperature, then top-k, then top-p, then inverse CDF over
-    the codes from the most likely down."""
+    """Return the code for one uniform number: temperature, then top-k, then top-p, then inverse CDF
+    over the codes from the most likely down."""
     if temperature == 0:
         return int(scores.argmax())
     order = np.argsort(-scores, kind="stable")[: top_k or None]
@@ -57,13 +57,13 @@ def drawn(
 
 
 def choices(scores: NDArray[Any], uniform: float, options: tuple[float, int, float]) -> set[int]:
-    """What may be drawn when rounding is another."""
+    """Return the codes that may be drawn under different rounding."""
     wide = scores.astype(np.float64)
     return {drawn(wide, uniform + shift, *options) for shift in (-ROUNDING, 0.0, ROUNDING)}
 
 
 def code_0_scores(observed: Observed, frame: int, penalty: float) -> NDArray[np.float64]:
-    """Scores of a frame's code 0 as they are drawn from; the last one is the end code's."""
+    """Return the scores for sampling a frame's code 0; the last score is the end code's."""
     scores: NDArray[np.float64] = observed.first_scores[frame].astype(np.float64)
     for code in set(observed.codes[:frame, 0].tolist()):
         scores[code] = scores[code] / penalty if scores[code] > 0 else scores[code] * penalty

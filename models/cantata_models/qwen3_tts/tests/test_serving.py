@@ -1,4 +1,4 @@
-"""Over HTTP and WebSocket, from a checkpoint folder: what is heard is what the stages make."""
+"""Serving a checkpoint over HTTP and WebSocket gives exactly the stages' audio."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import av
 import httpx
 import numpy as np
 import pytest
@@ -35,18 +36,18 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
 PCM_STRIDE = 37
-"""Of the samples that the goldens keep."""
+"""Stride of the samples kept in the goldens."""
 SPOKEN = {"input": "The other one is on the table.", "voice": "ryan", "seed": 5, "language": "en"}
 FRAMES = 20
 
 
 def serving(folder: Path, scenario: str) -> Iterator[str]:
-    """The address of a server of the scenario's checkpoint, in float32."""
+    """Yield the address of a server for the scenario's checkpoint, in float32."""
     key = scenario_named(scenario).checkpoint
     checkpoint = write_checkpoint(folder / "checkpoint", SHAPES[key.shape], key.kind, key.seed)
     options = ["--model", str(checkpoint), "--dtype", "float32"]
@@ -94,7 +95,7 @@ def data_url(sound: bytes) -> str:
 
 
 def by_stages(folder: Path, **options: Any) -> bytes:
-    """The same request through a talker stage and a decoder in this process."""
+    """Run the same request through a talker stage and a decoder in this process."""
     talkers = Talkers(folder)
     loaded = talkers.get(scenario_named("voice").checkpoint)
     request = SpeechRequest(
@@ -116,7 +117,7 @@ def by_stages(folder: Path, **options: Any) -> bytes:
 
 
 async def arriving(url: str, pieces: list[str], **config: Any) -> bytes:
-    """Speak over the WebSocket, text by words; returns the samples of the only utterance."""
+    """Send text over the WebSocket, split by words; returns the samples of the only utterance."""
     sound = b""
     async with connect(url.replace("http", "ws") + "/v1/audio/speech/stream") as socket:
 
@@ -176,7 +177,6 @@ def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> Non
         ({"task_type": "Base"}, "task_type", "valid: 'CustomVoice'"),
         ({"voice": "nobody"}, "voice", "vivian, ryan, dylan"),
         ({"top_p": 2}, "top_p", "less than or equal to 1"),
-        ({"speed": 2.0}, "speed", "must be 1"),
         ({"ref_audio": data_url(b"RIFF")}, "ref_audio", "cannot speak like a recording"),
         ({"max_new_tokens": 100_000}, None, "more than the 4096 of this deployment"),
     ],
@@ -187,6 +187,21 @@ def test_what_cannot_be_followed_is_refused(
     error = refused(custom, **{**SPOKEN, **fields})
     assert error["param"] == param
     assert message in error["message"]
+
+
+def test_it_speaks_at_every_speed(custom: str) -> None:
+    usual = len(heard(custom, **SPOKEN))
+    for speed in (0.25, 0.5, 2.0, 4.0):
+        assert len(heard(custom, **SPOKEN, speed=speed)) == pytest.approx(usual / speed, abs=4)
+
+
+@pytest.mark.parametrize("name", ["mp3", "opus", "aac", "flac", "wav"])
+def test_every_format_takes_stretched_sound(custom: str, name: str) -> None:
+    usual_s = len(heard(custom, **SPOKEN)) / 2 / SAMPLE_RATE
+    sound = heard(custom, **SPOKEN, speed=2.0, response_format=name)
+    with av.open(io.BytesIO(sound), "r") as file:
+        lengths_s = [frame.samples / frame.sample_rate for frame in file.decode(audio=0)]
+    assert sum(lengths_s) == pytest.approx(usual_s / 2, abs=0.2)
 
 
 def test_a_small_model_says_that_it_ignores_instructions(custom: str) -> None:

@@ -1,4 +1,4 @@
-"""The served talker speaks what the reference speaks: every frame, every score, in every layout."""
+"""The served talker matches the reference in every frame and score, in every layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
@@ -54,7 +54,7 @@ def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario
     ours = prompt.rows.numpy()
     assert prompt.prompt_len == len(rows)
     np.testing.assert_allclose(ours[: len(rows)], rows, atol=2e-5)
-    # Both repeat their last row for ever; we say it once, the reference not at all.
+    # Both repeat their last row forever; ours includes it once, the reference's does not.
     np.testing.assert_allclose(ours[len(rows) :][: len(trailing)], trailing, atol=2e-5)
     pad = loaded.talker._project(torch.tensor([loaded.talker._config.text.pad]))
     torch.testing.assert_close(prompt.rows[-1:], pad)

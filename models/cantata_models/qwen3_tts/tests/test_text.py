@@ -1,4 +1,4 @@
-"""Tokens of whole and of arriving text."""
+"""Tokens of whole and of incremental text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What codes stand for."""
+"""Converts codes to latents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch.nn import functional
 
 
 def latents_of(codebooks: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """The sum of each frame's entries, one from every codebook, added in the codebooks' order.
+    """Sums each frame's entries, one per codebook, in the codebooks' order.
 
     Args:
         codebooks: [Q, V, Z] float.

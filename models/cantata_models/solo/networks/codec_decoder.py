@@ -1,6 +1,6 @@
-"""Codes to sound: a causal decoder whose streaming state is explicit and held by slot.
+"""Decodes codes to audio: a causal decoder with explicit streaming state per slot.
 
-Letters: B rows, T frames of 80 ms, H hops of 10 ms (8 a frame), C channels, S slots, F bins.
+Letters: B rows, T frames of 80 ms, H hops of 10 ms (8 per frame), C channels, S slots, F bins.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LOG_MAGNITUDE_LIMIT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CodecState:
-    """What the decoder remembers of each slot. Made by `init_state`, changed by `decode`."""
+    """The decoder's state for each slot, created by `init_state` and updated by `decode`."""
 
     frame_histories: tuple[torch.Tensor, ...]
     """Per block at 12.5 Hz: [S, K - 1, C] float32."""
     hop_histories: tuple[torch.Tensor, ...]
     """Per block at 100 Hz: [S, K - 1, C] float32."""
     overlap: torch.Tensor
-    """[S, fft_size / hop - 1, fft_size] float32: windowed hops that still sound on."""
+    """[S, fft_size / hop - 1, fft_size] float32: windowed hops that overlap later ones."""
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
         """Every tensor; the first dimension of each is the slot."""
@@ -54,7 +54,7 @@ class CodecState:
 
 
 def causal(block: nn.Module, x: torch.Tensor, history: torch.Tensor) -> torch.Tensor:
-    """Runs one block of a ModuleList, whose items are typed as plain modules."""
+    """Runs one block of a ModuleList, which types its items as plain modules."""
     assert isinstance(block, ConvNextBlock)
     return block.forward_causal(x, history)
 
@@ -62,8 +62,8 @@ def causal(block: nn.Module, x: torch.Tensor, history: torch.Tensor) -> torch.Te
 class CodecDecoder(nn.Module):
     """Codes at 12.5 Hz -> 24 kHz mono.
 
-    The sound lags by `lag` samples (15 ms: out[n] = target[n - lag]), the overlap of the inverse
-    STFT, so every frame yields its samples at once and nothing has to be flushed.
+    The output lags by `lag` samples (15 ms: out[n] = target[n - lag]), the overlap of the inverse
+    STFT. So every frame yields its samples at once and the end needs no flush.
     """
 
     codebooks: torch.Tensor
@@ -83,7 +83,7 @@ class CodecDecoder(nn.Module):
         self.padded_bins = -(-self.bins // BIN_ALIGNMENT) * BIN_ALIGNMENT
         shape = (config.codebooks, config.codebook_size, config.latent_size)
         self.register_buffer("codebooks", torch.zeros(shape))
-        # Hann, scaled so that four overlapping windows add up to one.
+        # Hann, scaled so that four overlapping windows sum to one.
         window = torch.hann_window(config.fft_size) * (2 * config.hop / config.fft_size)
         self.register_buffer("window", window, persistent=False)
 
@@ -113,7 +113,7 @@ class CodecDecoder(nn.Module):
         )
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
-        """Makes these slots ([B] int64) as new, in place."""
+        """Resets these slots ([B] int64) in place."""
         for tensor in state.tensors():
             tensor[slots] = 0.0
 
@@ -140,11 +140,11 @@ class CodecDecoder(nn.Module):
 
     @torch.inference_mode()
     def decode_all(self, codes: torch.Tensor) -> torch.Tensor:
-        """[B, T, Q] int64 -> [B, T * samples_per_frame] float32, from silence, with the lag."""
+        """[B, T, Q] int64 -> [B, T * samples_per_frame] float32 from fresh state, with the lag."""
         return self.advance(self.init_state(len(codes)), self.latents(codes))
 
     def advance(self, rows: CodecState, latents: torch.Tensor) -> torch.Tensor:
-        """Latents [B, T, Z] -> samples [B, T * samples_per_frame]; `rows` moves on in place."""
+        """Latents [B, T, Z] -> samples [B, T * samples_per_frame]; updates `rows` in place."""
         batch, frames, _ = latents.shape
         x = self.into(latents)
         for block, history in zip(self.frame_blocks, rows.frame_histories, strict=True):
@@ -170,7 +170,7 @@ class CodecDecoder(nn.Module):
 
         Args:
             hops: [B, H, fft_size].
-            overlap: [B, R, fft_size], the R hops before; replaced in place by the last R.
+            overlap: [B, R, fft_size], the previous R hops; replaced in place by the last R.
 
         Returns:
             [B, H * hop].

@@ -1,4 +1,4 @@
-"""Sound to codes: log-mel, ConvNeXt, residual vector quantiser. Used in training and for tests.
+"""Encodes audio to codes: log-mel, ConvNeXt, residual vector quantiser. For training and tests.
 
 Letters: B rows, T frames of 80 ms, Z latent size, Q codebooks, V codes each.
 """
@@ -39,7 +39,7 @@ class LogMel(nn.Module):
 
 
 class ResidualQuantiser(nn.Module):
-    """Q codebooks, each quantising what the ones before it left over."""
+    """Q codebooks, each quantising the residual of the ones before it."""
 
     codebooks: torch.Tensor
 
@@ -51,7 +51,7 @@ class ResidualQuantiser(nn.Module):
         """[..., Z] -> [..., Q] int64, greedy."""
         residual, codes = z, []
         for book in self.codebooks:
-            # Without ||residual||^2, which is the same for every code.
+            # Omits ||residual||^2, which is the same for every code.
             distance = book.square().sum(dim=1) - 2 * residual @ book.t()
             nearest = distance.argmin(dim=-1)
             residual = residual - book[nearest]
@@ -64,7 +64,7 @@ class ResidualQuantiser(nn.Module):
 
 
 class CodecEncoder(nn.Module):
-    """[B, T * samples_per_frame] samples -> [B, T, Z] latents; it looks both ways."""
+    """[B, T * samples_per_frame] samples -> [B, T, Z] latents. Not causal."""
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()

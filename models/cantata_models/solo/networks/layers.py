@@ -1,7 +1,7 @@
-"""Building blocks whose float32 results on a CPU do not depend on the rows beside a row.
+"""Building blocks whose float32 result for a row, on a CPU, does not depend on the other rows.
 
-`packed_product` tells how the matrix products do it. LayerNorm, GELU, exp, sin, cos and irfft are
-exact per row as they are; SiLU is not (its vector and scalar paths differ by a bit).
+`packed_product` explains how the matrix products achieve this. LayerNorm, GELU, exp, sin, cos and
+irfft are already exact per row. SiLU is not: its vector and scalar paths differ by a bit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cantata_models.solo.networks.packed_product import PackedProduct
 
 
 def in_training(input: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether gradients or bfloat16 are wanted, so that exactness does not matter."""
+    """Whether gradients or bfloat16 are in use, so that exactness does not matter."""
     wants_gradient = torch.is_grad_enabled() and (input.requires_grad or weight.requires_grad)
     return wants_gradient or torch.is_autocast_enabled(input.device.type)
 
@@ -34,10 +34,10 @@ class RowLinear(nn.Linear):
 
 
 class DepthwiseConv(nn.Module):
-    """A depthwise convolution over positions without padding: [B, L + K - 1, C] -> [B, L, C].
+    """An unpadded depthwise convolution over positions: [B, L + K - 1, C] -> [B, L, C].
 
-    In inference it is a sum of shifted products in a fixed order, which is exact per element;
-    training uses torch's convolution.
+    Inference sums shifted products in a fixed order, which is exact per element. Training uses
+    torch's convolution.
     """
 
     def __init__(self, channels: int, kernel: int) -> None:
@@ -63,7 +63,7 @@ class DepthwiseConv(nn.Module):
 
 
 class ConvNextBlock(nn.Module):
-    """Depthwise convolution, LayerNorm, a two-layer perceptron, and the residual.
+    """Depthwise convolution, LayerNorm, a two-layer perceptron and a residual connection.
 
     Letters: B batch, L positions, C channels, K the kernel.
     """
@@ -78,17 +78,17 @@ class ConvNextBlock(nn.Module):
         self.gain = nn.Parameter(torch.full((channels,), scale))
 
     def mix(self, context: torch.Tensor) -> torch.Tensor:
-        """[B, L + K - 1, C] input with its context -> [B, L, C] update, without the residual."""
+        """[B, L + K - 1, C] input with context -> [B, L, C] update, without the residual."""
         update: torch.Tensor = self.norm(self.conv(context))
         update = self.down(functional.gelu(self.up(update)))
         return update * self.gain
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Centred: position l sees K // 2 positions on each side; the outside is zero.
+        """Centred: position l sees K // 2 positions on each side, zero outside the input.
 
         Args:
             x: [B, L, C].
-            mask: [B, L, 1] of 0 and 1; what lies beyond a row's end is kept at zero.
+            mask: [B, L, 1] of 0 and 1; keeps positions beyond a row's end at zero.
         """
         side = self.kernel // 2
         x = x + self.mix(functional.pad(x, (0, 0, side, self.kernel - 1 - side)))
@@ -99,7 +99,7 @@ class ConvNextBlock(nn.Module):
 
         Args:
             x: [B, L, C].
-            history: [B, K - 1, C], the inputs before x; replaced in place by the last ones.
+            history: [B, K - 1, C], the inputs before x; replaced in place by the last inputs.
         """
         context = torch.cat([history, x], dim=1)
         history.copy_(context[:, context.shape[1] - self.kernel + 1 :].detach())

@@ -1,4 +1,4 @@
-"""Mel filters in NumPy, so that a process without torch can use them too."""
+"""Mel filters in NumPy, so that processes without torch can use them too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 
 def mel_filters(mels: int, fft_size: int, sample_rate: int) -> npt.NDArray[np.float32]:
-    """Returns [bins, mels] triangular filters up to half the rate, equally spaced in mel, each of
-    sum one."""
+    """Returns [bins, mels] triangular filters up to half the sample rate, equally spaced in mel.
+    Each filter sums to one."""
     top = 2595.0 * math.log10(1.0 + sample_rate / 2 / 700.0)
     points = np.linspace(0.0, top, mels + 2)
     hertz = 700.0 * (10.0 ** (points / 2595.0) - 1.0)

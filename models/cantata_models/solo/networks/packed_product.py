@@ -1,83 +1,62 @@
-"""Matrix products whose float32 results on a CPU do not depend on the rows beside a row.
+"""Matrix products whose float32 result for a row, on a CPU, does not depend on the other rows.
 
-Matrix libraries choose kernels, and with them the order of summation, by the number of rows. What
-was measured (torch 2.13, AVX-512, one and two threads, every shape used here):
+Matrix libraries choose the kernel, and so the order of summation, by the number of rows.
 
-- FBGEMM with weights packed as float16 gives a row the same bits in any company. A few rows cost
-  what reading the weights costs, and these are half as large: against oneDNN a seventh to a third
-  of the time for one row, a third to two thirds for eight, the same from 64 on. Weights that
-  float16 holds exactly, as all of a checkpoint are, lose nothing by it.
-- oneDNN with weights packed once does so too; only a single row of more than a thousand features
-  takes another kernel, so there are always two. It is for all other weights and processors.
+- FBGEMM with weights packed as float16 always gives a row the same bits if the number of rows suits
+  this CPU's kernels. `fbgemm_rows` measures which numbers do; other numbers are padded with zeros.
+  For a few rows the cost is reading the weights, which are half as large. With AVX-512 one row
+  takes a seventh to a third of oneDNN's time, eight rows a third to two thirds, 64 or more the
+  same. Weights that are exact in float16, as all weights of a checkpoint are, lose nothing.
+- oneDNN does this for any number of rows (`contract.row_products`). It handles all other weights,
+  and all weights where FBGEMM cannot be used.
 """
 
 from __future__ import annotations
 
-import warnings
-
 import torch
+from torch.nn import functional
 
-PACKED_ROWS = 16
-"""Rows for which oneDNN lays out the weights; any number may be multiplied."""
+from cantata.contract.row_products import RowProduct
+from cantata_models.solo.networks.fbgemm_rows import PERIOD, half_product, missing_rows
 
 
 def is_half(weight: torch.Tensor) -> bool:
-    """Whether float16 holds every value exactly."""
+    """Whether every value is exact in float16."""
     return torch.equal(weight.half().float(), weight)
-
-
-def has_fbgemm() -> bool:
-    """Whether this build of torch has FBGEMM's products and the processor can run them."""
-    return "fbgemm" in torch.backends.quantized.supported_engines
-
-
-def _pack_half(weight: torch.Tensor) -> torch.Tensor:
-    """[out, in] float32 -> a handle of the float16 weights as FBGEMM lays them out.
-
-    torch would rather have `quantized.linear_dynamic_fp16`, which is the same product. Its packed
-    weights are a script object, and every call first asks whether that overrides it; the answer is
-    a C++ exception, which takes 8 us. A small layer's product takes 2 to 10.
-    """
-    with warnings.catch_warnings():
-        # Both say once in a process that they are deprecated.
-        warnings.simplefilter("ignore", UserWarning)
-        packed = torch.fbgemm_pack_gemm_matrix_fp16(weight)
-        torch.fbgemm_linear_fp16_weight_fp32_activation(weight[:1], packed, None)
-    return packed
 
 
 class PackedProduct:
     """[R, in] @ weight.T + bias -> [R, out], exact per row, without gradients.
 
     Args:
-        weight: [out, in] float32 on the CPU; laid out anew now, so it may change later or go.
-        bias: [out] float32, or none.
+        weight: [out, in] float32 on the CPU. It is packed into a copy, so it may change later or
+            be freed.
+        bias: [out] float32, or None.
     """
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         self._made_of = _identity(weight)
         weight = weight.detach()
         self._bias = None if bias is None else bias.detach()
-        self._is_half = has_fbgemm() and is_half(weight)
+        missing = missing_rows()
+        self._is_half = missing is not None and is_half(weight)
+        # None where any number of rows is fine, so that a call skips the look-up.
+        self._missing = missing if missing and any(missing) else None
         if self._is_half:
-            self._packed = _pack_half(weight)
+            self._by_fbgemm = half_product(weight, self._bias)
         else:
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
+            self._by_onednn = RowProduct(weight)
 
     def is_of(self, weight: torch.Tensor) -> bool:
-        """Whether it was made of this tensor as it is now."""
+        """Whether it was made from this tensor in its current state."""
         return self._made_of == _identity(weight)
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         if self._is_half:
-            return torch.fbgemm_linear_fp16_weight_fp32_activation(rows, self._packed, self._bias)
-        if len(rows) == 1:
-            return self._by_onednn(rows.expand(2, -1).contiguous())[:1]
-        return self._by_onednn(rows)
-
-    def _by_onednn(self, rows: torch.Tensor) -> torch.Tensor:
-        product = torch.ops.mkldnn._linear_pointwise(rows, self._packed, self._bias, "none", [], "")
-        return torch.as_tensor(product)
+            if self._missing and (missing := self._missing[len(rows) % PERIOD]):
+                return self._by_fbgemm(functional.pad(rows, (0, 0, 0, missing)))[: len(rows)]
+            return self._by_fbgemm(rows)
+        return self._by_onednn(rows, self._bias)
 
 
 def _identity(tensor: torch.Tensor) -> tuple[int, int]:

@@ -14,10 +14,10 @@ SIL_ID = PHONE_IDS[SIL]
 
 
 def phone_ids(phones: Iterable[str]) -> list[int]:
-    """Returns the ids of phones.
+    """Returns the phones' ids.
 
     Raises:
-        ValueError: one of them is not in the inventory.
+        ValueError: a phone is not in the inventory.
     """
     try:
         return [PHONE_IDS[phone] for phone in phones]

@@ -1,8 +1,8 @@
 """The talker: a Qwen3-shaped decoder over frames, in plain torch.
 
-Position p has the input row `track[p] + frame_embedding(frame p - 1)` (the BOS row for p = 0) and
-its hidden state gives frame p: one row is prefilled, and T frames take T steps. Parameter names
-are those of Qwen3 checkpoints, so a serving engine can load the backbone into its own layers.
+Position p has the input row `track[p] + frame_embedding(frame p - 1)` (the BOS row for p = 0), and
+its hidden state gives frame p. So one row is prefilled and T frames take T steps. The parameter
+names are those of Qwen3 checkpoints, so a serving engine can load the backbone into its own layers.
 
 Letters: B rows, T frames, D hidden size, H query heads, K key-value heads, E head size,
 Q codebooks.
@@ -52,13 +52,13 @@ def rotate(x: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch
 
 @dataclass(slots=True)
 class LayerCache:
-    """Keys and values of one layer so far, [B, K, T, E]; None before the first step."""
+    """Past keys and values of one layer, [B, K, T, E]; None before the first step."""
 
     keys: torch.Tensor | None = None
     values: torch.Tensor | None = None
 
     def extend(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Appends and returns all keys and values."""
+        """Appends keys and values and returns all of them."""
         if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=2)
             values = torch.cat([self.values, values], dim=2)
@@ -120,7 +120,7 @@ class FeedForward(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Attention and feed-forward, each after a norm and around a residual."""
+    """Attention and feed-forward, each with a norm before it and a residual connection."""
 
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Talker(nn.Module):
         self.text_track = TextTrackEncoder(config.text, len(config.voices), hidden)
 
     def set_codebooks(self, codebooks: torch.Tensor) -> None:
-        """Copies the codec's [Q, V, Z] codebooks into the parts that need them."""
+        """Copies the codec's [Q, V, Z] codebooks into the parts that use them."""
         self.frame_embedding.codebooks.copy_(codebooks)
         self.latent_head.codebooks.copy_(codebooks)
 
@@ -178,7 +178,7 @@ class Talker(nn.Module):
 
     @torch.inference_mode()
     def generate(self, track: torch.Tensor) -> torch.Tensor:
-        """Speaks a track greedily, one frame a step.
+        """Generates a track's frames greedily, one per step.
 
         Args:
             track: [T, D] float32, T >= 1.

@@ -1,4 +1,4 @@
-"""The talker around its backbone; the training talker and the serving talker share it.
+"""The talker's parts around the backbone, shared by the training and serving talkers.
 
 Letters: N rows, R requests, D hidden size, Q codebooks, V codes each, Z latent size.
 """
@@ -15,10 +15,11 @@ from cantata_models.solo.networks.packed_product import PackedProduct
 
 
 class FrameEmbedding(nn.Module):
-    """The previous frame as an input row: [N, Q] codes -> [N, D].
+    """Embeds the previous frame as an input row: [N, Q] codes -> [N, D].
 
-    A code's embedding is its codebook vector; their sum, which is what the decoder hears, is
-    projected. Far fewer weights than Q tables of V rows, and like-sounding codes are alike.
+    A code's embedding is its codebook vector. The sum of these vectors, which is the decoder's
+    input, is projected. This needs far fewer weights than Q tables of V rows, and codes that sound
+    alike have similar embeddings.
     """
 
     codebooks: torch.Tensor
@@ -40,7 +41,7 @@ class FrameEmbedding(nn.Module):
         return row
 
     def bos(self) -> torch.Tensor:
-        """[D]: the row of "no previous frame", learned."""
+        """[D]: the learned row for "no previous frame"."""
         return self.first
 
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
@@ -50,8 +51,8 @@ class FrameEmbedding(nn.Module):
 class LatentHead(nn.Module):
     """Hidden state -> latent -> codes.
 
-    Code 0 is sampled from `code0_logits` (greedy = the nearest entry); the residual then goes
-    through the other codebooks. Every operation acts on one row at a time and in a fixed order.
+    Code 0 is sampled from `code0_logits` (greedy = the nearest entry). The other codebooks then
+    quantise the residual. Every operation acts on one row at a time, in a fixed order.
     """
 
     codebooks: torch.Tensor
@@ -67,7 +68,7 @@ class LatentHead(nn.Module):
         self.register_buffer("std", torch.ones(latent))
         self.temperature = temperature
         self.out = RowLinear(hidden, latent)
-        # A plain attribute: it follows from the codebooks and belongs in no checkpoint.
+        # A plain attribute: derived from the codebooks, so not part of a checkpoint.
         self._nearness_to: dict[int, PackedProduct] = {}
 
     def normalised(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -80,7 +81,7 @@ class LatentHead(nn.Module):
         return self.normalised(hidden) * self.std + self.mean
 
     def code0_logits(self, z: torch.Tensor) -> torch.Tensor:
-        """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, but for ||z||^2, the same for every entry."""
+        """z [R, Z] -> [R, V]: -||z - entry||^2 / tau, without ||z||^2, equal for every entry."""
         return self._nearness(0, z) * (2 / self.temperature)
 
     def complete(self, z: torch.Tensor, code0: torch.Tensor) -> torch.Tensor:
@@ -94,7 +95,7 @@ class LatentHead(nn.Module):
         return torch.stack(codes, dim=1)
 
     def quantise(self, z: torch.Tensor) -> torch.Tensor:
-        """z [R, Z] -> frames [R, Q] int64, greedy throughout."""
+        """z [R, Z] -> frames [R, Q] int64, greedy for every codebook."""
         return self.complete(z, self.code0_logits(z).argmax(dim=1))
 
     def _nearness(self, index: int, rows: torch.Tensor) -> torch.Tensor:

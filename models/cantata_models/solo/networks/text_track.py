@@ -22,6 +22,11 @@ MAX_SPEED = 2.0
 END_SILENCE_SLOTS = 6
 """The track ends with at least this much silence: its end is the end of the utterance, and the
 decoder's lag keeps the last 15 ms back."""
+DISTINCT_END_SLOTS = 2
+DISTINCT_PHONE_SLOTS = 3.0
+"""Played twice as fast, a phone so long still lasts 30 ms."""
+DISTINCT_SLOWEST = 1.25
+"""Times its usual length, at most, for a long phone."""
 PLACE_FEATURES = 3
 
 
@@ -203,9 +208,11 @@ class TextTrackEncoder(nn.Module):
         question: bool,
         speaker: torch.Tensor,
         speed: float = 1.0,
+        *,
+        distinct: bool = False,
     ) -> TextTrack:
         """One utterance's whole track; arguments and errors as `plan`'s."""
-        plan = self.plan(phones, word_start, question, speaker, speed)
+        plan = self.plan(phones, word_start, question, speaker, speed, distinct=distinct)
         return TextTrack(rows=self.rows_of(plan, 0, plan.frames), slots=plan.slots)
 
     @torch.inference_mode()
@@ -216,6 +223,8 @@ class TextTrackEncoder(nn.Module):
         question: bool,
         speaker: torch.Tensor,
         speed: float = 1.0,
+        *,
+        distinct: bool = False,
     ) -> TrackPlan:
         """Encode one utterance's phones and predict how long they last.
 
@@ -225,6 +234,7 @@ class TextTrackEncoder(nn.Module):
             question: whether the sentence is a question.
             speaker: [F] float32, a row of `stock_speakers` or a recording's speaker vector.
             speed: 0.5 (slow) to 2 (fast); scales the durations.
+            distinct: as `whole_slots` has it.
 
         Raises:
             ValueError: no phones, lengths that differ, or a speed outside the range.
@@ -239,12 +249,14 @@ class TextTrackEncoder(nn.Module):
         speakers = self.speaker(speaker.to(device)[None])
         mask = torch.ones(1, len(phones), 1, device=device)
         predicted = self.log_durations(ids, starts, flags, speakers, mask)[0]
-        slots = whole_slots(predicted, phones.to(device), speed)
+        slots = whole_slots(predicted, phones.to(device), speed, distinct=distinct)
         encoded = self.phones(ids, starts, flags, speakers, mask)[0]
         return TrackPlan(slots, self.expand(encoded, slots, int(slots.sum())))
 
 
-def whole_slots(log_durations: torch.Tensor, phones: torch.Tensor, speed: float) -> torch.Tensor:
+def whole_slots(
+    log_durations: torch.Tensor, phones: torch.Tensor, speed: float, *, distinct: bool = False
+) -> torch.Tensor:
     """Rounds durations to whole slots.
 
     The running sum is rounded, not each phone, so that errors do not add up to a change of pace.
@@ -255,15 +267,42 @@ def whole_slots(log_durations: torch.Tensor, phones: torch.Tensor, speed: float)
         log_durations: [N] float32, log(slots + 1) at normal speed.
         phones: [N] int64 ids.
         speed: divides the durations.
+        distinct: give time of pauses and long phones to short phones, in the same time as a whole
+            or a frame more, for speech that is played faster.
 
     Returns:
         [N] int64.
     """
     wanted = (log_durations.exp() - 1).clamp(min=0) / speed
+    usual = _rounded(wanted, phones, END_SILENCE_SLOTS)
+    if not distinct:
+        return usual
+    total = int(usual.sum())
+    slots = _rounded(_distinct(wanted, phones, total), phones, DISTINCT_END_SLOTS)
+    slots[-1] += max(0, total - int(slots.sum()))
+    return slots
+
+
+def _rounded(wanted: torch.Tensor, phones: torch.Tensor, end: int) -> torch.Tensor:
+    """[N] float slots -> [N] int64, with `end` slots of silence or more after the last phone."""
     ends = torch.round(torch.cumsum(wanted.double(), 0)).long()
     slots = torch.diff(ends, prepend=ends.new_zeros(1))
     slots = torch.maximum(slots, (phones != SIL_ID).long())
     if phones[-1] == SIL_ID:
-        slots[-1] = slots[-1].clamp(min=END_SILENCE_SLOTS)
+        slots[-1] = slots[-1].clamp(min=end)
     slots[-1] += -slots.sum() % SLOTS_PER_FRAME
     return slots
+
+
+def _distinct(wanted: torch.Tensor, phones: torch.Tensor, total: int) -> torch.Tensor:
+    """Halves pauses, ends at once, lengthens short phones, and scales the long ones so that all
+    of it and the end take `total` slots."""
+    silent = phones == SIL_ID
+    least = torch.full_like(wanted, DISTINCT_PHONE_SLOTS)
+    changed = torch.where(silent, wanted / 2, torch.maximum(wanted, least))
+    if silent[-1]:
+        changed[-1] = 0
+    long = ~silent & (wanted > least)
+    room = total - DISTINCT_END_SLOTS - 1 - changed[~long].sum()
+    scale = (room / changed[long].sum().clamp(min=1)).clamp(max=DISTINCT_SLOWEST)
+    return torch.where(long, torch.maximum(changed * scale, least), changed)

@@ -1,4 +1,4 @@
-"""Networks with a few random weights, for tests that need no checkpoint."""
+"""Small networks with random weights, for tests that need no checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The aligner finds phones in sound; speaker vectors tell speakers apart."""
+"""The aligner finds phones in audio, and speaker vectors distinguish speakers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from cantata_models.solo.training.speakers import (
 )
 
 PITCH = SPEAKER_SIZE - 2
-"""Where a vector says log2 of the pitch."""
+"""Index of log2 of the pitch in a vector."""
 
 
 def scores_of(labels: list[int]) -> np.ndarray:
-    """Sure scores: each slot sounds like its label and like nothing else."""
+    """Confident scores: each slot matches only its label."""
     scores = np.full((len(labels), len(PHONE_INVENTORY)), -5.0, np.float32)
     scores[np.arange(len(labels)), labels] = 2.0
     return scores

@@ -1,4 +1,4 @@
-"""What a step of the codec's trainings hears: the decoder as it is when speech is streamed."""
+"""Training crops: the decoder's output is the same as in streaming."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_beginnings_and_ends_are_drawn_more_often(bank: ClipBank) -> None:
     ends_there = np.isin(begin + CROP_FRAMES, np.cumsum(CLIPS))
     fresh = crops.fresh.numpy()
     assert np.array_equal(np.flatnonzero(np.isin(begin, (50, 120))), fresh)
-    # A third of the beginnings is the bank's own, which no lead fits before.
+    # A third of the starts is the start of the bank, which leaves no room for a lead.
     assert len(fresh) / 2000 == pytest.approx(FIRST_SHARE * 2 / 3, abs=0.04)
     assert ends_there.mean() == pytest.approx(LAST_SHARE, abs=0.05)
     assert np.array_equal(np.flatnonzero(ends_there), crops.ending.numpy())

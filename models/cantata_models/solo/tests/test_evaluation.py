@@ -1,4 +1,4 @@
-"""The evaluation's measures: each must notice the fault that it is there for."""
+"""Each measure of the evaluation must detect the fault that it is for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PHONES_MS = (90, 140, 80, 160, 110, 150, 90)
 
 
 def buzz(pitch_hz: float = 120.0, formants: float = 1.0, seed: int = 0) -> Samples:
-    """Seven made-up phones, voiced and hissing in turn, between silences."""
+    """Seven synthetic phones, alternately voiced and hissing, between silences."""
     rng = np.random.default_rng(seed)
     parts: list[Samples] = [np.zeros(720, dtype=np.float32)]
     for number, milliseconds in enumerate(PHONES_MS):
@@ -62,7 +62,7 @@ def buzz(pitch_hz: float = 120.0, formants: float = 1.0, seed: int = 0) -> Sampl
 
 
 def vowel(pitch_hz: float = 120.0) -> Samples:
-    """One second of an even voiced sound."""
+    """One second of a steady voiced sound."""
     time = np.arange(SAMPLE_RATE) / SAMPLE_RATE
     sound = np.zeros(SAMPLE_RATE)
     for k in range(1, 12):
@@ -148,7 +148,7 @@ def test_what_is_heard_does_not_depend_on_what_was_heard_before() -> None:
     assert any(there)
     assert there == back[::-1]
     assert there[2] == Judge().hear(sounds[2], SAMPLE_RATE)
-    # After the first of the sounds, features that were not begun anew made another word of it.
+    # Without a restart of the features, this was recognised differently after the first sound.
     fickle = np.concatenate([buzz(220.0, 0.9, seed=2), buzz(110.0, 0.7, seed=7)])
     judge.hear(sounds[0], SAMPLE_RATE)
     assert judge.hear(fickle, SAMPLE_RATE) == Judge().hear(fickle, SAMPLE_RATE)
@@ -193,7 +193,7 @@ def test_the_plan_covers_voices_groups_speeds_and_references() -> None:
 
 
 def some_results() -> list[Result]:
-    """The short form as if both voices spoke like the teachers and were heard perfectly."""
+    """The short form with both voices equal to their teachers and recognised perfectly."""
     found: list[Result] = []
     chosen = plan_items(["clara", "ben"], Selection(short=True))
     chosen += [Item("ben", i.group, i.text, 2.0) for i in chosen if i.speaker == "ben"][:2]

@@ -1,43 +1,90 @@
-"""A row's result does not depend on the rows beside it, to the last bit."""
+"""A row's result does not depend on the other rows, to the last bit."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 import pytest
 import torch
 
 from cantata_models.solo.config import SoloConfig
+from cantata_models.solo.networks import fbgemm_rows
 from cantata_models.solo.networks.layers import RowLinear
 from cantata_models.solo.networks.packed_product import PackedProduct, is_half
+from cantata_models.solo.numerics import served_shapes
+from fewer_instructions import SMALLER_SETS, run_again, with_fewer_instructions
 
-CODEC = SoloConfig().codec
-SHAPES = [
-    (CODEC.latent_size, CODEC.frame_channels),
-    (CODEC.frame_channels, 3 * CODEC.frame_channels),
-    (3 * CODEC.frame_channels, CODEC.frame_channels),
-    (CODEC.frame_channels, 8 * CODEC.decoder_channels),
-    (CODEC.decoder_channels, 2 * CODEC.decoder_channels),
-    (2 * CODEC.decoder_channels, CODEC.decoder_channels),
-    (CODEC.decoder_channels, 992),
-    (CODEC.latent_size, CODEC.codebook_size),
-]
-"""Of the codec as it ships: kernels differ by shape."""
+FOLDER = Path(__file__).parent
+COUNTS = (*range(1, 65), 119, 120, 121, 122, 127, 247, 601)
+"""Row counts: every block split of FBGEMM up to 64 rows, and counts around its multiples of 120."""
+UNIT = 2.0**-24
+"""Half the distance from 1 to the next float32: the largest error of one addition."""
 
 
-@pytest.mark.parametrize("half", [True, False], ids=["half", "float"])
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 17, 64, 100])
-@pytest.mark.parametrize(("inner", "outer"), SHAPES)
-def test_a_row_is_the_same_in_any_company(inner: int, outer: int, rows: int, half: bool) -> None:
+def make_layer(inner: int, outer: int, half: bool) -> RowLinear:
     torch.manual_seed(0)
     layer = RowLinear(inner, outer).requires_grad_(False)
     if half:
         layer.load_state_dict({k: v.half().float() for k, v in layer.state_dict().items()})
     assert is_half(layer.weight) == half
-    company = torch.randn(120, inner)
+    return layer
+
+
+@pytest.mark.parametrize("half", [True, False], ids=["half", "float"])
+@pytest.mark.parametrize(("inner", "outer"), served_shapes(SoloConfig()))
+def test_a_row_is_the_same_in_any_company(inner: int, outer: int, half: bool) -> None:
+    layer = make_layer(inner, outer, half)
+    company = torch.randn(max(COUNTS) + 7, inner)
     together = layer(company)
-    assert torch.equal(layer(company[7 : 7 + rows]), together[7 : 7 + rows])
-    expected = torch.nn.functional.linear(company, layer.weight, layer.bias)
-    # Wide enough for sums in another order, too narrow for weights that were rounded.
-    torch.testing.assert_close(together, expected, rtol=1e-5, atol=1e-5)
+    differing = [n for n in COUNTS if not torch.equal(layer(company[7 : 7 + n]), together[7:][:n])]
+    assert differing == []
+
+
+@pytest.mark.parametrize("half", [True, False], ids=["half", "float"])
+@pytest.mark.parametrize(("inner", "outer"), served_shapes(SoloConfig()))
+def test_a_product_is_right(inner: int, outer: int, half: bool) -> None:
+    layer, rows = make_layer(inner, outer, half), torch.randn(5, inner)
+    weight = layer.weight.double()
+    expected = rows.double() @ weight.t() + layer.bias.double()
+    # The error of a sum of K terms grows like a random walk: sqrt(K) roundings of the partial sum,
+    # which is about |row| |weight| / sqrt(K). Eight times that still fails weights wrongly rounded
+    # to float16, whose error is 2^-12 of it.
+    allowed = 8 * UNIT * (rows.norm(dim=1)[:, None] * weight.norm(dim=1) + layer.bias.abs())
+    assert bool(((layer(rows) - expected).abs() <= allowed).all())
+
+
+@with_fewer_instructions
+@pytest.mark.parametrize("smaller", SMALLER_SETS)
+def test_so_it_is_with_fewer_instructions(smaller: str) -> None:
+    names = ("test_layers.py", "test_codec_decoder.py", "test_text_track.py")
+    selected = "any_company or product_is_right or batch or in_parts or padding"
+    run_again([FOLDER / name for name in names], selected, smaller)
+
+
+def test_the_padding_is_what_this_cpu_needs() -> None:
+    missing = fbgemm_rows.missing_rows()
+    if os.environ.get("FBGEMM_ENABLE_INSTRUCTIONS") == "AVX2":
+        # Blocks of one and of two rows, as in FBGEMM's table for AVX2.
+        assert missing is not None
+        assert missing[:15] == (0, 2, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1)
+    found = fbgemm_rows.describe(missing)
+    assert ("oneDNN" in found) == (missing is None)
+    assert ("rows more" in found) == any(missing or ())
+
+
+def test_a_product_without_regular_rows_needs_another_library() -> None:
+    row = torch.randn(4)
+
+    def irregular(rows: torch.Tensor) -> torch.Tensor:
+        return rows * (1 + torch.arange(len(rows))[:, None])
+
+    def longer_period(rows: torch.Tensor) -> torch.Tensor:
+        return rows * (1 + len(rows) // 241)
+
+    assert fbgemm_rows.missing_rows_of(irregular, row) is None
+    assert fbgemm_rows.missing_rows_of(longer_period, row) is None
+    assert fbgemm_rows.missing_rows_of(torch.clone, row) == (0,) * fbgemm_rows.PERIOD
 
 
 def test_a_product_keeps_the_weights_it_was_made_of() -> None:

@@ -1,4 +1,4 @@
-"""What the decoder is trained to make small."""
+"""The decoder's training losses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cantata_models.solo.training.phone_classifier import PhoneClassifier
 
 CONFIG = SoloConfig()
 SAMPLES = 9_720
-"""Not a whole number of slots, as the decoder's lag leaves it."""
+"""Not a whole number of slots, because of the decoder's lag."""
 
 
 def sounds() -> tuple[torch.Tensor, torch.Tensor]:
@@ -39,8 +39,8 @@ def test_the_sound_learns_and_the_listener_does_not() -> None:
 
 
 def test_another_phone_costs_more_than_another_noise() -> None:
-    """A tone where there was noise is another phone even to an untrained listener; more of the
-    same noise is not."""
+    """Even to an untrained listener, a tone in place of noise is another phone. More of the same
+    noise is not."""
     sound, other = sounds()
     tone = 0.1 * torch.sin(torch.arange(SAMPLES) * 0.2).expand(2, -1)
     listener = ListenerLoss(PhoneClassifier(CONFIG))

@@ -1,4 +1,4 @@
-"""The served talker speaks what the bare one does, alone and in company."""
+"""The served talker gives the same output as the plain one, alone and in a batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cantata_models.solo.tests.small_models import SMALL
 
 pytestmark = [
     pytest.mark.integration,
-    # vLLM's imports and start warn of what torch deprecates.
+    # vLLM's imports and start-up cause torch deprecation warnings.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
@@ -34,7 +34,7 @@ DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Random weights, with codebooks as far apart as latents are."""
+    """Random weights, with codebook entries as far apart as the latents."""
     folder = tmp_path_factory.mktemp("solo")
     torch.manual_seed(0)
     talker = Talker(SMALL)
@@ -58,7 +58,7 @@ def stage(checkpoint: Path) -> Iterator[Stage]:
 
 
 def vector(seed: int) -> np.ndarray:
-    """What a recording's speaker vector might be."""
+    """A plausible speaker vector of a recording."""
     return np.random.default_rng(seed).normal(size=SMALL.text.speaker_size).astype(np.float32)
 
 
@@ -71,6 +71,7 @@ def payloads() -> dict[str, dict[str, Any]]:
             "question": index % 2 == 0,
             "speaker": index % 2 if index < 6 else vector(index),
             "speed": 0.8 + 0.1 * index,
+            "distinct": index % 2 == 1,
             "sampling": {},
         }
         for index in range(8)
@@ -90,6 +91,7 @@ def expected(checkpoint: Path) -> dict[str, np.ndarray]:
             payload["question"],
             stock[speaker] if isinstance(speaker, int) else torch.from_numpy(speaker),
             payload["speed"],
+            distinct=payload["distinct"],
         )
         spoken[name] = talker.generate(track.rows).numpy()
     return spoken

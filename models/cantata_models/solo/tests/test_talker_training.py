@@ -1,4 +1,4 @@
-"""The talker is trained on the inputs that it meets when it speaks."""
+"""The talker trains on the same inputs that it gets in serving."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEAKERS = SpeakerVectors(
 
 
 def example(index: int, frames: int) -> Example:
-    """Returns "hello" of `frames` frames with random latents."""
+    """Returns "hello" in `frames` frames with random latents."""
     talker = small_talker()
     quantiser = ResidualQuantiser(*talker.latent_head.codebooks.shape)
     quantiser.codebooks.copy_(talker.latent_head.codebooks)
@@ -55,7 +55,7 @@ def test_padding_does_not_change_a_track() -> None:
     trainer = TalkerTrainer(talker, "cpu")
     short, long = example(1, 4), example(2, 9)
     both = collate([short, long], SPEAKERS, "cpu")
-    # Vectors are drawn at random: the same one must be asked for twice.
+    # Vectors are drawn at random, so draw the same one twice.
     one = replace(collate([short], SPEAKERS, "cpu"), speaker=both.speaker[:1])
     with torch.inference_mode():
         alone, _ = trainer.track(one)
@@ -90,9 +90,10 @@ def test_batches_are_drawn_from_the_training_part() -> None:
 
 
 def test_who_has_few_examples_is_heard_more_often() -> None:
-    # Odd numbers are ben's; clara has nine times as many.
+    # Odd indices are ben's; clara has nine times as many.
     examples = [example(index, 4) for index in range(180) if index % 2 == 0 or index % 18 == 9]
     maker = BatchMaker(examples, frames=40, seed=0)
     heard = Counter(item.speaker for _ in range(100) for item in maker.draw())
-    # A tenth by number, a quarter by its root; less, since a batch has nobody twice.
+    # ben's share is a tenth by number and a quarter by its root. It is a little less than that,
+    # since a batch contains no example twice.
     assert 0.17 < heard["ben"] / heard.total() < 0.25

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from cantata_models.solo.checkpoint import load_text_track
 from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import (
+    DISTINCT_END_SLOTS,
+    DISTINCT_PHONE_SLOTS,
     END_SILENCE_SLOTS,
     SLOTS_PER_FRAME,
     TextTrack,
@@ -95,6 +97,33 @@ def test_slots_fill_whole_frames(
     assert bool((slots[phones != SIL_ID] >= 1).all())
     if phones[-1] == SIL_ID:
         assert int(slots[-1]) >= END_SILENCE_SLOTS
+
+
+def test_distinct_speech_gives_time_of_long_phones_and_pauses_to_short_ones() -> None:
+    sil, phones = SIL_ID, [0] * 6
+    lengths = torch.tensor([2.0, 1.0, 8.0, 2.0, 12.0, 1.5, 6.0, 9.0])
+    ids = torch.tensor([sil, *phones, sil])
+    usual = whole_slots(torch.log(lengths + 1), ids, 1.0)
+    distinct = whole_slots(torch.log(lengths + 1), ids, 1.0, distinct=True)
+    assert int(distinct.sum()) == int(usual.sum())
+    assert int(usual[1:-1].min()) < DISTINCT_PHONE_SLOTS == int(distinct[1:-1].min())
+    assert int(distinct[1:-1].sum()) > int(usual[1:-1].sum())
+    assert int(distinct[0]) == int(usual[0]) // 2
+    assert DISTINCT_END_SLOTS <= int(distinct[-1]) <= DISTINCT_END_SLOTS + 2
+
+
+@given(
+    durations=st.lists(st.floats(0, 30), min_size=1, max_size=40),
+    silences=st.lists(st.booleans(), min_size=40, max_size=40),
+)
+def test_distinct_speech_is_never_shorter(durations: list[float], silences: list[bool]) -> None:
+    logs = torch.log(torch.tensor(durations) + 1)
+    phones = torch.where(torch.tensor(silences[: len(durations)]), SIL_ID, 0)
+    usual = whole_slots(logs, phones, 1.0)
+    distinct = whole_slots(logs, phones, 1.0, distinct=True)
+    assert int(distinct.sum()) % SLOTS_PER_FRAME == 0
+    assert int(distinct.sum()) >= int(usual.sum())
+    assert bool((distinct[phones != SIL_ID] >= DISTINCT_PHONE_SLOTS - 1).all())
 
 
 def test_slot_places_run_through_each_phone() -> None:

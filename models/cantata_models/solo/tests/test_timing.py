@@ -1,4 +1,4 @@
-"""Words' times: from slots by hand, and against the sound of the real voice."""
+"""Word timings: from slots by hand, and against the audio of the real voice."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from cantata.contract.request import SpeechRequest
 from cantata.contract.service import SpokenWord
-from cantata.engine.service import PipelineModel, create_service
+from cantata.engine.served_model import PipelineModel
+from cantata.engine.service import create_service
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.phones import phone_ids
 from cantata_models.solo.request_builder import SoloRequestBuilder
 from cantata_models.solo.timing import word_timings
 
 AUDIBLE_DB = -40.0
-"""Below the loudest 10 ms, of the sound's slope: that leaves out a voice's hum."""
+"""Relative to the loudest 10 ms of the signal's slope, which excludes a voice's hum."""
 TOLERANCE_S = 0.1
 """The closure of a first or last stop is silent."""
 
@@ -44,6 +45,13 @@ def test_spoken_words_stand_where_the_text_has_them() -> None:
         assert len(piece.words) == piece.inputs["talker"]["word_starts"].sum()
     spoken = [text[span.start : span.end] for span in (*first.words, *second.words)]
     assert list(dict.fromkeys(spoken)) == ["It", "costs", "$3.50", "she", "said", "Really"]
+
+
+@pytest.mark.parametrize(("stretch", "distinct"), [(0.5, False), (1.0, False), (1.5, True)])
+def test_only_speech_that_is_played_faster_is_distinct(stretch: float, distinct: bool) -> None:
+    request = SpeechRequest("Hello.", "clara", stretch=stretch)
+    (piece,) = SoloRequestBuilder(SoloConfig()).build("r", request)
+    assert piece.inputs["talker"]["distinct"] is distinct
 
 
 TEXTS = (
@@ -72,7 +80,7 @@ async def speak(
 
 
 def audible(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.bool_]:
-    """Whether something is heard, for each 10 ms."""
+    """Whether each 10 ms is audible."""
     hop = sample_rate // 100
     samples = np.diff(samples, prepend=np.float32(0.0))
     power = np.square(samples[: len(samples) // hop * hop].reshape(-1, hop)).mean(axis=1)
@@ -82,10 +90,10 @@ def audible(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.bool_]
 
 @pytest.mark.integration
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("text", TEXTS)
-async def test_times_agree_with_the_sound(model: PipelineModel, text: str) -> None:
+@pytest.mark.parametrize(("text", "speed"), [*((text, 1.0) for text in TEXTS), (TEXTS[1], 2.0)])
+async def test_times_agree_with_the_sound(model: PipelineModel, text: str, speed: float) -> None:
     for voice in model.voices:
-        samples, words = await speak(model, SpeechRequest(text, voice.id))
+        samples, words = await speak(model, SpeechRequest(text, voice.id, speed=speed))
         spoken = [text[word.text_start : word.text_end] for word in words]
         assert spoken == text.replace(",", "").rstrip(".?").split()
         loud = audible(samples, model.sample_rate)

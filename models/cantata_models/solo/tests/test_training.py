@@ -1,4 +1,4 @@
-"""The parts of the training that are plain functions."""
+"""Plain functions of the training code."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_aligned_silences_find_their_place() -> None:
     ends = phone_ends(reading, segments)
     assert ends == [0, 8, 18, 27, 39, 46, 58, 68]
     assert phone_ends(reading, [("N", 7)]) is None
-    # A pause where no mark stands lengthens the phone before it.
+    # A pause without a punctuation mark lengthens the phone before it.
     plain = read_text("yes no.")
     assert phone_ends(plain, segments) == [0, 8, 18, 39, 46, 58, 68]
 

@@ -16,7 +16,7 @@ from cantata_models.solo.text.tokens import (
 from cantata_models.solo.text.wordlists import word_set
 from cantata_models.solo.text.words import spell
 
-# Stand before a name, so that the stop after them never ends a sentence.
+# Titles before a name: the full stop after them never ends a sentence.
 _TITLES = {
     "Mr": "mister",
     "Mrs": "missus",
@@ -41,7 +41,7 @@ _TITLES = {
     "Mt": "mount",
     "Ft": "fort",
 }
-# Said in full where their stop is written; it may be the sentence's stop too.
+# Read in full when written with a full stop, which may also end the sentence.
 _DOTTED = {
     "etc": "et cetera",
     "Inc": "incorporated",
@@ -67,7 +67,7 @@ _DOTTED = {
     "Ph.D": "P H D",
     "Esq": "esquire",
 }
-# Said in full where their stop is written; it never ends a sentence.
+# Read in full when written with a full stop, which never ends a sentence.
 _INSIDE = {
     "Mr": "mister",
     "Mrs": "missus",
@@ -192,9 +192,9 @@ def _names(words: dict[str, str]) -> str:
 
 
 def _with_end(match: re.Match[str], items: list[Item]) -> list[Item]:
-    """Adds the sentence's end where the abbreviation's stop is also the sentence's.
+    """Adds a sentence end if the abbreviation's full stop also ends the sentence.
 
-    A capital alone does not tell ("Apple Inc. CEO"); a word that often opens sentences does.
+    A capital letter alone is no proof ("Apple Inc. CEO"); a word that often opens sentences is.
     """
     following = _NEXT_WORD.match(match.string, match.end())
     if following is None:
@@ -229,7 +229,7 @@ def _direction(match: re.Match[str]) -> Expansion:
 
 
 def _saint_or_street(match: re.Match[str]) -> Expansion:
-    """Tells "St. Mark" and "ask Dr. Lee" from "Mark St." and "10 Lee Dr."."""
+    """Distinguishes "St. Mark" and "ask Dr. Lee" from "Mark St." and "10 Lee Dr."."""
     before_name, after_name = _SAINT_OR_STREET[match["name"]]
     left = match.string[max(0, match.start() - 60) : match.start()]
     following = _NEXT_WORD.match(match.string, match.end())
@@ -244,7 +244,7 @@ def _saint_or_street(match: re.Match[str]) -> Expansion:
 
 
 def _initials(match: re.Match[str]) -> Expansion:
-    """Reads "U.S." and "J. R. R.": letters by name."""
+    """Reads "U.S." and "J. R. R." letter by letter."""
     items: list[Item] = []
     for offset, char in enumerate(match[0]):
         if char.isalpha():
@@ -281,7 +281,7 @@ RULES = (
     rule(rf"{_LEFT}(?P<name>{_names(_UNDOTTED)})(?![\w.'-])", _undotted),
     rule(r"(?<![\w.'])(?:[A-Za-z]\.){2,8}(?!\w)", _initials),
     rule(r"(?<![\w.'])(?:[A-Za-z]\.){1,8}[A-Z](?![\w.'])", _initials),
-    # A single initial before a name; not the pronoun at a sentence's end ("so do I. He ...").
+    # A single initial before a name, but not the pronoun that ends a sentence ("so do I. He ...").
     rule(r"(?<![\w.'])[A-HJ-Z]\.(?=\s?[A-Z][a-z.])", _initials),
     rule(r"(?<!\w)w/(?:o\b|(?=\s|$))", _with),
 )

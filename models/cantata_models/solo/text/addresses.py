@@ -36,7 +36,7 @@ _HOST = r"[A-Za-z0-9](?:[\w-]{0,62}\w)?(?:\.\w(?:[\w-]{0,62}\w)?){0,8}"
 
 
 def address_items(text: str, offset: int) -> list[Item]:
-    """Reads an address part by part; each part keeps its own span."""
+    """Reads an address part by part. Each part keeps its own span."""
     items: list[Item] = []
     for part in _PART.finditer(text):
         start, end = offset + part.start(), offset + part.end()
@@ -59,7 +59,7 @@ def _skip(match: re.Match[str]) -> Expansion:
 
 
 def _digit_groups(match: re.Match[str]) -> Expansion:
-    """Reads a telephone number: digits one by one, with a pause between its groups."""
+    """Reads a telephone number digit by digit, with a pause between groups."""
     items: list[Item] = []
     if match[0].startswith("+"):
         items += say_span(match.start(), match.start() + 1, "plus")
@@ -90,9 +90,9 @@ def _ip_address(match: re.Match[str]) -> Expansion:
 
 
 RULES = (
-    # A Markdown link: its text was read, its target need not be.
+    # A Markdown link: the text was already read, so skip the target.
     rule(r"\]\([^()\s]{1,400}\)", _skip),
-    # The scheme is not spoken: it tells a listener nothing.
+    # The scheme is not spoken: it is no use to the listener.
     rule(r"(?<!\w)mailto:(?=\w)", _skip),
     rule(rf"(?<!\w)(?:https?|ftp|wss?)://(?P<spoken>{_HOST}(?::\d{{1,5}})?{_PATH})", _address),
     rule(r"(?<![\w.])(?P<spoken>[\w.+-]{1,64}@\w(?:[\w-]{0,62}\w)?(?:\.\w{2,24}){1,4})", _address),

@@ -1,9 +1,9 @@
 """Makes `lexicon.txt.xz` from the pronouncing dictionary inside pocketsphinx's wheel.
 
-Run as `python -m cantata_models.solo.text.build_lexicon` with the `train` extra installed. The
+Run it as `python -m cantata_models.solo.text.build_lexicon` with the `train` extra installed. The
 source is `cmudict-en-us.dict` (BSD licence, see `LEXICON_LICENSE`). Each word keeps its first
-pronunciation: further ones are marked "word(2)" in the source. A line of the result is the word, a
-space, and one character per phone; lines are in code-point order so that a lookup can bisect.
+pronunciation; the source marks others as "word(2)". Each output line has the word, a space, and one
+character per phone. Lines are in code-point order so that a lookup can bisect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def pack(words: dict[str, tuple[str, ...]]) -> bytes:
 
 
 def main() -> None:
-    """Writes the data file beside this module and prints its size."""
+    """Writes the data file next to this module and prints its size."""
     import pocketsphinx
 
     source = Path(pocketsphinx.get_model_path("en-us/cmudict-en-us.dict"))

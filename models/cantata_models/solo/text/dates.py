@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 (a dash between days is meant)
-"""Rules for dates, decades and times of day. Dates made of digits are read month first."""
+"""Rules for dates, decades and times of day. Numeric dates are read month first."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _day_first(match: re.Match[str]) -> Expansion:
 
 
 def _digits_date(match: re.Match[str]) -> Expansion:
-    """Month first, unless the first number can only be a day."""
+    """Reads a numeric date month first, unless the first number can only be a day."""
     month, day = int(match["a"]), int(match["b"])
     if month > 12:
         month, day = day, month
@@ -154,7 +154,7 @@ def _last_month(match: re.Match[str]) -> Expansion:
 
 
 def _follows_day_or_month(match: re.Match[str]) -> bool:
-    """Tells whether a weekday's or a month's name stands before, but for a dash."""
+    """Whether a weekday or month name comes before, ignoring a dash."""
     left = match.string[max(0, match.start() - 14) : match.start()]
     before = re.search(r"\b([A-Z][a-z]{2})[a-z]{0,6}\.?(?:\s?[-–]\s?)?$", left)
     return before is not None and (before[1] in _WEEKDAYS or _month(before[1]) is not None)
@@ -190,7 +190,7 @@ RULES = (
         r"(?<![\w/])(?P<year>1\d{3}|2[01]\d\d)/(?P<month>[01]\d)/(?P<day>[0-3]\d)(?![\w/])",
         _slashed_iso,
     ),
-    # "Sat" and "Sun" are words too: what follows or stands before tells.
+    # "Sat" and "Sun" are also ordinary words; the text before or after decides.
     rule(
         rf"(?<![\w']){_WEEKDAY}\b\.?(?=,?\s(?:\d|{_ANY_MONTH})|\s?[-–]\s?{_ANY_WEEKDAY}(?:\b|[a-z]*day))",
         _weekday,

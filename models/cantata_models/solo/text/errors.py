@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class TextError(ValueError):
-    """The text cannot be spoken. The message says why, and what is accepted."""
+    """The text cannot be spoken. The message gives the reason and what is accepted."""

@@ -1,4 +1,4 @@
-"""Hand-written pronunciations: words the lexicon lacks or lists badly, and the letters' names."""
+"""Hand-written pronunciations: words missing or wrong in the lexicon, and letter names."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
-"""Folds any Unicode text to the characters the rules know, keeping the caller's offsets.
+"""Folds any Unicode text to the characters that the rules know, keeping the caller's offsets.
 
-The rule: compatibility forms and accents are folded (NFKD), decimal digits of every script become
-ASCII digits, typographic quotes and foreign full stops become ASCII ones. Letters of other scripts,
-emoji and characters without a spoken form become spaces, and so are not spoken. Greek letters are
-kept, for the names of single ones, and the content of a `[[...]]` override is kept as it stands.
+Compatibility forms and accents are folded (NFKD). Decimal digits of every script become ASCII
+digits. Typographic quotes and foreign full stops become ASCII ones. Letters of other scripts, emoji
+and characters without a spoken form become spaces, so they are not spoken. Greek letters are kept,
+since single ones are read by name. The content of a `[[...]]` override is unchanged.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import unicodedata
 from dataclasses import dataclass
 
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-"""Kept as they are: a power is not a digit of the number before it."""
+"""Not folded: a power is not a digit of the number before it."""
 
 GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλνξοπρςστυφχψω"
 
 OVERRIDE = r"\[\[(?P<phones>[^\[\]]{0,2000})\]\]"
-"""The caller's own phones. Its content is not folded: IPA would not survive."""
+"""The caller's own phones. The content is not folded, because folding would destroy IPA."""
 
 _KEPT = frozenset(SUPERSCRIPTS + GREEK + "€£¥₹₩₽₺₪₫₱₦฿₿¢°×÷±–—−≈≠≤≥‰§©√∞∑∫∂•→µ")
 _SPECIAL = {
@@ -59,10 +59,10 @@ _SPECIAL = {
     "ŋ": "ng",
     "ħ": "h",
 }
-# Removed without a trace: marks, and the joiners and selectors inside words and emoji.
+# Deleted outright: marks, and the joiners and selectors inside words and emoji.
 _DROPPED_CATEGORIES = frozenset({"Mn", "Me", "Cf"})
 _OVERRIDE = re.compile(OVERRIDE)
-# What groups thousands outside American English: "10 000" with a thin space, and "10'000".
+# Thousands separators outside American English: "10 000" with a thin space, and "10'000".
 _GROUP_MARK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f'’](?=\d{3}(?!\d))")
 
 
@@ -75,9 +75,9 @@ class Folded:
     source: str
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Maps folded offsets [start, end), not empty, to the caller's offsets.
+        """Maps a non-empty range [start, end) of folded offsets to the caller's offsets.
 
-        Marks that follow the last character belong to it.
+        Marks after the last character belong to it.
         """
         first, last = self.origin[start], self.origin[end - 1] + 1
         while last < len(self.source) and unicodedata.category(self.source[last]) in ("Mn", "Me"):
@@ -99,7 +99,7 @@ def fold(text: str) -> Folded:
         else:
             piece = _fold_char(char)
         if len(piece) > 1 and "/" in piece and pieces:
-            # "3½": the fraction's own numerator must not join the digits before it.
+            # "3½": the fraction's numerator must not merge with the digits before it.
             piece = " " + piece
         pieces.append(piece)
         origin.extend([index] * len(piece))

@@ -1,8 +1,8 @@
-"""Spellings with two pronunciations, told apart by the words around them.
+"""Chooses between two pronunciations of a spelling by the words around it.
 
-Two kinds. A noun or adjective that moves or changes its vowel as a verb ("a record", "to record")
-is told by what stands before verbs and after them. The others ("read", "lead", "bass") have lists
-of telling neighbours of their own.
+There are two kinds. Some nouns and adjectives shift their stress or change a vowel as verbs ("a
+record", "to record"); the words typical before and after verbs decide. The others ("read", "lead",
+"bass") have their own lists of deciding neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _THIRD_PERSON = word_set(
     "he she it who which that everyone everybody someone somebody nobody one what company system"
 )
 _NOT_INFINITIVE = word_set("according due compared thanks owing prior similar related access up")
-"""Before "to": what follows it is a noun."""
+"""After one of these and "to", the next word is a noun."""
 _ADVERBS = word_set("also never always often just still not then really even ever now only soon")
 _NOUN_MARKERS = word_set(
     "the a an this that these those my your his her its our their some any no every each another "
@@ -58,7 +58,7 @@ class NounVerb:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """`other` is said when a neighbour tells so, unless the word before tells otherwise."""
+    """Chooses `other` if a neighbour calls for it, unless the word before rules it out."""
 
     usual: _Phones
     other: _Phones
@@ -66,7 +66,7 @@ class Neighbours:
     after: frozenset[str] = frozenset()
     unless: frozenset[str] = frozenset()
     within: frozenset[str] = frozenset()
-    """Words that tell `other` from up to six words further on."""
+    """Words that call for `other` from up to six words later."""
 
     def choose(self, words: Sequence[str], index: int) -> _Phones:
         """Returns the phones of words[index]."""
@@ -86,7 +86,7 @@ Homograph = NounVerb | Neighbours
 
 
 def is_verb(words: Sequence[str], index: int, *, markers: frozenset[str]) -> bool:
-    """Tells whether words[index] is a verb: what stands before it decides, then an object after."""
+    """Whether words[index] is a verb. The words before it decide, then an object after it."""
     place = index - 1
     while place >= 0 and (words[place] in _ADVERBS or words[place].endswith("ly")):
         if words[place] in markers:
@@ -101,7 +101,7 @@ def is_verb(words: Sequence[str], index: int, *, markers: frozenset[str]) -> boo
 
 
 def is_third_person(words: Sequence[str], index: int) -> bool:
-    """Tells whether words[index], which ends in -s, is a verb rather than a plural."""
+    """Whether words[index], which ends in -s, is a verb rather than a plural."""
     return is_verb(words, index, markers=_THIRD_PERSON)
 
 

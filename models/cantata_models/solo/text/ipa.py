@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001 (IPA letters that look like Latin ones are what this file is about)
 """IPA to phones, for the `[[...]]` override: symbols of General American and British English.
 
-The reading is by longest match. Stress, length, syllable and tie marks are passed over, as are the
-narrow marks that choose no other phone (aspiration, dark l, non-syllabic vowels). British vowels
+Symbols are read by longest match. Stress, length, syllable and tie marks are ignored, as are the
+narrow marks that do not change the phone (aspiration, dark l, non-syllabic vowels). British vowels
 that end in a schwa, as in "near", become a vowel and R, which is how this voice says them.
 """
 
@@ -112,9 +112,9 @@ _SHOWN, _SHOWN_LETTERS = 5, 20
 
 
 def ipa_phones(text: str) -> tuple[str, ...]:
-    """Returns the phones of a word in IPA, in slashes or not; empty when no symbol has a sound.
+    """Returns the phones of a word in IPA, with or without slashes; empty if no symbol has a sound.
 
-    Raises TextError, with the valid symbols, for a symbol that has no phone.
+    Raises TextError, listing the valid symbols, for a symbol without a phone.
     """
     phones: list[str] = []
     unknown: list[str] = []
@@ -131,7 +131,7 @@ def ipa_phones(text: str) -> tuple[str, ...]:
 
 
 def _symbols(text: str) -> Iterator[str]:
-    """Yields the longest known symbols; an unknown one with the marks that belong to it."""
+    """Yields the longest known symbols, and an unknown symbol together with its marks."""
     for syllable in _BETWEEN_SYLLABLES.split(unicodedata.normalize("NFD", text)):
         letters = syllable.translate(_NARROW)
         place = 0

@@ -1,8 +1,8 @@
-"""Aligns letters with phones, to make training targets for the letter-to-sound network.
+"""Aligns letters with phones to make training targets for the letter-to-sound network.
 
-Every letter of a word emits a chunk of zero, one or two phones, and the chunks in order are the
-word's phones. The table P(chunk | letter) is re-estimated from its own best alignments (Viterbi
-training), starting from how often a letter and a phone stand at the same relative position.
+Every letter of a word emits a chunk of zero, one or two phones; the chunks in order are the word's
+phones. The table P(chunk | letter) starts from how often a letter and a phone have the same
+relative position. It is then re-estimated from its own best alignments (Viterbi training).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Pair = tuple[str, tuple[str, ...]]
 
 MAX_CHUNK = 2
 _FLOOR = -12.0
-"""Log-probability of a chunk never seen with its letter: possible, but a last resort."""
+"""Log-probability of a chunk never seen with its letter; used only as a last resort."""
 _EMPTY_PRIOR, _DOUBLE_PRIOR = math.log(0.2), math.log(0.02)
 
 Table = dict[str, dict[Chunk, float]]
@@ -44,11 +44,11 @@ def _initial_table(pairs: Sequence[Pair]) -> Table:
 
 
 def align(letters: str, phones: tuple[str, ...], table: Table) -> tuple[Chunk, ...] | None:
-    """Returns the likeliest chunk of each letter, or None when no alignment exists."""
+    """Returns the most likely chunk of each letter, or None if there is no alignment."""
     states: dict[int, tuple[float, tuple[Chunk, ...]]] = {0: (0.0, ())}
     for index, letter in enumerate(letters):
         scores = table.get(letter, {})
-        # The letters that remain can emit at most MAX_CHUNK phones each.
+        # The remaining letters can emit at most MAX_CHUNK phones each.
         least = len(phones) - MAX_CHUNK * (len(letters) - index - 1)
         following: dict[int, tuple[float, tuple[Chunk, ...]]] = {}
         for place, (score, path) in states.items():
@@ -75,7 +75,7 @@ def _reestimate(pairs: Sequence[Pair], table: Table) -> Table:
 
 
 def train_table(pairs: Sequence[Pair], *, iterations: int = 5) -> Table:
-    """Returns log P(chunk | letter) after some rounds of Viterbi training."""
+    """Returns log P(chunk | letter) after `iterations` rounds of Viterbi training."""
     table = _initial_table(pairs)
     for _ in range(iterations):
         table = _reestimate(pairs, table)

@@ -1,8 +1,8 @@
-"""Phones for words outside the lexicon: a small recurrent network from letters to phones.
+"""A small recurrent network that predicts the phones of words outside the lexicon.
 
 Each letter emits zero, one or two phones, chosen by a two-layer bidirectional GRU over the whole
-word. It runs in numpy: a word is too short for torch to pay, and the result does not depend on
-thread counts. `train_letter_to_sound.py` makes the weights.
+word. It runs in NumPy: a word is too short for torch to pay off, and the result does not depend on
+the number of threads. `train_letter_to_sound.py` trains the weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WEIGHTS_FILE = Path(__file__).with_name("letter_to_sound.safetensors")
 ALPHABET = "abcdefghijklmnopqrstuvwxyz'"
 LAYERS = 2
 MAX_LETTERS = 64
-"""Longer words are cut into pieces of this many letters, which bounds the work."""
+"""Longer words are split into pieces of this many letters, which bounds the work."""
 
 Array: TypeAlias = NDArray[np.float32]
 
@@ -45,7 +45,7 @@ class LetterToSound:
         return cls(weights, tuple(tuple(name.split()) for name in names))
 
     def __call__(self, word: str) -> tuple[str, ...]:
-        """Returns the phones of a word in `ALPHABET`; other characters are passed over."""
+        """Returns the phones of a word in `ALPHABET`; other characters are ignored."""
         letters = [index for index in map(ALPHABET.find, word.lower()) if index >= 0]
         phones: list[str] = []
         for start in range(0, len(letters), MAX_LETTERS):
@@ -63,14 +63,14 @@ class LetterToSound:
         return [int(choice) for choice in logits.argmax(axis=1)]
 
     def _gru(self, inputs: Array, suffix: str) -> Array:
-        """One direction of one layer: (letters, features) to (letters, hidden)."""
+        """Runs one direction of one layer: (letters, features) to (letters, hidden)."""
         w = self._weights
         recurrent, bias = w[f"gru.weight_hh_{suffix}"], w[f"gru.bias_hh_{suffix}"]
         projected = inputs @ w[f"gru.weight_ih_{suffix}"].T + w[f"gru.bias_ih_{suffix}"]
         state = np.zeros(recurrent.shape[1], dtype=np.float32)
         states = []
         for row in projected:
-            # torch's order of gates: reset, update, new.
+            # torch's gate order: reset, update, new.
             from_input = np.split(row, 3)
             from_state = np.split(recurrent @ state + bias, 3)
             reset = _sigmoid(from_input[0] + from_state[0])

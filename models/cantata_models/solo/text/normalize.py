@@ -1,7 +1,7 @@
 """Turns text into spoken words and pauses, each word with the characters it came from.
 
-One pass over the folded text: at each token the rules are tried in order, and the first that
-accepts its match says how it is spoken. More special rules therefore stand first.
+It makes one pass over the folded text. At each token the rules are tried in order, and the first
+one that accepts its match decides how to read it. So more specific rules come first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _VALID = f"valid phones are {' '.join(PHONES)}, or IPA in slashes"
 
 
 def _override(match: re.Match[str]) -> Expansion:
-    """The caller's own phones for one word, as ARPAbet or as IPA: `[[K AE T]]`, `[[kæt]]`.
+    """Reads the caller's own phones for one word, as ARPAbet or IPA: `[[K AE T]]`, `[[kæt]]`.
 
-    IPA without a letter beyond ASCII stands in slashes: `[[/pit/]]`.
+    IPA with only ASCII letters needs slashes: `[[/pit/]]`.
     """
     content = match["phones"].strip()
     if not content.isascii() or re.fullmatch(r"/.+/", content, re.DOTALL):
@@ -46,7 +46,7 @@ def _override(match: re.Match[str]) -> Expansion:
 
 
 def _arpabet(content: str) -> tuple[str, ...]:
-    """Stress digits are passed over."""
+    """Parses ARPAbet phones, ignoring stress digits."""
     phones = tuple(phone.rstrip("012").upper() for phone in content.split())
     unknown = [phone for phone in phones if phone not in PHONES]
     if unknown:
@@ -87,9 +87,9 @@ def _scan(text: str) -> Iterable[Item]:
 
 
 def normalize(text: str) -> list[Item]:
-    """Returns the spoken words and pauses of a text, with offsets into it.
+    """Returns the spoken words and pauses of a text, with offsets into the text.
 
-    The words' spans are in order; two of them are equal or do not overlap. Words that share a
+    The words' spans are in order. Any two spans are either equal or disjoint. Words that share a
     character of the text, such as those of "$3.50" or of one ligature, share one span.
 
     Raises TextError for a `[[...]]` whose content is not phones.
@@ -105,7 +105,7 @@ def normalize(text: str) -> list[Item]:
 
 
 def _share_spans(items: list[Item]) -> list[Item]:
-    """Gives words that overlap in the caller's text one span: one character folded to many."""
+    """Gives one span to words that overlap in the caller's text (one character folded to many)."""
     groups: list[list[Spoken]] = []
     end = 0
     for item in items:

@@ -13,13 +13,13 @@ NUMBER = (
     r"(?:\d{1,3}(?:\.\d{3}){1,5},\d{1,2}(?!\d)|\d{1,3}(?:\.\d{3}){2,5}(?![.,]?\d)"
     r"|(?:\d{1,3}(?:,\d{2,3}){0,9},\d{3}(?!\d)|\d{1,40})(?:\.\d{1,40})?)"
 )
-"""A number without sign; European only where it cannot be American ("1.234,5", "1.234.567").
+"""An unsigned number; read as European only if it cannot be American ("1.234,5", "1.234.567").
 
-Repetitions are bounded so that hostile text costs linear time.
+Repetitions are bounded so that hostile text takes linear time.
 """
 
 DECIMAL_COMMA = r"(?:(?<![\d,.])\d{1,9},\d{1,2}(?!\d|,\d))"
-"""A European decimal as in "3,5 km"; certain only where a unit or a currency follows."""
+"""A European decimal as in "3,5 km"; certain only before a unit or a currency."""
 
 SIGN = r"(?:(?<![\w)%°])[-−](?=[\d.]))?"
 
@@ -95,7 +95,7 @@ def _possessive(match: re.Match[str]) -> Expansion:
 
 
 def _named_plan(match: re.Match[str]) -> Expansion:
-    """Reads "401(k)" and "501(c)(3)" as tax payers do."""
+    """Reads "401(k)" and "501(c)(3)" as taxpayers do."""
     letter, digit = match["letter"].upper(), match["digit"]
     return say(match, [*numbers.grouped(match["number"]), letter, *numbers.digits(digit or "")])
 
@@ -166,7 +166,7 @@ def _code(match: re.Match[str]) -> Expansion:
 
 
 def _by(match: re.Match[str]) -> Expansion:
-    """Reads the first side of "1920x1080" or "3 x 4" and the sign."""
+    """Reads the first number and the sign of "1920x1080" or "3 x 4"."""
     return say(match, [*(numbers.grouped(match["side"])), "by"])
 
 

@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001 (dashes, primes and signs that look alike are what this file is about)
-"""Numbers to words, as American English says them: "three thousand four hundred ninety seven".
+"""Converts numbers to American English words: "three thousand four hundred ninety seven".
 
-Hand-written because the permissive library for it takes seconds to import. All functions take
-plain values and return lists of lower-case words.
+It is hand-written because the permissively licensed library takes seconds to import. All functions
+take plain values and return lists of lower-case words.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
 def digits(text: str) -> list[str]:
-    """Returns the digits of a text one by one; other characters are passed over."""
+    """Returns the digits of a text one by one, ignoring other characters."""
     return [_ONES[int(char)] for char in text if char.isdigit()]
 
 
@@ -60,7 +60,7 @@ def _below_thousand(value: int) -> list[str]:
 
 
 def cardinal(value: int) -> list[str]:
-    """Returns a whole number in words; digit by digit when it is too long to name."""
+    """Returns a whole number in words, or digit by digit if it is too long to name."""
     if value < 0:
         return ["minus", *cardinal(-value)]
     if value >= _LIMIT:
@@ -103,9 +103,9 @@ def plural(words: list[str]) -> list[str]:
 
 
 def canonical(text: str) -> str:
-    """Returns a number with a decimal point and no grouping: "1,234.5" and "1.234,5" the same.
+    """Returns a number with a decimal point and no grouping; "1,234.5" and "1.234,5" give the same.
 
-    A comma before one or two last digits, and points between several groups, are European.
+    A comma before the last one or two digits, and points between several groups, are European.
     """
     if re.search(r",\d{1,2}$", text) or text.count(".") > 1:
         text = text.replace(".", "").replace(",", ".")
@@ -113,7 +113,7 @@ def canonical(text: str) -> str:
 
 
 def number(text: str) -> list[str]:
-    """Returns a number written with digits: an optional sign, grouping, and a decimal part."""
+    """Reads a number in digits with an optional sign, grouping and a decimal part."""
     sign = ["minus"] if text[0] in "-−" else []
     whole, _, fraction = canonical(text.lstrip("+-−")).partition(".")
     words = [*sign, *_whole(whole)]
@@ -123,15 +123,15 @@ def number(text: str) -> list[str]:
 def _whole(text: str) -> list[str]:
     if not text:
         return ["zero"]
-    # A leading zero or a great length marks a code, not a quantity. The length is checked before
-    # int(), which refuses thousands of digits.
+    # A leading zero or many digits mark a code, not a quantity. Check the length before int(),
+    # which rejects thousands of digits.
     if (text[0] == "0" and len(text) > 1) or len(text) > 15:
         return digits(text)
     return cardinal(int(text))
 
 
 def grouped(text: str) -> list[str]:
-    """Returns the digits of a name in the way of "seven forty seven" and "nineteen eleven"."""
+    """Returns the digits of a name, read like "seven forty seven" and "nineteen eleven"."""
     if text[0] == "0" or len(text) > 4:
         return digits(text)
     if len(text) < 3 or text.endswith("00"):
@@ -141,7 +141,7 @@ def grouped(text: str) -> list[str]:
 
 
 def fraction(numerator: int, denominator: int) -> list[str]:
-    """Returns "three quarters", "one half", "two fifths"; "x over y" for large denominators."""
+    """Returns "three quarters", "one half", "two fifths", or "x over y" for large denominators."""
     if not 2 <= denominator <= 100 or (numerator > denominator > 10):
         return [*cardinal(numerator), "over", *cardinal(denominator)]
     part = {2: ["half"], 4: ["quarter"]}.get(denominator) or ordinal(denominator)
@@ -151,7 +151,7 @@ def fraction(numerator: int, denominator: int) -> list[str]:
 
 
 def roman(text: str) -> int | None:
-    """Returns the value of an upper-case Roman numeral, None when it is not one."""
+    """Returns the value of an upper-case Roman numeral, or None for any other text."""
     values = [_ROMAN.get(char, 0) for char in text]
     total = sum(
         -value if following > value else value

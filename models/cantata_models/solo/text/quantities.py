@@ -15,13 +15,13 @@ _MULTIPLE = (
     r"|(?P<letter>\s?[mM](?!\w)|[kKmMbBtT]))"
 )
 
-# These letters after a space are more often something else ("5 V signs", "2 L shapes").
+# After a space these letters usually mean something else ("5 V signs", "2 L shapes").
 _ATTACHED_ONLY = frozenset({*"VWLl", "cc", "kb"})
 _PER = (
     r"(?:/(?P<per>hr|hour|h|dL|dl|sec|second|s|minute|min|day|week|month|mo|year|yr|km|kg|g|L|lb|ml|l|m)"
     r"(?P<per_power>\^?[23](?!\w)|[²³]?))?"
 )
-# "5m users" are millions of them.
+# "5m users" means millions.
 _COUNTED = re.compile(
     r"\s(?:users|people|views|downloads|copies|subscribers|followers|jobs|records|rows|tokens"
     r"|parameters|years|tons|households|customers|members|barrels)\b",
@@ -38,7 +38,7 @@ def _is_one(text: str) -> bool:
 
 
 def _before_noun(match: re.Match[str]) -> bool:
-    """Tells whether the amount describes a noun: "a $100 bill", "a $5-a-day plan"."""
+    """Whether the amount describes a noun: "a $100 bill", "a $5-a-day plan"."""
     return (
         re.compile(r"-[a-z]|\s(?:bill|note|coin)s?\b").match(match.string, match.end()) is not None
     )
@@ -67,7 +67,7 @@ def _money(match: re.Match[str]) -> Expansion:
 
 
 def _money_range(match: re.Match[str]) -> Expansion:
-    """Reads "$5-10m" as one amount: "five to ten million dollars"; amounts with cents apart."""
+    """Reads "$5-10m" as one amount, "five to ten million dollars". Declines amounts with cents."""
     if re.search(r"\.\d\d(?!\d)", match["low"] + " " + match["number"]):
         return None
     currency = CURRENCIES[match["currency"]]
@@ -127,7 +127,7 @@ def _feet_and_inches(match: re.Match[str]) -> Expansion:
 
 def _bare_unit(match: re.Match[str]) -> Expansion:
     one, many = UNITS[match["unit"]]
-    # "1/4 tsp" against "2 1/4 tsp": the fraction before was a rule of its own.
+    # "1/4 tsp" against "2 1/4 tsp": another rule already read the fraction.
     left = match.string[max(0, match.start() - 9) : match.start()]
     below_one = re.search(
         r"(?<!\d )(?<!\d)\d{1,2}/\d{1,2}\s?$|\b(?:half|per|an?|each)\s(?:an?\s)?$", left
@@ -183,7 +183,7 @@ _CODE = (
 _SIGN = r"(?P<sign>(?:(?<![\w)])[-−])?)"
 _AMOUNT = rf"(?P<number>{DECIMAL_COMMA}|{NUMBER}|\.\d{{1,2}})"
 _RANGE = rf"(?P<low>{NUMBER})(?:[kKmMbB]|mn|bn)?\s?[-–]\s?(?P<number>{NUMBER})"
-# "$20 million dollars": the sign already said it.
+# "$20 million dollars": the sign was already read as "dollars".
 _AGAIN = r"(?:\s(?:US\s)?(?:dollars|euros|pounds|yen|rupees|bucks)\b)?"
 
 RULES = (
@@ -232,7 +232,8 @@ RULES = (
         r"|min|kg|km|unit|item|head|h)(?!\w)",
         _per_period,
     ),
-    rule(r"(?<=\bdegrees )[CF](?!\w)", _degrees),
+    # Before another single letter it is part of a spelled run: "degrees C X X".
+    rule(r"(?<=\bdegrees )[CF](?!\w| [A-Z]\b)", _degrees),
     rule(
         r"(?:(?<=[a-z\"'] )|(?<=[a-z]))[x×](?=\s?\d{1,4}(?:\.\d{1,3})?\s?(?:[a-z]{1,2}\b|[\"']))",
         _by,

@@ -1,4 +1,4 @@
-"""What the front end returns: sentences, and their words with the characters they came from."""
+"""The front end's result: sentences, and their words with the characters they came from."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 class Word:
     """One spoken word.
 
-    The spans of a text's words are in order, and two of them are equal or do not overlap: the words
-    of "$3.50" share one span. A character that folds to several ("㎏"), and the marks that follow a
-    letter, belong whole to their word.
+    The spans of a text's words are in order. Any two spans are either equal or disjoint: the words
+    of "$3.50" share one span. A character that folds to several ("㎏") belongs entirely to its
+    word, and so do the marks after a letter.
     """
 
     text: str
-    """The caller's own characters this word came from."""
+    """The caller's characters that this word came from."""
     start: int
     end: int
     """Character offsets [start, end) in the caller's text, before any folding."""
@@ -25,14 +25,14 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What is spoken in one go. The first three tuples have the same length."""
+    """One stretch of speech. The first three tuples have the same length."""
 
     phones: tuple[str, ...]
     """All words' phones, with SIL at the start, at the end and where punctuation pauses."""
     word_starts: tuple[bool, ...]
     """True on a word's first phone."""
     word_index: tuple[int, ...]
-    """Index into `words` of the word a phone belongs to, -1 for SIL."""
+    """Index into `words` of each phone's word, -1 for SIL."""
     question: bool
     words: tuple[Word, ...]
 

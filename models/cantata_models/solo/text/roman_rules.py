@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001 (a dash between pages is meant)
-"""Rules for Roman numerals: upper case where the text tells them from letters, lower case rarely.
+"""Rules for Roman numerals: upper case where the context rules out letters, lower case rarely.
 
-Lower case is read after words such as "part" and "page", and only with two letters or more: "part
-iii" is certain, "part i like" is not.
+Lower case counts as a numeral only after words such as "part" and "page", and only with two letters
+or more: "part iii" is certain, "part i like" is not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNTS_IN_LOWER_CASE = word_set(
 _MORE_OFTEN_LETTERS = word_set(
     "IV VI XX XXX CC CV CI CL LI LX XC XL XI IX MI MM DC CD MD DI DX MC MIX"
 )
-"""Numerals that, on their own, are more often an abbreviation or a name."""
+"""Numerals that are more often an abbreviation or a name when they stand alone."""
 _WORD_BEFORE = re.compile(r"([A-Za-z]{1,20})\.?\s{1,3}$", re.ASCII)
 _RANGE_BEFORE = re.compile(r"\b(?:pages|pp\.?)\s[ivxlc]{1,8}\s?[-–]\s?$", re.ASCII)
 _CENTURY = re.compile(r"\s+(?:century|centuries|dynasty|Olympiad)\b", re.ASCII)
@@ -93,7 +93,7 @@ def _ordinal(match: re.Match[str]) -> Expansion:
 
 
 def _in_brackets(match: re.Match[str]) -> Expansion:
-    """Reads the number of a list's item, "(ii)"."""
+    """Reads a list item's number, "(ii)"."""
     value = numbers.roman(match["numeral"].upper())
     return None if value is None or value >= 40 else say(match, numbers.cardinal(value))
 

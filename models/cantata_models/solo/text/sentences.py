@@ -1,4 +1,4 @@
-"""Text to sentences of phones: the front end's result, and how long text is split."""
+"""Converts text to sentences of phones, splitting sentences that are too long."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cantata_models.solo.text.splitting import split
 from cantata_models.solo.text.tokens import Item, Spoken, Strength
 
 MAX_PHONES = 135
-"""About 12 s of speech: the voice's teachers say 11 to 13 phones a second, pauses included."""
+"""About 12 s of speech: the teachers say 11 to 13 phones per second, pauses included."""
 
 MIN_MAX_PHONES = 3
-"""A sentence has a silence at each end and a phone between."""
+"""A sentence has a silence at each end and at least one phone between."""
 
 _ACCEPTED = (
     "accepted are letters of the Latin alphabet, digits, currency and mathematical signs, and "
@@ -27,18 +27,18 @@ _ACCEPTED = (
 def phonemize(text: str, *, max_phones: int = MAX_PHONES) -> tuple[Sentence, ...]:
     """Turns English text into sentences of at most `max_phones` phones (silences counted).
 
-    Text splits at sentence ends, and a sentence that is too long as `splitting` says: at clause
-    ends first, at last inside a single over-long word. Every word tells which characters of `text`
-    it came from (see `Word`). Letters of other scripts than Latin are not spoken, save single Greek
-    ones, which are named (see `folding`). Raises TextError when nothing speakable remains or a
-    `[[...]]` override is invalid, and ValueError when `max_phones` is below 3.
+    Text splits at sentence ends. `splitting` splits a sentence that is too long, first at clause
+    ends, and as a last resort inside a single over-long word. Every word has the span of `text`
+    that it came from (see `Word`). Letters of non-Latin scripts are not spoken, except single Greek
+    letters, which are read by name (see `folding`). Raises TextError if nothing speakable remains
+    or a `[[...]]` override is invalid, and ValueError if `max_phones` is below 3.
     """
     if max_phones < MIN_MAX_PHONES:
         raise ValueError(f"max_phones is {max_phones}; it must be at least {MIN_MAX_PHONES}")
     sentences: list[Sentence] = []
     for clauses, question in _clauses_of_sentences(text):
         parts = list(split(clauses, max_phones - 2))
-        # Only the last part of a split question has the question's melody.
+        # Only the last part of a split question has question intonation.
         for index, part in enumerate(parts):
             sentences.append(_sentence(part, question and index == len(parts) - 1))
     if not sentences:

@@ -1,7 +1,7 @@
-"""Cuts a sentence that is too long to speak in one go.
+"""Splits a sentence that is too long to synthesise in one piece.
 
-Pieces are of similar size, cut at a clause's end where one is near, else before a conjunction, else
-between words, and inside a number or after "the" only when nothing else is left.
+The parts have similar sizes. A cut is made at a nearby clause end, else before a conjunction, else
+between words. It falls inside a number or after "the" only as a last resort.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TIED = word_set(
     "the a an of to in on at by for with from and or but my your his her its our their this that "
     "these those no not is are was were be been will would can could should mr. mrs. ms. dr."
 )
-"""A pause after these sounds broken."""
+"""A pause after one of these sounds wrong."""
 
-# What a cut costs, against one for a piece that is off its size by the whole limit.
+# The cost of a cut. Missing the target size by the whole limit costs 1.
 _CLAUSE_COST, _CONJUNCTION_COST, _WORD_COST, _TIED_COST = 0.0, 0.35, 0.9, 1.3
 
 
@@ -40,11 +40,11 @@ class _Unit:
 
 
 def split(clauses: Sequence[Clause], limit: int) -> Iterator[list[Clause]]:
-    """Yields parts of at most `limit` phones, a silence between clauses included."""
+    """Yields parts of at most `limit` phones, including a silence between clauses."""
     units = [unit for clause in clauses for unit in _units(clause, limit)]
     remaining = sum(unit.size for unit in units)
     start = 0
-    # The pause after a part's last word is not counted: the part's end is silent anyway.
+    # The pause after a part's last word does not count: the end is silent anyway.
     while remaining - units[-1].pauses > limit:
         end = _best_end(units, start, limit, remaining)
         yield _clauses(units[start:end])
@@ -66,7 +66,7 @@ def _split_word(word: Word, limit: int) -> list[Word]:
 
 
 def _best_end(units: Sequence[_Unit], start: int, limit: int, remaining: int) -> int:
-    """Returns where the part that begins at `start` ends; at least one word on."""
+    """Returns the end of the part that starts at `start`, at least one word later."""
     target = remaining / math.ceil(remaining / limit)
     best, best_cost = start + 1, math.inf
     size = 0

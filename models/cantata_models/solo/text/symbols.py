@@ -12,7 +12,7 @@ from cantata_models.solo.text.tokens import Expansion, Pause, Strength, rule, sa
 _SENTENCE, _CLAUSE = Pause(Strength.SENTENCE), Pause(Strength.CLAUSE)
 
 WRAPPED_LINE = 60
-"""Characters. A line at least this long was broken by its width, not by its author."""
+"""In characters. A line at least this long was wrapped for width, not broken by its author."""
 
 _ALWAYS_SAID = {
     "&": "and",
@@ -94,7 +94,7 @@ def _ellipsis(match: re.Match[str]) -> Expansion:
 
 
 def _line_break(match: re.Match[str]) -> Expansion:
-    """A blank line ends a sentence; so does a short line, unless the next goes on in lower case."""
+    """A blank line ends a sentence. So does a short line, unless the next starts in lower case."""
     text, start = match.string, match.start()
     if match[0].count("\n") > 1 or re.compile(r"\s*(?:[-*•]|\d+[.)])\s").match(text, match.end()):
         return [_SENTENCE]
@@ -105,7 +105,7 @@ def _line_break(match: re.Match[str]) -> Expansion:
 
 
 def _hyphen(match: re.Match[str]) -> Expansion:
-    """A dash between numbers is a range, or a minus when spaced; between words it is silent."""
+    """A dash between numbers is a range, or a minus if spaced. Between words it is silent."""
     text, start, end = match.string, match.start(), match.end()
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     left = text[max(0, start - 8) : start]
@@ -133,7 +133,7 @@ def _or(match: re.Match[str]) -> Expansion:
 
 
 def _greek(match: re.Match[str]) -> Expansion:
-    """Names a single letter; a word in Greek is not read."""
+    """Reads a single Greek letter by name and skips Greek words."""
     if len(match[0]) > 1:
         return []
     name = unicodedata.name(match[0]).rsplit(" ", 1)[1].lower()
@@ -141,7 +141,7 @@ def _greek(match: re.Match[str]) -> Expansion:
 
 
 def _slash(match: re.Match[str]) -> Expansion:
-    """A slash divides numbers when spaced, is said inside a word, and pauses between words."""
+    """A spaced slash divides numbers. Inside a word it is spoken; between words it is a pause."""
     around = match.string[max(0, match.start() - 2) : match.end() + 2]
     if re.fullmatch(r"\d / \d", around):
         return say(match, "divided by")
@@ -151,7 +151,10 @@ def _slash(match: re.Match[str]) -> Expansion:
 
 
 def _dot(match: re.Match[str]) -> Expansion:
-    """A stop without space after it: ".NET" and "node.js" have a dot, "end.Then" lacks a space."""
+    """Reads a full stop without a space after it.
+
+    ".NET" and "node.js" have a dot; "end.Then" lacks a space.
+    """
     inside = match.string[match.start() - 1 : match.start()].isalnum()
     ends = inside and match.string[match.end()].isupper()
     return [_SENTENCE] if ends else say(match, "dot")
@@ -192,10 +195,10 @@ def _entity(match: re.Match[str]) -> Expansion:
 RULES = (
     rule(r"[ \t]*\n\s*", _line_break),
     rule(r"\s+", _skip),
-    rule(r"</?[A-Za-z][^<>\n]{0,80}>", _skip),
+    rule(r"</?[A-Za-z][\w-]{0,40}(?:\s[^<>\n=]{1,40}=[^<>\n]{0,80})?\s?/?>", _skip),
     rule(r"&(?P<name>[a-z]{2,8}|#\d{1,6});", _entity),
     rule(r"(?<!\w)(?:[:;=8]['o-]?[)(DPp|\]]|:\[(?!\[)|<3|\^_\^)(?!\w)", _skip),
-    # Markdown: a ruler, a task's box, a footnote's mark, an image's mark, a formula's fence.
+    # Markdown: a rule, a task's box, a footnote's mark, an image's mark, a formula's fence.
     rule(r"={3,80}|\[[ xX]\](?=\s)|\[\^\w{1,20}\]|(?<=\w[.,;:!?])\[\d{1,3}\]", _skip),
     rule(r"(?<=\w)\[\d{1,3}\]|!(?=\[[^\[])|\${2}", _skip),
     rule(r">=|<=|!=|==|->|=>|&&|\|\|(?=\s)|[+-]=", _operator),
@@ -217,6 +220,6 @@ RULES = (
     rule(r"(?<=\w)\^(?=[-−]?\w)", _power),
     rule(r"/", _slash),
     rule(f"[{''.join(_ALWAYS_SAID)}]", _said),
-    # What remains has no sound: quotes, asterisks, underscores, backticks, backslashes.
+    # The rest is silent: quotes, asterisks, underscores, backticks, backslashes.
     rule(r"[^\w]|_", _skip),
 )

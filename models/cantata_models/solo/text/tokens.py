@@ -1,4 +1,4 @@
-"""What normalisation turns text into: spoken words, pauses, and the rules that make them."""
+"""The output of normalisation, spoken words and pauses, and the rules that produce it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 
 class Strength(enum.IntEnum):
-    """How far apart a pause sets what stands around it."""
+    """How strongly a pause separates its neighbours."""
 
     CLAUSE = 1
     SENTENCE = 2
@@ -18,10 +18,10 @@ class Strength(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One word as it is said, and the characters [start, end) it came from.
+    """One spoken word and the characters [start, end) it came from.
 
-    `word` is a lower-case word, or one upper-case letter that is said by its name, to which "'s"
-    may be added. `phones`, when not empty, are the caller's own and are used as they stand.
+    `word` is a lower-case word, or one upper-case letter that is read by name, perhaps with "'s".
+    If `phones` is not empty, these are the caller's own phones and are used unchanged.
     """
 
     word: str
@@ -32,7 +32,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause; `question` tells that the sentence it ends is a question."""
+    """A pause. `question` means that the sentence it ends is a question."""
 
     strength: Strength
     question: bool = False
@@ -40,29 +40,29 @@ class Pause:
 
 Item: TypeAlias = Spoken | Pause
 Expansion: TypeAlias = list[Item] | None
-"""What a rule makes of its match. None declines the match; an empty list skips the text."""
+"""A rule's result for its match. None declines the match; an empty list skips the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern, tried at the start of each token, and what to make of its match."""
+    """A pattern, tried at the start of each token, and the function that expands its match."""
 
     pattern: re.Pattern[str]
     expand: Callable[[re.Match[str]], Expansion]
 
 
 def rule(pattern: str, expand: Callable[[re.Match[str]], Expansion]) -> Rule:
-    """Compiles a rule. Folded text has ASCII digits and letters only, so `\\d` and `\\w` suit."""
+    """Compiles a rule. `\\d` and `\\w` are safe: folded text has only ASCII digits and letters."""
     return Rule(re.compile(pattern, re.ASCII), expand)
 
 
 def say(match: re.Match[str], words: str | Iterable[str]) -> list[Item]:
-    """Returns the words, all of which came from the whole match."""
+    """Returns the words, each with the span of the whole match."""
     return say_span(match.start(), match.end(), words)
 
 
 def say_span(start: int, end: int, words: str | Iterable[str]) -> list[Item]:
-    """Returns the words, all of which came from the characters [start, end)."""
+    """Returns the words, each with the span [start, end)."""
     parts = words.split() if isinstance(words, str) else words
     return [Spoken(word, start, end) for word in parts]
 
@@ -71,5 +71,5 @@ _AFTER_SENTENCE = re.compile(r"[\"')\]]*(?:\s*$|\s+[\"'(\[]*[A-Z])", re.ASCII)
 
 
 def sentence_end_follows(text: str, position: int) -> bool:
-    """Tells whether the text after an abbreviation's full stop ends or opens a sentence."""
+    """Whether a sentence ends or starts after an abbreviation's full stop."""
     return _AFTER_SENTENCE.match(text, position) is not None

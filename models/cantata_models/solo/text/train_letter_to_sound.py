@@ -1,9 +1,9 @@
 """Trains the letter-to-sound network on the lexicon and prints its phone error rate.
 
 Run as `python -m cantata_models.solo.text.train_letter_to_sound` (about ten minutes on one core).
-Every twentieth word, by a hash of its stem, is held out and never trained on; "smith's" falls on
-the same side as "smith". The rate is edit distance over phones against the lexicon's first
-pronunciation, on held-out words, by the shipped numpy code and the rounded weights.
+A hash of the stem holds out every twentieth word from training, so "smith's" and "smith" are always
+on the same side. The error rate is the edit distance over phones against the lexicon's first
+pronunciation. It is measured on held-out words with the shipped NumPy code and rounded weights.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from cantata_models.solo.text.lexicon import load_lexicon
 HELD_OUT_SHARE = 20
 ALIGNMENT_SAMPLE = 20_000
 MIN_CHUNK_COUNT = 40
-"""Rarer chunks, nearly all from misaligned abbreviations, take their words out of training."""
+"""Words with rarer chunks are excluded; nearly all are misaligned abbreviations."""
 
 
 def is_held_out(word: str) -> bool:
-    """Tells whether a lexicon word belongs to the held-out twentieth."""
+    """Whether a lexicon word belongs to the held-out twentieth."""
     stem = word.removesuffix("'s").removesuffix("s'")
     return zlib.crc32(stem.encode()) % HELD_OUT_SHARE == 0
 
 
 def lexicon_pairs() -> list[Pair]:
-    """Returns the words spelled in `ALPHABET` with at least two letters."""
+    """Returns the words of at least two letters, all in `ALPHABET`."""
     return [
         (word, phones)
         for word, phones in load_lexicon().items()
@@ -89,7 +89,7 @@ def make_examples(pairs: Sequence[Pair]) -> tuple[list[Example], list[Chunk]]:
 
 
 def batches(examples: Sequence[Example], size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields batches of words of one length, so that no letter is padding."""
+    """Yields batches of words of equal length, so that no padding is needed."""
     by_length: dict[int, list[Example]] = defaultdict(list)
     for example in examples:
         by_length[len(example[0])].append(example)
@@ -104,7 +104,7 @@ def batches(examples: Sequence[Example], size: int) -> Iterator[tuple[Tensor, Te
 
 
 def train(network: Network, examples: Sequence[Example], *, epochs: int, batch_size: int) -> None:
-    """Minimises cross-entropy with AdamW and a one-cycle learning rate; prints each epoch."""
+    """Minimises cross-entropy with AdamW and a one-cycle learning rate. Prints each epoch."""
     steps = epochs * sum(1 for _ in batches(examples, batch_size))
     optimizer = torch.optim.AdamW(network.parameters(), lr=4e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(

@@ -8,7 +8,7 @@ from cantata_models.solo.text.wordlists import table
 
 
 class Currency(NamedTuple):
-    """Names for one and for several of the major and the minor coin."""
+    """Singular and plural names of the major and the minor unit."""
 
     one: str
     many: str
@@ -92,11 +92,11 @@ MULTIPLES = table(
     crore: crore
     """
 )
-"""What stands right after an amount of money."""
+"""Suffixes right after an amount of money."""
 
 
 class Unit(NamedTuple):
-    """Names for one and for several of a unit."""
+    """Singular and plural name of a unit."""
 
     one: str
     many: str

@@ -14,6 +14,6 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def table(text: str) -> dict[str, str]:
-    """Reads lines "key: value"; empty lines are passed over."""
+    """Reads "key: value" lines and skips empty ones."""
     lines = (line.strip() for line in text.strip().split("\n"))
     return dict(line.split(": ", 1) for line in lines if line)

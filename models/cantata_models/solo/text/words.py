@@ -10,15 +10,15 @@ from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
 from cantata_models.solo.text.wordlists import word_set
 
-# Read letter by letter although the lexicon lists a word of the same spelling.
+# Read letter by letter although the lexicon lists a word with the same spelling.
 _SPELLED_CAPITALS = word_set(
     "AC AD AI AKA AR BC BCE CD CE CET CLI CST CSV CV DIY DJ DM DNS EDT EST ETA EU FAQ FYI GI GM "
     "GMT GOP HR HQ ID IDE IP IQ IT LA LED MIT MST OS PC PDT PE PM PR PST QA RSS RV SD SMS SSH SUV "
     "TA TB TV UI UK UN US USB UTC UV UX VC VIP VR WHO XP"
 )
-# Of these, the ones that are a word too when the text around them is in capitals.
+# Those of them that are ordinary words when the surrounding text is in capitals.
 _WORDS_TOO = word_set("AD ID IT LA LED TA UN US WHO")
-# Short acronyms that are said as words although the lexicon lacks them.
+# Short acronyms read as words although they are not in the lexicon.
 _SAID_CAPITALS = word_set(
     "COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM CUDA OLED TOEFL SIM PIN LIDAR"
 )
@@ -49,22 +49,22 @@ _NAME_PREFIXES = word_set("Mc Mac De Di Du La Le Van Fitz")
 
 
 def spell(letters: str, start: int) -> list[Item]:
-    """Returns the names of letters; each keeps its own span."""
+    """Returns the names of letters, each with its own span."""
     return [Spoken(char.upper(), start + i, start + i + 1) for i, char in enumerate(letters)]
 
 
 def is_listed(word: str) -> bool:
-    """Tells whether the pronunciation of a lower-case word is listed."""
+    """Whether a lower-case word has a listed pronunciation."""
     return word in FIXES or word in load_lexicon()
 
 
 def is_speakable(word: str) -> bool:
-    """Tells whether a lower-case word is listed, or could be said as it is spelled."""
+    """Whether a lower-case word is listed or could be pronounced from its spelling."""
     return is_listed(word) or (_VOWEL.search(word) is not None and len(word) > 1)
 
 
 def word_items(text: str, start: int) -> list[Item]:
-    """Reads one run of letters of any case."""
+    """Reads one run of letters in any case."""
     lower = text.lower()
     if len(text) == 1:
         return [_single_letter(text, start, start + 1)]
@@ -90,14 +90,14 @@ def word_items(text: str, start: int) -> list[Item]:
 
 
 def _single_letter(letter: str, start: int, end: int) -> Spoken:
-    """Reads the article or the name of a letter."""
+    """Reads a letter as the article or by name."""
     return Spoken("a" if letter == "a" else letter.upper(), start, end)
 
 
 def _capitals(text: str, start: int) -> list[Item]:
     lower = text.lower()
     shortened = shorten(lower)
-    # "SOOO" and "YESSS" are shouted; "WWW" and "SSSI", alike from the start, are letters.
+    # "SOOO" and "YESSS" are shouted; "WWW" and "SSSI" start with the repeat, so they are letters.
     if _LENGTHENED_LATER.search(lower) and is_listed(shortened):
         return [Spoken(shortened, start, start + len(text))]
     if text in _SAID_CAPITALS or (len(text) > _MAX_SPELLED and is_speakable(lower)):
@@ -111,14 +111,14 @@ def shorten(word: str) -> str:
         return word
     doubled = re.sub(r"(.)\1{2,}", r"\1\1", word)
     single = re.sub(r"(.)\1{2,}", r"\1", word)
-    # A vowel is lengthened at the end of "so", a double one inside "good".
+    # The final vowel is lengthened in "so", the double vowel in "good".
     ends_in_vowel = re.search(r"([aeiouy])\1\1$", word) is not None
     choices = (single, doubled) if ends_in_vowel else (doubled, single)
     return next((choice for choice in choices if choice in load_lexicon()), doubled)
 
 
 def _is_shouted(match: re.Match[str]) -> bool:
-    """Tells whether a neighbour is an ordinary word in capitals, so that these are no acronym."""
+    """Whether a neighbour is an ordinary word in capitals, which rules out an acronym."""
     text = match.string
     before = _NEIGHBOUR_BEFORE.search(text, max(0, match.start() - 34), match.start())
     after = _NEIGHBOUR_AFTER.match(text, match.end())
@@ -139,7 +139,7 @@ def _word(match: re.Match[str]) -> Expansion:
 
 
 def _is_letter_a(match: re.Match[str]) -> bool:
-    """Tells "plan A" and "an A" from the article in "A plan" and "Once Upon A Time"."""
+    """Distinguishes "plan A" and "an A" from the article in "A plan" and "Once Upon A Time"."""
     if _NO_NOUN_AFTER.match(match.string, match.end()):
         return True
     left = match.string[max(0, match.start() - 20) : match.start()]
@@ -165,7 +165,7 @@ def _with_apostrophe(text: str, start: int) -> list[Item]:
 
 
 def _plural_letters(match: re.Match[str]) -> Expansion:
-    """Reads "CDs" and "PhDs": letter names, the last of them plural."""
+    """Reads "CDs" and "PhDs" as letter names, the last one in the plural."""
     if match[0].lower() in load_lexicon() and match["letters"] not in _SPELLED_CAPITALS:
         return None
     *head, last = spell(match["letters"], match.start())
@@ -174,7 +174,7 @@ def _plural_letters(match: re.Match[str]) -> Expansion:
 
 
 def _letters_and_digits(match: re.Match[str]) -> Expansion:
-    """Reads "MP3", "4K", "x86": short letter runs by name, digits in groups."""
+    """Reads "MP3", "4K" and "x86": short letter runs by name, digits in groups."""
     items: list[Item] = []
     for part in re.finditer(r"[A-Za-z]+|\d+", match[0]):
         start = match.start() + part.start()
@@ -189,7 +189,7 @@ def _letters_and_digits(match: re.Match[str]) -> Expansion:
 
 
 def _joined_letters(match: re.Match[str]) -> Expansion:
-    """Reads "AT&T" and "R&D" by letter."""
+    """Reads "AT&T" and "R&D" letter by letter."""
     left, right, ending = match["left"], match["right"], match["ending"] or ""
     middle = match.start() + len(left)
     *letters, last = spell(right, middle + 1)

@@ -1,1 +1,1 @@
-"""How the embedded voice is made: text, audio, alignments, codec, talker, polish, evaluation."""
+"""Trains the embedded voice: text, audio, alignments, codec, talker, polish, evaluation."""

@@ -1,4 +1,4 @@
-"""`python -m cantata_models.solo.training <stage>|all`: makes the embedded voice."""
+"""`python -m cantata_models.solo.training <stage>|all`: trains the embedded voice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_FOLDER = Path(".cache/solo/work")
 
 
 class Stage(StrEnum):
-    """In the order in which `all` runs them."""
+    """The stages, in the order that `all` runs them."""
 
     TEXT = "text"
     AUDIO = "audio"
@@ -39,7 +39,7 @@ class Stage(StrEnum):
 
 
 def evaluate(work: stages.Workspace) -> None:
-    """Shows the tables where they can be read or piped, whatever the log looks like."""
+    """Evaluates the weights and prints the tables to standard output, apart from the log."""
     typer.echo(report(stages.run_evaluate(work)))
 
 
@@ -78,7 +78,7 @@ def main(
     short: Annotated[bool, typer.Option(help="Evaluate a few sentences alone.")] = False,
     publish: Annotated[bool, typer.Option(help="Update model card, baseline, docs/voice.")] = False,
 ) -> None:
-    """Runs a stage; finished work is kept, unfinished training goes on from its checkpoint."""
+    """Runs a stage. Keeps finished work and resumes unfinished training from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
     usual = stages.Minutes()

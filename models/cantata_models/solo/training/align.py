@@ -1,7 +1,7 @@
-"""Stage align, first half: pocketsphinx says when each phone of a reading is spoken.
+"""Stage align, first half: pocketsphinx finds when each phone of an utterance is spoken.
 
-It takes an eighth of the sound's length, so it aligns some utterances only, from which
-`training/aligner.py` learns to align the rest.
+Aligning takes an eighth of the audio's duration, so pocketsphinx aligns only some utterances.
+`training/aligner.py` learns from these and aligns the rest.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ logger = logging.getLogger(__name__)
 ALIGNER_RATE = 16_000
 ALIGNER_FRAME_S = 0.01
 BOUNDARY_OFFSET_S = 0.0078
-"""The aligner's frames are 25.6 ms windows: a boundary lies between two windows' middles."""
+"""The aligner's frames are 25.6 ms windows; a boundary lies between the centres of two windows."""
 FRAME_SAMPLES = 1920
 MAX_PHONE_SLOTS = 40
-"""A phone that lasts longer than this (0.8 s) shows a failed alignment."""
+"""A phone longer than this (0.8 s) means that the alignment failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A sentence as the networks see it."""
+    """A sentence as input for the networks."""
 
     words: tuple[str, ...]
     phones: tuple[int, ...]
-    """Ids, SIL at both ends and at every mark."""
+    """Phone ids, with SIL at both ends and at every punctuation mark."""
     word_start: tuple[bool, ...]
     question: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A reading and the slots of 20 ms that each of its phones lasts."""
+    """A reading and the duration of each phone in slots of 20 ms."""
 
     index: int
     speaker: str
     rate: float
-    """Times the speaker's usual pace."""
+    """Relative to the speaker's usual pace."""
     phones: tuple[int, ...]
     word_start: tuple[bool, ...]
     question: bool
@@ -63,10 +63,10 @@ class Alignment:
 
 
 def read_text(text: str) -> Reading:
-    """Spoken-form text to phones: words by the lexicon, marks as SIL.
+    """Converts spoken-form text to phones: words from the lexicon, punctuation marks as SIL.
 
     Raises:
-        KeyError: a word that the lexicon lacks.
+        KeyError: a word is not in the lexicon.
     """
     words: list[str] = []
     phones: list[int] = [SIL_ID]
@@ -87,13 +87,13 @@ def read_text(text: str) -> Reading:
 
 
 def write_dictionary(path: Path) -> None:
-    """Writes the aligner's dictionary: one pronunciation a word, the one used when speaking."""
+    """Writes the aligner's dictionary: for each word, the one pronunciation used in speech."""
     lines = (f"{word} {' '.join(phones)}" for word, phones in load_lexicon().items())
     path.write_text("\n".join(lines) + "\n")
 
 
 def to_slots(ends: list[int], samples: int) -> tuple[int, ...]:
-    """Turns the phones' end frames (10 ms) into slots (20 ms) that fill `samples` exactly."""
+    """Converts the phones' end frames (10 ms) to slots (20 ms) that cover `samples` exactly."""
     total = -(-samples // FRAME_SAMPLES) * SLOTS_PER_FRAME
     seconds = np.array(ends) * ALIGNER_FRAME_S + BOUNDARY_OFFSET_S
     bounds = np.minimum(np.round(seconds / SLOT_S).astype(int), total)
@@ -122,14 +122,14 @@ class Aligner:
         return [(phone.name, phone.duration) for word in words for phone in word]
 
     def align(self, utterance: Utterance) -> Alignment | None:
-        """Returns the utterance's alignment, None if there is no credible one."""
+        """Returns the utterance's alignment, or None if no alignment is credible."""
         reading = read_text(utterance.text)
         sound, _ = soundfile.read(utterance.path, dtype="float32")
         narrow = soxr.resample(sound, SAMPLE_RATE, ALIGNER_RATE)
         pcm = (narrow / np.abs(narrow).max() * 29_000).astype(np.int16).tobytes()
         try:
             ends = phone_ends(reading, self.segments(reading, pcm))
-        except (RuntimeError, TypeError):  # the decoder found no path, or no hypothesis
+        except (RuntimeError, TypeError):  # no path or no hypothesis found
             return None
         if ends is None:
             return None
@@ -149,10 +149,10 @@ class Aligner:
 
 
 def phone_ends(reading: Reading, segments: list[tuple[str, int]]) -> list[int] | None:
-    """Matches segments to the reading's phones; returns each phone's end frame.
+    """Matches segments to the reading's phones and returns each phone's end frame.
 
-    A silence goes to the SIL that stands there, else to the phone before it; a SIL without
-    silence gets no frames. None when the phones differ.
+    A silence belongs to the SIL at its position, or to the phone before it if there is no SIL. A
+    SIL without silence gets no frames. Returns None when the phones differ.
     """
     ends: list[int] = []
     clock = 0
@@ -175,7 +175,7 @@ def phone_ends(reading: Reading, segments: list[tuple[str, int]]) -> list[int] |
 
 
 _aligner: Aligner | None = None
-"""Of this worker process."""
+"""The aligner of this worker process."""
 
 
 def _start_worker(dictionary: Path) -> None:
@@ -194,7 +194,7 @@ def _parse(row: dict[str, Any]) -> Alignment:
 
 
 def read_alignments(path: Path) -> list[Alignment]:
-    """Reads a file of alignments, none if there is no file."""
+    """Reads a file of alignments. Returns none if the file does not exist."""
     if not path.exists():
         return []
     return [_parse(json.loads(line)) for line in path.read_text().splitlines()]
@@ -208,10 +208,10 @@ def align_missing(
     start_worker: Callable[..., None],
     start: tuple[object, ...],
 ) -> list[Alignment]:
-    """Aligns every spoken utterance that `path` lacks, appends it there, returns all of it.
+    """Aligns every rendered utterance missing from `path`, appends it, and returns the whole file.
 
     Args:
-        align: run in worker processes, each prepared by `start_worker(*start)`.
+        align: runs in worker processes, each initialised by `start_worker(*start)`.
     """
     known = {item.index for item in read_alignments(path)}
     missing = [item for item in utterances if item.done and item.index not in known]
@@ -224,13 +224,13 @@ def align_missing(
                     failed += 1
                 else:
                     out.write(json.dumps(asdict(result)) + "\n")
-                    out.flush()  # an interrupted run leaves whole lines
+                    out.flush()  # an interrupted run leaves only whole lines
     logger.info("%d alignments failed of %d", failed, len(missing))
     return read_alignments(path)
 
 
 def align_some(utterances: Sequence[Utterance], path: Path, workers: int) -> list[Alignment]:
-    """Has pocketsphinx align the utterances that `path` lacks; returns all of `path`."""
+    """Aligns the utterances missing from `path` with pocketsphinx; returns the whole file."""
     dictionary = path.with_suffix(".dict")
     write_dictionary(dictionary)
     return align_missing(utterances, path, workers, _align, _start_worker, (dictionary,))

@@ -1,8 +1,8 @@
-"""Stage align, second half: a small network aligns everything, two hundred times faster.
+"""Stage align, second half: a small network aligns all utterances, two hundred times faster.
 
-It names the phone of every 20 ms slot; dynamic programming then finds the best path through the
-phones that the text asks for (a neural network in the place of an HMM's mixtures: Bourlard and
-Morgan 1994).
+The network classifies the phone of every 20 ms slot. Dynamic programming then finds the best path
+through the phones of the text (a neural network replaces the HMM's mixtures: Bourlard and Morgan
+1994).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ BATCH = 24
 CROP_SLOTS = 128
 RATE = 2e-3
 MAX_STRETCH = 2.0
-"""Crops are played up to so much faster or slower: readings come at every pace."""
+"""Largest factor by which a crop is sped up or slowed down: utterances come at every pace."""
 LEAST_SCORE = 1.0
-"""Mean log posterior over log prior of a path, below which the alignment is not believed."""
+"""Alignments are rejected if the path's mean log posterior over log prior is below this."""
 
 
 def best_path(scores: Scores, phones: Sequence[int]) -> tuple[npt.NDArray[np.int64], float]:
-    """Finds the slots of each phone.
+    """Finds the number of slots for each phone.
 
-    A phone lasts at least one slot; a SIL may be passed over, except at the end.
+    A phone lasts at least one slot. A SIL may be skipped, except at the end.
 
     Args:
-        scores: [S, phones], with S at least as many as the phones that are not SIL.
+        scores: [S, phones]. S is at least the number of phones that are not SIL.
         phones: [N] ids.
 
     Returns:
@@ -102,7 +102,7 @@ def _samples(path: Path, frame: int) -> torch.Tensor:
 
 
 def _crop(item: _Taught, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns [2 CROP_SLOTS, mels] and [CROP_SLOTS] at a random place and pace."""
+    """Returns [2 CROP_SLOTS, mels] and [CROP_SLOTS] from a random position at a random pace."""
     stretch = MAX_STRETCH ** rng.uniform(-1.0, 1.0)
     wanted = min(len(item.labels), max(2, round(CROP_SLOTS / stretch)))
     start = int(rng.integers(0, len(item.labels) - wanted + 1))
@@ -122,7 +122,7 @@ def train_aligner(
     config: SoloConfig,
     minutes: float,
 ) -> PhoneClassifier:
-    """Learns from pocketsphinx's alignments; goes on from its checkpoint."""
+    """Trains on pocketsphinx's alignments; resumes from its checkpoint."""
     torch.manual_seed(5)
     network = PhoneClassifier(config)
     loop = TrainingLoop("aligner", folder, minutes, RATE, list(network.parameters()))
@@ -148,7 +148,7 @@ def train_aligner(
 
 
 def align_utterance(network: PhoneClassifier, utterance: Utterance, frame: int) -> Alignment | None:
-    """Returns the utterance's alignment, None if there is no credible one."""
+    """Returns the utterance's alignment, or None if no alignment is credible."""
     reading: Reading = read_text(utterance.text)
     scores = network.scores(_samples(utterance.path, frame))
     spoken = sum(phone != SIL_ID for phone in reading.phones)
@@ -170,7 +170,7 @@ def align_utterance(network: PhoneClassifier, utterance: Utterance, frame: int) 
 
 
 _worker: tuple[PhoneClassifier, int] | None = None
-"""Of this worker process."""
+"""The network and its frame size in this worker process."""
 
 
 def _start_worker(network: PhoneClassifier, frame: int) -> None:
@@ -192,6 +192,6 @@ def align_all(
     path: Path,
     workers: int,
 ) -> list[Alignment]:
-    """Has the network align the utterances that `path` lacks; returns all of `path`."""
+    """Aligns the utterances missing from `path` with the network; returns the whole file."""
     start = (network, config.codec.samples_per_frame)
     return align_missing(utterances, path, workers, _align, _start_worker, start)

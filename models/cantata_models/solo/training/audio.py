@@ -1,4 +1,4 @@
-"""Stage audio: RHVoice reads every sentence; the sound is trimmed and its level made equal."""
+"""Stage audio: RHVoice reads every sentence. The audio is trimmed and its peak normalised."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ logger = logging.getLogger(__name__)
 SAMPLE_RATE = 24_000
 PEAK = 0.7
 LEAD_SILENCE_S = 0.03
-"""Kept before the first sound: it is heard as latency."""
+"""Silence kept before the first sound. It is short because it adds to the latency."""
 TRAIL_SILENCE_S = 0.12
 AUDIBLE = 0.01
-"""Of the peak: below it a trimmed end counts as silence."""
+"""Share of the peak below which trimming treats samples as silence."""
 
 MIN_RATE, MAX_RATE = 0.5, 2.0
 ODD_PACE_SHARE = 0.25
-"""Of the utterances, how many are read faster or slower than usual."""
+"""Share of utterances read faster or slower than usual."""
 STOCK_SHARES = {"clara": 0.52, "ben": 0.12, "ruby": 0.12, "ewan": 0.12}
-"""Of the shared utterances; the pseudo-speakers share the rest."""
+"""Share of the shared utterances per stock voice; the pseudo-speakers read the rest."""
 MAIN_SPEAKER = SPEAKERS["clara"]
-"""Reads alone after the shared utterances: a talker needs many hours of one voice."""
+"""Reads alone after the shared utterances: the talker needs many hours of one voice."""
 OTHER_SPEAKERS = [SPEAKERS[name] for name in STOCK_SHARES if name != MAIN_SPEAKER.name]
-"""Read the rest, evenly with the pseudo-speakers: with few hours of a voice the talker learns those
-by heart."""
+"""Read the rest, split evenly with the pseudo-speakers. The talker memorises a voice that has only
+a few hours of audio."""
 
 Samples = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]
 
 
 class TeacherMissing(RuntimeError):
-    """A program that the audio stage needs is not installed."""
+    """A program required by the audio stage is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One sentence, who reads it at which pace, and where the sound lies."""
+    """One sentence, its speaker and pace, and the path of its audio."""
 
     index: int
     speaker: Speaker
     rate: float
-    """Times the teacher's usual pace."""
+    """Relative to the teacher's usual pace."""
     text: str
     path: Path
 
     @property
     def done(self) -> bool:
-        """Whether the sound is there."""
+        """Whether the audio file exists."""
         return self.path.exists()
 
 
 def require_teachers() -> None:
-    """Raises TeacherMissing, naming the Debian packages, unless RHVoice can be used."""
+    """Raises TeacherMissing, naming the Debian packages, if RHVoice cannot be used."""
     try:
         engine()
     except (OSError, RuntimeError) as error:
@@ -76,7 +76,7 @@ def require_teachers() -> None:
 
 
 def drawn(speakers: Sequence[Speaker], bounds: Rows, who: float, which: float) -> Speaker:
-    """Returns the speaker whose upper bound is the first above `who`, a pseudo-speaker past all."""
+    """Returns the first speaker whose upper bound exceeds `who`, else a pseudo-speaker."""
     place = int(np.searchsorted(bounds, who, side="right"))
     if place < len(bounds):
         return speakers[place]
@@ -86,9 +86,9 @@ def drawn(speakers: Sequence[Speaker], bounds: Rows, who: float, which: float) -
 def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tuple[Utterance, ...]:
     """Returns one utterance for every line of the sentence file.
 
-    The first `shared` are read by all speakers, the next `main` by the main one, the rest by the
-    others. Any first part of those that several read is as mixed as all of them, and more lines
-    leave the first ones' as they are.
+    All speakers share the first `shared` lines, the main speaker reads the next `main`, and the
+    others read the rest. In the parts with several speakers, any prefix has the same mix of
+    speakers as the whole. Adding lines does not change the utterances of earlier lines.
     """
     rng = np.random.default_rng(10)
     everyone = [SPEAKERS[name] for name in STOCK_SHARES]
@@ -112,7 +112,7 @@ def plan_utterances(sentences: Path, folder: Path, shared: int, main: int) -> tu
 
 
 def speak(text: str, speaker: Speaker, rate: float = 1.0) -> Samples:
-    """Returns the speaker's reading, float32 mono at 24 kHz, untrimmed."""
+    """Returns the speaker's reading: untrimmed float32 mono at 24 kHz."""
     pace = rate / speaker.warp
     samples, found = engine().speak(text, speaker.teacher, pace, speaker.pitch / 100)
     if found != SAMPLE_RATE:
@@ -123,7 +123,7 @@ def speak(text: str, speaker: Speaker, rate: float = 1.0) -> Samples:
 
 
 def trim(samples: Samples) -> Samples:
-    """Cuts long silence at both ends and brings the peak to `PEAK`."""
+    """Cuts long silence at both ends and scales the peak to `PEAK`."""
     peak = float(np.abs(samples).max())
     audible = np.flatnonzero(np.abs(samples) > AUDIBLE * peak)
     start = max(0, int(audible[0]) - int(LEAD_SILENCE_S * SAMPLE_RATE))
@@ -134,7 +134,7 @@ def trim(samples: Samples) -> Samples:
 
 
 def render(utterance: Utterance) -> float:
-    """Writes one utterance's sound unless it is there. Returns its seconds, 0 on failure."""
+    """Writes one utterance's audio if it is missing. Returns its seconds, or 0 on failure."""
     if utterance.done:
         return float(soundfile.info(utterance.path).duration)
     try:

@@ -1,4 +1,4 @@
-"""All teacher sound in memory."""
+"""All of the teachers' audio, in memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ INT16_SCALE = 32768.0
 
 
 def read_int16(path: Path, frame: int) -> npt.NDArray[np.int16]:
-    """Reads one file and pads it with silence to whole frames of `frame` samples."""
+    """Reads one file and pads it with silence to a whole number of `frame`-sample frames."""
     samples, _ = soundfile.read(path, dtype="int16")
     return np.pad(samples, (0, -len(samples) % frame))
 
 
 class ClipBank:
-    """Utterances end to end in one int16 array, each padded to whole frames."""
+    """Utterances concatenated in one int16 array, each padded to whole frames."""
 
     def __init__(self, paths: Sequence[Path], frame: int) -> None:
         clips = [read_int16(path, frame) for path in tracked(paths, len(paths), "load sound")]
@@ -41,7 +41,7 @@ class ClipBank:
         return torch.from_numpy(self.samples[start:stop].astype(np.float32) / INT16_SCALE)
 
     def at(self, starts: npt.NDArray[np.int64], frames: int) -> torch.Tensor:
-        """Returns [len(starts), frames * frame] float32 from these frame numbers on."""
+        """Returns [len(starts), frames * frame] float32, starting at these frame numbers."""
         width = frames * self.frame
         rows = np.stack([self.samples[s * self.frame : s * self.frame + width] for s in starts])
         return torch.from_numpy(rows.astype(np.float32) / INT16_SCALE)

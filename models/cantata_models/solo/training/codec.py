@@ -1,4 +1,4 @@
-"""Stage codec: A trains encoder, quantiser and decoder; B the decoder on frozen codes."""
+"""Stage codec: A trains encoder, quantiser and decoder; B trains the decoder on frozen codes."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ KMEANS_BATCHES = 40
 COMMITMENT = 0.25
 RATE_A = 1.2e-3
 RATE_A_AGAIN = 7e-4
-"""When training goes on from exported weights."""
+"""Learning rate when training continues from exported weights."""
 RATE_B = 9e-4
 
 
 class Codec(nn.Module):
-    """Encoder, quantiser and decoder together, as the trainings need them."""
+    """Encoder, quantiser and decoder together, for training."""
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Codec(nn.Module):
         self.decoder = CodecDecoder(config)
 
     def start_from(self, checkpoint: Path) -> None:
-        """Takes up exported weights; codebooks that they lack stay empty."""
+        """Loads exported weights; codebooks missing from them stay empty."""
         encoder = read_tensors(checkpoint / CODEC_FILE, ENCODER_PREFIX)
         decoder = read_tensors(checkpoint / CODEC_FILE, DECODER_PREFIX)
         books = decoder.pop("codebooks")
@@ -75,7 +75,7 @@ def train_a(
     device: str,
     start: Path | None = None,
 ) -> Codec:
-    """Trains the whole codec, from exported weights if there are any; ties its codebooks."""
+    """Trains the whole codec, from exported weights if given, and ties its codebooks."""
     torch.manual_seed(1)
     codec = Codec(config).to(device)
     if start is not None:
@@ -129,7 +129,7 @@ def train_a(
 def train_b(
     codec: Codec, bank: ClipBank, distance: SoundLoss, folder: Path, minutes: float, device: str
 ) -> Codec:
-    """Trains the decoder alone on the frozen codes of codec A."""
+    """Trains only the decoder, on the frozen codes of codec A."""
     torch.manual_seed(2)
     codec = codec.to(device)
     distance = distance.to(device)

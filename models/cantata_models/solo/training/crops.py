@@ -1,10 +1,10 @@
-"""Which stretches of sound a step of the codec's trainings hears, and what led in to them.
+"""Audio crops for the codec's training steps, each with the frames that precede it.
 
-In the middle of speech the decoder knows what came before; only an utterance begins from silence.
-So a crop is led in by the frames before it, decoded without gradients, but for a crop that begins
-with its utterance. Utterances' own beginnings and ends, rare among random crops and where a lost
-phone is missed most, are drawn more often, and ends are compared once more by themselves: a last
-phone is short and faint beside a second of speech.
+In the middle of speech the decoder has context; only the start of an utterance follows silence. So
+the decoder first decodes the frames before a crop, without gradients, unless the crop starts its
+utterance. Starts and ends of utterances are rare among random crops, and a phone lost there is most
+noticeable, so they are drawn more often. Ends also get a loss of their own: the last phone is short
+and faint compared with a second of speech.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from cantata_models.solo.training.losses import SoundLoss
 BATCH = 8
 CROP_FRAMES = 16
 LEAD_FRAMES = 6
-"""Nearly all that the decoder remembers."""
+"""Covers nearly all of the decoder's memory."""
 HEARD_FRAMES = LEAD_FRAMES + CROP_FRAMES
 FIRST_SHARE = 0.125
-"""Of the crops, how many begin with an utterance."""
+"""Share of crops that start at the start of an utterance."""
 LAST_SHARE = 0.35
-"""Of the crops, how many end with an utterance."""
+"""Share of crops that end at the end of an utterance."""
 END_FRAMES = 8
-"""A last stop's burst may lie 0.3 s before the end of the file; windows hardly see their edges."""
+"""A final stop's burst may be 0.3 s before the end of the file, and windows fade at their edges."""
 END_WEIGHT = 0.6
-"""Of the ends' own comparison beside the whole crops'."""
+"""Weight of the loss on the ends relative to the loss on whole crops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crops:
-    """The crops of one batch, by frame numbers in a bank."""
+    """The crops of one batch, as frame numbers in a bank."""
 
     starts: npt.NDArray[np.int64]
-    """[B]: where the lead begins; the crop itself begins `LEAD_FRAMES` later."""
+    """[B]: start of the lead; the crop itself starts `LEAD_FRAMES` later."""
     fresh: torch.Tensor
-    """[F] int64: the rows whose crop begins with an utterance."""
+    """[F] int64: rows whose crop starts an utterance."""
     ending: torch.Tensor
-    """[E] int64: the rows whose crop ends with an utterance."""
+    """[E] int64: rows whose crop ends an utterance."""
 
 
 class CropMaker:
-    """Draws crops from a bank of sound."""
+    """Draws crops from a bank of audio."""
 
     def __init__(self, bank: ClipBank, seed: int) -> None:
         self._first = bank.starts
@@ -84,7 +84,7 @@ def compare_crops(
     output: torch.Tensor,
     samples: torch.Tensor,
 ) -> tuple[torch.Tensor, dict[str, float]]:
-    """Compares the decoder's lagging output with the samples that it stands for.
+    """Compares the decoder's delayed output with the matching input samples.
 
     Args:
         output: [B, T * samples_per_frame], from `decode_crops`.

@@ -1,4 +1,4 @@
-"""Stage latents: what the talker learns from, one example per aligned utterance."""
+"""Stage latents: the talker's training data, one example per aligned utterance."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cantata_models.solo.training.speakers import SPEAKERS
 logger = logging.getLogger(__name__)
 
 ENCODED_TOGETHER = 16
-"""Utterances of similar length in one call of the encoder."""
+"""Number of utterances of similar length per encoder call."""
 SHARE_POWER = 0.5
 VALIDATION_EVERY = 50
-"""One utterance in so many is kept out of training, to see over-fitting."""
+"""One utterance in this many is kept out of training, to detect over-fitting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class Example:
     """One utterance: N phones, T frames."""
 
     index: int
-    """Of the utterance."""
+    """Index of the utterance."""
     speaker: str
     rate: float
-    """Times the speaker's usual pace."""
+    """Relative to the speaker's usual pace."""
     question: bool
     phones: torch.Tensor
     """[N] int64."""
     word_start: torch.Tensor
     """[N] bool."""
     slots: torch.Tensor
-    """[N] int64, the sum is 4 * T."""
+    """[N] int64; they sum to 4 * T."""
     latents: torch.Tensor
     """[T, Z] float32, before quantising."""
     codes: torch.Tensor
@@ -53,7 +53,7 @@ class Example:
 
     @property
     def frames(self) -> int:
-        """T."""
+        """T, the number of frames."""
         return len(self.latents)
 
 
@@ -64,7 +64,7 @@ def encode_group(
     encoder: CodecEncoder,
     quantiser: ResidualQuantiser,
 ) -> list[Example]:
-    """Encodes some utterances' sound, padded with silence, and joins it with their alignments."""
+    """Encodes utterances, padded with silence, and combines the result with their alignments."""
     clips = [read_int16(path, config.codec.samples_per_frame) for path in paths]
     longest = max(len(clip) for clip in clips)
     rows = np.stack([np.pad(clip, (0, longest - len(clip))) for clip in clips])
@@ -99,7 +99,7 @@ def make_examples(
     quantiser: ResidualQuantiser,
     cache: Path,
 ) -> list[Example]:
-    """Returns one example per alignment; kept in `cache`, which grows with the alignments."""
+    """Returns one example per alignment. `cache` keeps them and grows with the alignments."""
     known: dict[int, Example] = torch.load(cache, weights_only=False) if cache.exists() else {}
     missing = [item for item in alignments if item.index not in known]
     missing.sort(key=lambda item: sum(item.slots))
@@ -114,7 +114,7 @@ def make_examples(
 
 
 def voice_group(speaker: str) -> str:
-    """Returns a stock voice's own name, and one name for all pseudo-speakers."""
+    """Returns a stock voice's own name, or the one name shared by all pseudo-speakers."""
     return speaker if SPEAKERS[speaker].stock else "pseudo"
 
 
@@ -148,7 +148,7 @@ class Batch:
     """[B] int64."""
 
     def phone_mask(self) -> torch.Tensor:
-        """[B, N, 1] float32: one where there is a phone (a SIL of no length is one too)."""
+        """[B, N, 1] float32: one for every phone, including a SIL of zero length."""
         return (self.phones >= 0).float().unsqueeze(-1)
 
     def frame_mask(self) -> torch.Tensor:
@@ -158,7 +158,7 @@ class Batch:
 
 
 def collate(examples: Sequence[Example], speakers: SpeakerVectors, device: str) -> Batch:
-    """Pads examples to the longest; phones by -1, the rest by zero. Draws speaker vectors."""
+    """Pads examples to the longest: phones with -1, the rest with zero. Draws speaker vectors."""
     phones = max(len(item.phones) for item in examples)
     frames = max(item.frames for item in examples)
 
@@ -183,10 +183,10 @@ def collate(examples: Sequence[Example], speakers: SpeakerVectors, device: str) 
 
 
 class BatchMaker:
-    """Draws batches of examples of similar length, each with about as many frames.
+    """Draws batches of examples of similar length, all with about the same number of frames.
 
-    Who has few examples is heard more often than their share, as rare languages are in multilingual
-    training (Conneau et al. 2020): a voice's share goes by its examples' number to `SHARE_POWER`.
+    A voice with few examples is oversampled, like a rare language in multilingual training (Conneau
+    et al. 2020): a voice's share is proportional to its number of examples to the `SHARE_POWER`.
     """
 
     def __init__(self, examples: Sequence[Example], frames: int, seed: int) -> None:
@@ -199,8 +199,8 @@ class BatchMaker:
         self._weights = weights / weights.sum()
 
     def draw(self) -> list[Example]:
-        """Returns the examples of one batch: a random one and its neighbours in length."""
-        # By frames, not by examples, so that a second of long sentences counts like a short one's.
+        """Returns the examples of one batch: a random example and its neighbours in length."""
+        # Weighted by frames, so that a second of audio counts the same in long and short sentences.
         first = int(self._rng.choice(len(self._examples), p=self._weights))
         count = max(4, self._frames // self._examples[first].frames)
         window = 4 * count

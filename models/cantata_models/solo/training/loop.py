@@ -1,4 +1,4 @@
-"""The loop that all trainings share: a budget of minutes, cosine schedule, checkpoints, logs."""
+"""The training loop of every stage: time budget in minutes, cosine schedule, checkpoints, logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKPOINT_EVERY_S = 120.0
 LOG_EVERY = 50
 WARMUP_SHARE = 0.02
 FINAL_RATE = 0.02
-"""Of the peak learning rate."""
+"""Share of the peak learning rate at the end of training."""
 CLIP_NORM = 1.0
 
 
@@ -41,9 +41,10 @@ class Progress:
 
 
 class TrainingLoop:
-    """Runs steps until a budget of time is spent, and picks up where a checkpoint stands.
+    """Runs steps until the time budget is spent, and resumes from a checkpoint.
 
-    The schedule follows time, not steps: on a shared machine the steps that fit are not known.
+    The schedule follows time, not steps: on a shared machine the number of steps that fit is
+    unknown.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class TrainingLoop:
         return self.progress.seconds >= self.budget_s
 
     def resume(self) -> dict[str, Any] | None:
-        """Returns the checkpoint's model state after taking up the rest, None without one."""
+        """Restores the checkpoint and returns its model state, or None if there is none."""
         if not self.path.exists():
             return None
         saved: dict[str, Any] = torch.load(self.path, weights_only=False)
@@ -83,7 +84,7 @@ class TrainingLoop:
         return model
 
     def save(self, model: dict[str, Any]) -> None:
-        """Writes the checkpoint; an interrupted write leaves the old one."""
+        """Writes the checkpoint. If interrupted, the old checkpoint survives."""
         progress = {"step": self.progress.step, "seconds": self.progress.seconds}
         state = {"model": model, "optimizer": self.optimizer.state_dict(), "progress": progress}
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class TrainingLoop:
         part.replace(self.path)
 
     def apply(self, loss: torch.Tensor) -> None:
-        """One optimizer step on a loss."""
+        """Takes one optimizer step on a loss."""
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.parameters, CLIP_NORM)
@@ -107,9 +108,9 @@ class TrainingLoop:
         """Trains until the budget is spent.
 
         Args:
-            step: given the step number, returns the loss [] and figures to log.
-            model_state: what to write into checkpoints.
-            at_checkpoint: validation; its figures are logged.
+            step: takes the step number; returns the loss [] and figures to log.
+            model_state: returns the model state for checkpoints.
+            at_checkpoint: runs validation and returns figures to log.
         """
         last_saved = time.monotonic()
         bar = new_bar()

@@ -1,4 +1,4 @@
-"""How far reconstructed sound is from the target: its spectra, and what a listener hears."""
+"""Losses between reconstructed and target audio: spectra, and a phone classifier as listener."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cantata_models.solo.networks.codec_encoder import LogMel
 from cantata_models.solo.training.phone_classifier import HOPS_PER_SLOT, PhoneClassifier
 
 RESOLUTIONS = (512, 1024, 2048)
-"""FFT sizes; the hop is a quarter."""
+"""FFT sizes; the hop is a quarter of the size."""
 LISTENER_WEIGHT = 0.3
 
 
 class SpectralLoss(nn.Module):
-    """Log-magnitude and linear distance of STFTs, plus log-mel distance. [B, N] twice -> []."""
+    """Log-magnitude and linear STFT distance plus log-mel distance. Two [B, N] -> []."""
 
     def __init__(self, sample_rate: int) -> None:
         super().__init__()
@@ -42,10 +42,10 @@ class SpectralLoss(nn.Module):
 
 
 class ListenerLoss(nn.Module):
-    """How differently a phone classifier hears two sounds. [B, N] twice -> [].
+    """Difference between a phone classifier's responses to two signals. Two [B, N] -> [].
 
-    The distance of its hidden layers, as Johnson et al. 2016 compare pictures, and the divergence
-    of the phones that it names: what makes speech understood counts more than its power.
+    It adds the distance between hidden layers, as Johnson et al. 2016 do for images, and the
+    divergence of the predicted phones. Intelligibility thus counts for more than signal power.
     """
 
     def __init__(self, classifier: PhoneClassifier) -> None:
@@ -70,7 +70,7 @@ class ListenerLoss(nn.Module):
 
 
 class SoundLoss(nn.Module):
-    """The spectral loss and the listener's, weighted."""
+    """The weighted sum of the spectral and the listener loss."""
 
     def __init__(self, classifier: PhoneClassifier, sample_rate: int) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class SoundLoss(nn.Module):
     def compare(
         self, output: torch.Tensor, target: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
-        """[B, N] twice -> the loss [] and the figures to log."""
+        """Two [B, N] -> the loss [] and the figures to log."""
         spectral, heard = self.spectral(output, target), self.listener(output, target)
         figures = {"spectral": spectral.item(), "heard": heard.item()}
         return spectral + LISTENER_WEIGHT * heard, figures

@@ -1,4 +1,4 @@
-"""A small network that hears phones: it aligns the data and judges what the decoder makes."""
+"""A small phone classifier: it aligns the data and scores the decoder's output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scores = npt.NDArray[np.float32]
 
 
 class PhoneClassifier(nn.Module):
-    """[B, 2 S, mels] log-mel, level removed -> [B, S, phones] logits."""
+    """[B, 2 S, mels] log-mel without the level -> [B, S, phones] logits."""
 
     def __init__(self, config: SoloConfig) -> None:
         super().__init__()
@@ -35,12 +35,12 @@ class PhoneClassifier(nn.Module):
         self.register_buffer("log_prior", torch.zeros(len(config.phones)))
 
     def features(self, samples: torch.Tensor) -> torch.Tensor:
-        """[N] samples -> [2 S, mels], without the speaker's average."""
+        """[N] samples -> [2 S, mels], minus the speaker's average."""
         mel: torch.Tensor = self.mel(samples[None])[0]
         return mel - mel.mean(dim=0)
 
     def hidden(self, features: torch.Tensor) -> list[torch.Tensor]:
-        """[B, 2 S, mels] -> every layer's [B, S, CHANNELS], the last one's at the end."""
+        """[B, 2 S, mels] -> [B, S, CHANNELS] for every layer, the last layer at the end."""
         batch, hops, _ = features.shape
         layers = [self.into(features.reshape(batch, hops // HOPS_PER_SLOT, -1))]
         for block in self.blocks:

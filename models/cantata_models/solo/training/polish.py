@@ -1,6 +1,6 @@
-"""Stage polish: the decoder learns to make the teacher's sound from the talker's own codes.
+"""Stage polish: the decoder learns to reproduce the teacher's audio from the talker's own codes.
 
-The talker's latents are smoother than the encoder's; a decoder that knows them sounds clearer.
+The talker's latents are smoother than the encoder's. A decoder trained on them sounds clearer.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 
 RATE = 4e-4
 TRUE_SHARE = 0.35
-"""Of the crops, how many keep the encoder's codes, so that copying does not get worse."""
+"""Share of crops that keep the encoder's codes, so that reconstruction does not get worse."""
 PASSES = 3
-"""Passes in which the talker hears what it said in the pass before; the last is near to what it
-says when it runs freely, at a fraction of the cost."""
+"""In each pass the talker is fed its own output from the previous pass. The last pass is close to
+free-running output, at a fraction of the cost."""
 GROUP = 24
 
 
@@ -42,7 +42,7 @@ GROUP = 24
 def own_latents(
     talker: Talker, examples: list[Example], speakers: SpeakerVectors, device: str
 ) -> list[torch.Tensor]:
-    """Returns, per example, the [T, Z] quantised latents that the talker says itself."""
+    """Returns, per example, the [T, Z] quantised latents that the talker itself predicts."""
     trainer = TalkerTrainer(talker.to(device), device)
     order = sorted(range(len(examples)), key=lambda i: examples[i].frames)
     groups = [order[i : i + GROUP] for i in range(0, len(order), GROUP)]
@@ -70,7 +70,7 @@ def polish(
     minutes: float,
     device: str,
 ) -> CodecDecoder:
-    """Fine-tunes the decoder in place; `bank` holds the examples' sound in the same order."""
+    """Fine-tunes the decoder in place. `bank` holds the examples' audio in the same order."""
     torch.manual_seed(4)
     decoder = decoder.to(device)
     distance = distance.to(device)

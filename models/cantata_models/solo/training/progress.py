@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def new_bar() -> Progress:
-    """Returns a bar with a description, a count and the time left; quiet in a log file."""
+    """Returns a bar with a description, a count and the time left. It is quiet in a log file."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

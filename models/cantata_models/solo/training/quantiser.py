@@ -1,4 +1,4 @@
-"""Training of the residual quantiser: k-means start, moving averages, restart of dead codes."""
+"""Trains the residual quantiser: k-means initialisation, moving averages, dead-code restarts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from cantata_models.solo.networks.codec_encoder import ResidualQuantiser
 
 DECAY = 0.99
 DEAD_BELOW = 0.02
-"""Expected uses a step, below which a code is moved to a random residual."""
+"""A code with fewer expected uses per step is moved to a random residual."""
 DROPOUT = 0.3
-"""Share of rows for which only the first few codebooks are used, at random."""
+"""Share of rows that use only the first few codebooks, a random number of them."""
 KMEANS_ROUNDS = 12
 
 
@@ -31,7 +31,7 @@ def kmeans(rows: torch.Tensor, count: int) -> torch.Tensor:
 
 
 class QuantiserTrainer:
-    """Keeps the moving averages behind a quantiser's codebooks."""
+    """Maintains the moving averages behind a quantiser's codebooks."""
 
     def __init__(self, quantiser: ResidualQuantiser) -> None:
         self.quantiser = quantiser
@@ -40,16 +40,16 @@ class QuantiserTrainer:
         self.sums = books.clone()
 
     def state(self) -> dict[str, torch.Tensor]:
-        """What a checkpoint needs."""
+        """Returns the state for a checkpoint."""
         return {"uses": self.uses, "sums": self.sums}
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Takes up `state` again."""
+        """Restores what `state` returned."""
         self.uses, self.sums = state["uses"], state["sums"]
 
     @torch.no_grad()
     def start(self, rows: torch.Tensor) -> None:
-        """Sets the codebooks that are still empty by k-means on [N, Z] latents, in order."""
+        """Initialises the empty codebooks, in order, by k-means on [N, Z] latents."""
         residual = rows
         for index in range(len(self.quantiser.codebooks)):
             book = self.quantiser.codebooks[index].clone()
@@ -61,7 +61,7 @@ class QuantiserTrainer:
         self.sums = self.quantiser.codebooks.clone()
 
     def quantise(self, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Quantises with gradients passed straight through, and updates the codebooks.
+        """Quantises with straight-through gradients and updates the codebooks.
 
         Args:
             z: [B, T, Z].

@@ -1,6 +1,6 @@
 """RHVoice's engine in this process (Debian package librhvoice5, RHVoice.h 1.8), through ctypes.
 
-Its command line program loads a voice for every sentence, which takes as long as reading it.
+RHVoice's command line program loads a voice for every sentence, which takes as long as reading it.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class _SynthParams(c.Structure):
 
 
 class Engine:
-    """One engine with every installed voice; not for use by two threads at once.
+    """One engine with every installed voice. Not thread-safe.
 
     Raises:
         OSError: the library is not installed.
-        RuntimeError: it finds no voices.
+        RuntimeError: no voices are installed.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Engine:
         self._library.RHVoice_new_message.restype = c.c_void_p
         self._heard: list[npt.NDArray[np.int16]] = []
         self._sample_rate = 0
-        # The engine calls these as long as it lives, so they must live as long.
+        # The engine calls these for its whole life, so keep a reference to them.
         self._callbacks = _Callbacks(_SetRate(self._set_rate), _Play(self._play))
         params = _InitParams(callbacks=self._callbacks)
         self._engine = self._library.RHVoice_new_tts_engine(c.byref(params))
@@ -93,12 +93,12 @@ class Engine:
         """Returns the reading, [N] float32, and its sample rate.
 
         Args:
-            voice: RHVoice's name of it.
-            rate: times the voice's usual pace.
-            pitch: times the voice's usual pitch.
+            voice: RHVoice's name for the voice.
+            rate: relative to the voice's usual pace.
+            pitch: relative to the voice's usual pitch.
 
         Raises:
-            RuntimeError: the engine refused, or said nothing.
+            RuntimeError: the engine failed or returned no audio.
         """
         self._heard.clear()
         params = _SynthParams(
@@ -125,5 +125,5 @@ class Engine:
 
 @functools.cache
 def engine() -> Engine:
-    """This process's engine."""
+    """Returns this process's engine."""
     return Engine()

@@ -1,4 +1,4 @@
-"""Every training speaker's vectors, one for each of some readings."""
+"""Speaker vectors of every training speaker, one per measured reading."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cantata_models.solo.training.progress import tracked
 from cantata_models.solo.training.speakers import SPEAKERS, STOCK_SPEAKERS
 
 READINGS = 60
-"""Of each speaker, at most."""
+"""Most readings used per speaker."""
 LEAST_SECONDS = 2.0
 PACES = (0.8, 1.25)
-"""Readings much slower or faster are not used."""
+"""Slower or faster readings are not used."""
 OWN_SHARE = 0.6
-"""How often a stock voice is given by its mean and not by one reading, as when it is served."""
+"""Share of draws that give a stock voice its mean vector, as in serving, not that of a reading."""
 NOISE = 0.1
-"""Deviation added to each normalised feature, so that no speaker is known by heart."""
+"""Standard deviation of noise on each normalised feature, so that no speaker is memorised."""
 
 
 class SpeakerVectors:
-    """Vectors by speaker's name.
+    """Vectors by speaker name.
 
     Args:
         vectors: name -> [n, F] float32, n >= 1.
@@ -47,7 +47,7 @@ class SpeakerVectors:
         return name in self._vectors
 
     def draw(self, name: str) -> torch.Tensor:
-        """Returns [F]: a vector by which this speaker may be asked for."""
+        """Returns [F]: a vector that a request for this speaker might use."""
         rows = self._vectors[name]
         if SPEAKERS[name].stock and torch.rand(()) < OWN_SHARE:
             return rows.mean(dim=0)
@@ -61,7 +61,7 @@ def _vector(path: Path) -> Vector:
 
 
 def speaker_vectors(utterances: Sequence[Utterance], cache: Path, workers: int) -> SpeakerVectors:
-    """Measures some readings of every speaker; kept in `cache`."""
+    """Measures some readings of every speaker; the result is kept in `cache`."""
     if cache.exists():
         return SpeakerVectors(torch.load(cache))
     chosen: dict[str, list[Path]] = {}

@@ -1,8 +1,9 @@
-"""Who reads the sentences: the stock voices' teachers, and pseudo-speakers made from them.
+"""The speakers of the training data: the stock voices' teachers and pseudo-speakers based on them.
 
-A pseudo-speaker is a teacher with another pitch, played faster or slower: the pitch setting moves
-the melody alone, the playing moves melody and formants together, and the speaking rate makes up
-for the pace. Pseudo-speakers are what the network learns to follow a reference recording from.
+A pseudo-speaker is a teacher with a different pitch, resampled to play faster or slower. The pitch
+setting shifts only the melody. Resampling shifts melody and formants together, and the speaking
+rate compensates for its effect on the pace. From pseudo-speakers the network learns to follow a
+reference recording.
 """
 
 from __future__ import annotations
@@ -14,33 +15,33 @@ import numpy as np
 from cantata_models.solo.config import VOICES
 
 TEACHERS: dict[str, str] = {"clara": "clb", "ben": "bdl", "ruby": "slt", "ewan": "alan"}
-"""RHVoice's voice for each of ours."""
+"""The RHVoice voice behind each stock voice."""
 PSEUDO_SPEAKERS = 72
 HELD_OUT_SPEAKERS = 12
 """The last pseudo-speakers are never trained on."""
 PITCH_RANGE = (82, 124)
-"""Percent of the teacher's own."""
+"""Percent of the teacher's own pitch."""
 WARP_RANGE = (0.87, 1.14)
-"""Beyond it a reading is hard to understand."""
+"""Outside this range a reading is hard to understand."""
 LEAST_CHANGE = 0.06
-"""A pseudo-speaker is at least so far from its teacher (log pitch plus log warp)."""
+"""Least distance of a pseudo-speaker from its teacher (log pitch plus log warp)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """One way to sound."""
+    """A teacher with pitch and warp settings."""
 
     name: str
     teacher: str
-    """RHVoice's voice."""
+    """The RHVoice voice."""
     pitch: int = 100
-    """Percent of the teacher's own."""
+    """Percent of the teacher's own pitch."""
     warp: float = 1.0
-    """How much faster the reading is played."""
+    """Factor by which the reading is played faster."""
 
     @property
     def stock(self) -> bool:
-        """Whether it is one of the voices that the server offers."""
+        """Whether this is one of the voices that the server offers."""
         return self.name in TEACHERS
 
 

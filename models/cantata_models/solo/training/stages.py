@@ -1,4 +1,4 @@
-"""The stages, from an empty folder to weights. Each keeps its result and can be run alone."""
+"""The stages, from an empty folder to weights. Each stores its result and can run on its own."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ logger = logging.getLogger(__name__)
 UTTERANCES = 35_500
 """About 34 hours of speech; `hours_scale` multiplies it."""
 SHARED_UTTERANCES = 14_700
-"""Read by every voice in turn."""
+"""Shared among all voices."""
 MAIN_UTTERANCES = 12_800
-"""Read by the main teacher alone, 20 hours altogether; the others read what is left."""
+"""Read by the main teacher alone, who reads 20 hours in total; the others read what is left."""
 TAUGHT_UTTERANCES = 1_200
-"""Aligned by pocketsphinx, to teach the aligner: read by the stock voices at their usual pace."""
+"""Aligned by pocketsphinx to train the aligner; read by the stock voices at their usual pace."""
 CODEC_UTTERANCES = 1_500
 POLISH_UTTERANCES = 1_500
-"""Of each stock voice, and of all pseudo-speakers: what decodes needs every voice, not hours."""
+"""Per stock voice, and for all pseudo-speakers together: the decoder needs every voice, not many
+hours of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
-    """How long each training lasts, in minutes of one CPU thread."""
+    """Duration of each training, in minutes of one CPU thread."""
 
     aligner: float = 6.0
     codec_a: float = 90.0
@@ -56,7 +57,7 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where everything lies and how much of it is made."""
+    """Where every stage stores its result, and how much data it makes."""
 
     folder: Path
     device: str
@@ -65,16 +66,16 @@ class Workspace:
     minutes: Minutes
     weights: Path = WEIGHTS_FOLDER
     start: Path | None = None
-    """Exported weights from which codec and talker go on."""
+    """Exported weights from which the codec and talker continue training."""
     config: SoloConfig = field(default_factory=SoloConfig)
     selection: Selection = field(default_factory=Selection)
-    """Which part is evaluated."""
+    """The part to evaluate."""
     publishing: bool = False
-    """Whether the evaluation goes into the model card and docs/voice."""
+    """Whether to write the evaluation into the model card and docs/voice."""
 
     @property
     def sentences(self) -> Path:
-        """The text, one sentence a line."""
+        """The text, one sentence per line."""
         return self.folder / "sentences.txt"
 
     @property
@@ -88,7 +89,7 @@ class Workspace:
         return self.folder / "alignments.jsonl"
 
     def utterances(self) -> tuple[Utterance, ...]:
-        """Every utterance of this workspace's size."""
+        """Every utterance, at this workspace's size."""
         sizes = (UTTERANCES, SHARED_UTTERANCES, MAIN_UTTERANCES)
         count, shared, main = (round(size * self.hours_scale) for size in sizes)
         return audio.plan_utterances(self.sentences, self.audio, shared, main)[:count]
@@ -98,7 +99,7 @@ class Workspace:
         return sorted(align.read_alignments(self.alignments), key=lambda item: item.index)
 
     def balanced(self, each: int) -> list[Utterance]:
-        """The first utterances of each stock voice, and as many of all pseudo-speakers."""
+        """The first `each` utterances of every stock voice and of all pseudo-speakers together."""
         heard: Counter[str] = Counter()
         chosen = []
         for item in self.utterances():
@@ -109,7 +110,7 @@ class Workspace:
         return chosen
 
     def bank(self) -> ClipBank:
-        """The sound that the codec learns from."""
+        """The audio that the codec trains on."""
         paths = [item.path for item in self.balanced(CODEC_UTTERANCES)]
         return ClipBank(paths, self.config.codec.samples_per_frame)
 
@@ -120,7 +121,7 @@ def run_text(work: Workspace) -> None:
 
 
 def run_audio(work: Workspace) -> None:
-    """Has the teachers read them."""
+    """Renders the sentences with the teachers' voices."""
     audio.render_all(work.utterances(), work.workers)
 
 
@@ -134,7 +135,7 @@ def run_align(work: Workspace) -> None:
 
 
 def sound_loss(work: Workspace) -> SoundLoss:
-    """Returns what the codec's trainings minimise; its listener is the aligner's network."""
+    """Returns the codec's training loss; its listener is the aligner's network."""
     saved = torch.load(work.folder / "aligner.pt", weights_only=False)
     listener = PhoneClassifier(work.config)
     listener.load_state_dict(saved["model"]["network"])
@@ -155,7 +156,7 @@ def run_codec_a(work: Workspace) -> Codec:
 
 
 def frozen_codec(work: Workspace) -> Codec:
-    """Returns codec A as trained, without training it further."""
+    """Returns the trained codec A, frozen."""
     saved = torch.load(work.folder / "codec_a.pt", weights_only=False)
     codec = Codec(work.config.codec)
     codec.load_state_dict(saved["model"]["codec"])
@@ -176,7 +177,7 @@ def run_codec_b(work: Workspace) -> None:
 
 
 def run_latents(work: Workspace) -> list[Example]:
-    """Encodes every aligned utterance of a speaker of whom there is a reading to know them by."""
+    """Encodes every aligned utterance whose speaker has a speaker vector."""
     codec, speakers = frozen_codec(work), run_speakers(work)
     cache = work.folder / "examples.pt"
     found = make_examples(
@@ -187,7 +188,7 @@ def run_latents(work: Workspace) -> list[Example]:
 
 
 def run_speakers(work: Workspace) -> SpeakerVectors:
-    """Measures what every speaker sounds like."""
+    """Measures every speaker's vectors."""
     return speaker_vectors(work.utterances(), work.folder / "speakers.pt", work.workers)
 
 
@@ -200,7 +201,7 @@ def run_talker(work: Workspace) -> None:
 
 
 def best_decoder(work: Workspace) -> CodecDecoder:
-    """Returns the decoder of the latest stage that there is: polish, codec B, codec A."""
+    """Returns the decoder of the latest finished stage: polish, codec B or codec A."""
     decoder = frozen_codec(work).decoder
     for name in ("codec_b", "polish"):
         path = work.folder / f"{name}.pt"
@@ -212,7 +213,7 @@ def best_decoder(work: Workspace) -> CodecDecoder:
 
 
 def trained_talker(work: Workspace) -> Talker:
-    """Returns the talker of the last checkpoint."""
+    """Returns the talker from the last checkpoint."""
     talker = Talker(work.config)
     saved = torch.load(work.folder / "talker.pt", weights_only=False)
     talker.load_state_dict(saved["model"]["talker"])
@@ -239,7 +240,7 @@ def run_polish(work: Workspace) -> None:
 
 
 def run_export(work: Workspace) -> None:
-    """Writes the weights that the package ships."""
+    """Writes the weights that ship with the package."""
     size = save_checkpoint(
         work.weights,
         work.config,

@@ -1,7 +1,7 @@
 """Stage talker: text track, durations and backbone learn to predict the codec's latents.
 
-The latent is regressed (squared and absolute error) and quantised afterwards: sampling the codes
-themselves needs far more data for the same intelligibility.
+The talker regresses the latent (squared and absolute error), which is then quantised. Sampling the
+codes themselves would need far more data for the same intelligibility.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ logger = logging.getLogger(__name__)
 BATCH_FRAMES = 650
 RATE = 1.3e-3
 DROPPED_FRAMES = (0.15, 0.35)
-"""Share of previous frames replaced by the BOS row, drawn per batch within these."""
+"""Range of the share of previous frames replaced by the BOS row, drawn per batch."""
 OWN_FRAMES = 0.5
-"""Share of previous frames replaced by what the talker itself would have said."""
+"""Share of previous frames replaced by the talker's own output."""
 OWN_FRAMES_EVERY = 3
-"""Steps; the extra forward pass costs a third of a step."""
+"""In steps: the extra forward pass costs a third of a step."""
 OWN_FRAMES_FROM = 300
-"""Step; before, what the talker would say is noise."""
+"""Own frames are used after this step; before that the talker's output is noise."""
 DURATION_WEIGHT = 0.5
 VALIDATION_BATCHES = 6
 
 
 class TalkerTrainer(nn.Module):
-    """The losses of a talker on a batch."""
+    """Computes a talker's losses on a batch."""
 
     def __init__(self, talker: Talker, device: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class TalkerTrainer(nn.Module):
         return head.normalised(self.talker.backbone(track + previous)).float()
 
     def embed_previous(self, latents: torch.Tensor, drop: float) -> torch.Tensor:
-        """[B, T, Z] latents of frames -> [B, T, D] rows shifted by one, some replaced by BOS."""
+        """[B, T, Z] frame latents -> [B, T, D] rows shifted by one, some replaced by BOS."""
         embedding = self.talker.frame_embedding
         rows = functional.pad(embedding.project(latents[:, :-1]), (0, 0, 1, 0))
         missing = torch.rand(rows.shape[:2], device=rows.device) < drop
@@ -80,7 +80,7 @@ class TalkerTrainer(nn.Module):
     def forward(
         self, batch: Batch, own_share: float, drop: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Returns mean squared and absolute error of normalised latents, and duration error."""
+        """Returns the mean squared and absolute errors of normalised latents and duration error."""
         head, mask = self.talker.latent_head, batch.frame_mask()
         heard = self.quantiser.decode(batch.codes)
         with torch.autocast(self.device, torch.bfloat16):
@@ -103,7 +103,7 @@ class TalkerTrainer(nn.Module):
 
     @torch.no_grad()
     def own_latents(self, track: torch.Tensor, heard: torch.Tensor, drop: float) -> torch.Tensor:
-        """Returns [B, T, Z]: the quantised latents the talker would say, given true frames."""
+        """Returns [B, T, Z]: the quantised latents that the talker predicts from true frames."""
         head = self.talker.latent_head
         with torch.autocast(self.device, torch.bfloat16):
             normalised = self.hidden_to_normalised(track, self.embed_previous(heard, drop))
@@ -112,8 +112,8 @@ class TalkerTrainer(nn.Module):
 
 
 def usual_log_durations(batch: Batch) -> torch.Tensor:
-    """Returns [B, N]: log(slots + 1) as they would be at the speaker's usual pace. What is asked
-    for at another pace is divided afterwards."""
+    """Returns [B, N]: log(slots + 1) at the speaker's usual pace. For a request at another speed,
+    durations are divided afterwards."""
     return torch.log(batch.slots * batch.rate.unsqueeze(1) + 1)
 
 
@@ -131,10 +131,10 @@ def new_talker(
     speakers: SpeakerVectors,
     start: Path | None = None,
 ) -> Talker:
-    """Returns a talker that knows the codec's codebooks and latents and the stock speakers.
+    """Returns a talker with the codec's codebooks and latent statistics and the stock speakers.
 
-    Its weights are random, but for those that exported weights (`start`) have under the same name
-    in the same shape.
+    A weight starts from the exported weights (`start`) if they have one of the same name and shape.
+    Other weights are random.
     """
     torch.manual_seed(3)
     talker = Talker(config)
@@ -162,7 +162,7 @@ def train_talker(
     minutes: float,
     device: str,
 ) -> Talker:
-    """Trains; the last checkpoint's weights are returned."""
+    """Trains the talker and returns it with the last checkpoint's weights."""
     train, validation = split(examples)
     talker = talker.to(device)
     trainer = TalkerTrainer(talker, device)

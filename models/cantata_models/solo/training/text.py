@@ -1,7 +1,8 @@
 """Stage text: the sentences that the teachers read.
 
-Two sources: frames filled from word lists (questions, numbers, names, single rare words), and
-word sequences drawn from pocketsphinx's trigram model, which have the transitions of real English.
+There are two sources. Sentence frames are filled from word lists (questions, numbers, names, single
+rare words). Word sequences are drawn from pocketsphinx's trigram model, so their transitions are
+those of real English.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ logger = logging.getLogger(__name__)
 
 HELDOUT_FILE = Path(__file__).with_name("heldout.tsv")
 MODEL_SHARE = 0.5
-"""Of the sentences, how many come from the trigram model."""
+"""Share of sentences from the trigram model."""
 LONG_SHARE = 0.06
-"""How many are long; the rest are filled frames."""
+"""Share of long sentences; the rest are filled frames."""
 LONG_WORDS = (24, 58)
 COMMON_WORDS = 12_000
-"""The trigram model draws from this many most frequent words."""
+"""The trigram model draws from this many of the most frequent words."""
 CANDIDATES = 256
 """Proposals per drawn word."""
 LANGUAGE_MODEL_FLOOR = -500_000
-"""Below this the model does not know the word (its log base is 1.0001)."""
+"""A score below this means that the model lacks the word (its log base is 1.0001)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """A sentence that is judged and never trained on."""
+    """A sentence for evaluation, never used in training."""
 
     group: str
     text: str
@@ -64,7 +65,7 @@ class WordModel:
         )
         self.by_frequency = [word for _, word in scored if len(word) > 1 or word in "ai"]
         common = self.by_frequency[:COMMON_WORDS]
-        # Flattened frequencies: rare words matter more to a voice than to a language model.
+        # Flatten frequencies: rare words matter more to a voice than to a language model.
         weights = np.array([math.exp(0.7 * self._ln([word])) for word in common])
         self._common = common
         self._proposal = weights / weights.sum()
@@ -100,7 +101,7 @@ def spell_number(value: int) -> list[str]:
 
 
 class SentenceMaker:
-    """Fills frames and draws sentences; one random generator decides everything."""
+    """Fills frames and draws sentences, all from one random generator."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -156,7 +157,7 @@ class SentenceMaker:
         return [self._choose(self._lists[name])]
 
     def from_frame(self) -> list[str]:
-        """Returns the words and marks of one filled frame."""
+        """Returns the words and punctuation marks of one filled frame."""
         tokens: list[str] = []
         for part in self._choose(words.FRAMES).split():
             tokens += self._slot(part) if part.isupper() else [part]
@@ -174,7 +175,7 @@ class SentenceMaker:
         return [*tokens, self._rng.choice([".", ".", ".", ".", "?", "!"])]
 
     def long(self) -> list[str]:
-        """Returns several sentences in one, joined by commas."""
+        """Returns several sentences joined by commas."""
         wanted = int(self._rng.integers(*LONG_WORDS))
         tokens: list[str] = []
         while len(tokens) < wanted:
@@ -203,14 +204,14 @@ class SentenceMaker:
 
 
 def bare(text: str) -> str:
-    """Returns the text without marks, for comparing sentences."""
+    """Returns the text without punctuation marks, for comparing sentences."""
     return "".join(c for c in text.lower() if c.isalnum() or c in "' ")
 
 
 def write_sentences(path: Path, count: int, seed: int = 0) -> None:
-    """Writes `count` different sentences, one a line; none is a held-out one.
+    """Writes `count` different sentences, one per line, without any held-out sentence.
 
-    More sentences with the same seed begin with the same ones, so sound made for fewer stays valid.
+    With the same seed, a larger count starts with the same sentences. Existing audio stays valid.
     """
     if path.exists() and len(path.read_text().splitlines()) >= count:
         logger.info("%s has enough sentences, keeping it", path)

@@ -1,6 +1,6 @@
 """Hand-written words and sentence frames of the training text.
 
-Everything is in spoken form already: lower case words of the lexicon and the marks , . ? !
+All of it is in spoken form: lower-case words of the lexicon and the marks , . ? !
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def test_a_number_that_is_read_as_several_words_is_told_once() -> None:
     assert "".join(one.character for one in told) == "21 cats"
 
 
-def test_without_times_nothing_is_told() -> None:
+def test_without_word_times_there_are_no_character_times() -> None:
     assert CharacterClock("hello").rest(1.0) == []
 
 

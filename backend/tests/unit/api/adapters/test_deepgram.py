@@ -32,7 +32,7 @@ def spoken(server: Server, *texts: str) -> bytes:
 
 
 def assert_same_sound(got: NDArray[Any], server: Server, text: str, rate: int) -> None:
-    """Noise survives no lossy step bit for bit; what it is must still be plain."""
+    """Noise does not survive a lossy step bit for bit, but must be recognisable."""
     given = soxr.resample(expected_pcm(text, server.solo.behaviour), 24_000, rate)
     assert len(got) == pytest.approx(len(given), abs=rate * 0.15)
     assert np.corrcoef(got[: len(given)], given[: len(got)])[0, 1] > 0.9
@@ -94,7 +94,7 @@ async def test_clear_silences_at_once_and_the_next_text_is_clean(server: Server)
         await eventually(lambda: server.solo.counts.chunks > 5)
         await c.send(type="Clear")
         assert (await c.message())["type"] == "Cleared"
-        assert server.solo.counts.aborted == 0  # it is told before the stages have answered
+        assert server.solo.counts.aborted == 0  # answered before the stages have
         made = server.solo.counts.chunks
         how.may_abort.set()
         c.sound, how.chunks = b"", 3

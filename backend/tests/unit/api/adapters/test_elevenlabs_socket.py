@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterable
 from typing import Any
@@ -91,12 +92,14 @@ async def test_compressed_sound_is_one_stream(server: Server) -> None:
 
 
 async def test_contexts_are_spoken_side_by_side(server: Server) -> None:
-    server.solo.behaviour.interval_s = 0.002
+    may_sound = server.solo.behaviour.may_sound = asyncio.Event()
     async with json_socket(address(server, MULTI)) as c:
         await say(c, "a", "the first context")
         await say(c, "b", "another one")
         for context_id in "ab":
             await c.send(context_id=context_id, close_context=True)
+        await eventually(lambda: server.solo.counts.open == 2)
+        may_sound.set()
         messages: list[Message] = []
         while sum(message["isFinal"] is True for message in messages) < 2:
             messages.append(await c.message())
@@ -248,3 +251,28 @@ async def test_wrong_options_are_an_http_error_before_the_socket(
             pass
     assert refused.value.response.status_code == status
     assert b'"detail"' in refused.value.response.body
+
+
+async def test_a_text_is_finished_while_the_server_stops(server: Server) -> None:
+    async with (
+        json_socket(address(server, SINGLE)) as single,
+        json_socket(address(server, MULTI)) as multi,
+        json_socket(address(server, MULTI)) as idle,
+    ):
+        await single.send(text="The first half. ")
+        await say(multi, "a", "Another one.", flush=False)
+        await eventually(lambda: server.solo.counts.started == 2)
+        server.app.state.context.drain.announce()
+        assert (await idle.message())["error"] == "going_away"
+        assert await idle.closed() == 1001
+        await multi.send(text="Too late. ", context_id="b")
+        refused = await multi.until(error="going_away")
+        await single.send(text="The second half.")
+        await single.send(text="")
+        heard = await single.until(isFinal=True)
+        assert sound_of(heard) == spoken(server, "The first half.", "The second half.")
+        await multi.send(context_id="a", flush=True)
+        await multi.send(context_id="a", close_context=True)
+        heard = refused + await multi.until(isFinal=True, contextId="a")
+        assert sound_of(heard) == spoken(server, "Another one.")
+        assert await multi.closed() == 1001

@@ -1,4 +1,4 @@
-"""API keys as other services' clients show them, and refusals as they read them."""
+"""API keys as other services' clients send them, and rejections in each service's format."""
 
 from __future__ import annotations
 

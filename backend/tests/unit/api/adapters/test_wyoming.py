@@ -24,8 +24,8 @@ from wyoming.tts import (
 )
 
 from cantata.api.app import create_app
-from cantata.api.serve import listen
-from cantata.api.settings import ServerSettings
+from cantata.api.listening import listen
+from cantata.api.settings import ConnectionSettings, ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.errors import RequestFailed
 
@@ -36,9 +36,10 @@ async def service() -> FakeService:
 
 
 @asynccontextmanager
-async def serving(service: FakeService) -> AsyncIterator[int]:
+async def serving(service: FakeService, **limits: float) -> AsyncIterator[int]:
     listener = listen("127.0.0.1", 0)
-    app = create_app(service, ServerSettings(), wyoming=listener)
+    settings = ServerSettings(connections=ConnectionSettings(**limits))  # type: ignore[arg-type]
+    app = create_app(service, settings, wyoming=listener)
     port: int = listener.getsockname()[1]
     async with app.router.lifespan_context(app):
         await eventually(lambda: service.ready)
@@ -229,6 +230,34 @@ async def test_what_is_no_event_ends_the_connection(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+async def test_what_is_half_sent_ends_in_time_and_a_silent_client_does_not(
+    service: FakeService,
+) -> None:
+    async with (
+        serving(service, head_timeout_s=0.2) as port,
+        AsyncTcpClient("127.0.0.1", port) as silent,
+    ):
+        await silent.write_event(Ping("here").event())
+        assert await next_event(silent)
+        for half in (b"", b'{"type": "pi', b'{"type": "ping", "data_length": 9}\n{'):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(half)
+            async with asyncio.timeout(60):
+                assert b"protocol_violation" in await reader.read()
+            writer.close()
+        await silent.write_event(Synthesize(text="Still here.").event())
+        _, sound = await heard(silent, "audio-stop")
+        assert sound == spoken(service, "Still here.")
+
+
+async def test_a_voice_that_is_null_is_the_default(
+    client: AsyncTcpClient, service: FakeService
+) -> None:
+    await client.write_event(Event("synthesize", {"text": "hello", "voice": None}))
+    _, sound = await heard(client, "audio-stop")
+    assert sound == spoken(service, "hello")
+
+
 async def test_a_shutdown_ends_connections() -> None:
     service = FakeService()
     how = service.solo.behaviour
@@ -240,3 +269,30 @@ async def test_a_shutdown_ends_connections() -> None:
         await eventually(lambda: service.solo.counts.chunks > 5)
     assert service.solo.counts.open == 0
     await client.disconnect()
+
+
+async def test_a_text_is_finished_while_the_server_stops(service: FakeService) -> None:
+    listener = listen("127.0.0.1", 0)
+    app = create_app(service, ServerSettings(), wyoming=listener)
+    port: int = listener.getsockname()[1]
+    async with (
+        app.router.lifespan_context(app),
+        AsyncTcpClient("127.0.0.1", port) as idle,
+        AsyncTcpClient("127.0.0.1", port) as writing,
+    ):
+        await eventually(lambda: service.ready)
+        await idle.write_event(Ping("here").event())
+        assert await next_event(idle)
+        await writing.write_event(SynthesizeStart().event())
+        await writing.write_event(SynthesizeChunk("The first half. ").event())
+        await eventually(lambda: service.solo.counts.started == 1)
+        app.state.context.drain.announce()
+        refused = await next_event(idle)
+        assert refused
+        assert Error.from_event(refused).code == "going_away"
+        assert await next_event(idle) is None
+        await writing.write_event(SynthesizeChunk("The second half.").event())
+        await writing.write_event(SynthesizeStop().event())
+        kinds, sound = await heard(writing, "error")
+        assert kinds == ["audio-start", "audio-chunk", "audio-stop", "synthesize-stopped", "error"]
+        assert sound == spoken(service, "The first half.", "The second half.")

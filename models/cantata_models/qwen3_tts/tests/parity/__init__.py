@@ -1,5 +1,5 @@
-"""What the goldens were made of: scenarios and recordings, and the script that runs the reference.
+"""The source of the goldens: scenarios, recordings, and the script that runs the reference.
 
-`make parity` writes ../goldens anew in a virtual environment of its own. The tests need neither
-that nor the reference package, only the goldens and the seeded checkpoints.
+`make parity` rewrites ../goldens in its own virtual environment. The tests need neither that
+environment nor the reference package, only the goldens and the seeded checkpoints.
 """

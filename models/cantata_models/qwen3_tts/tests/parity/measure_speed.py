@@ -1,6 +1,6 @@
-"""How fast the reference package speaks: `python -m cantata_bench.peers` runs this and reads JSON.
+"""Measures the reference package's speed: `python -m cantata_bench.peers` runs this and reads JSON.
 
-It has one call that returns when the last sample is there, for one text or for several at a time.
+The package has one call, for one or several texts. The call returns after the last sample.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cantata_models.qwen3_tts.tests.parity.reference_package import load_model
 
 
 def speak(model: Any, texts: list[str], frames: int) -> tuple[float, float]:
-    """Seconds that it took, and seconds of sound; greedy, so that length alone ends it."""
+    """Return seconds taken and seconds of audio; greedy, so that only the length limit ends it."""
     began = time.perf_counter()
     made, sample_rate = model.generate_custom_voice(
         text=texts,
@@ -30,7 +30,7 @@ def speak(model: Any, texts: list[str], frames: int) -> tuple[float, float]:
 
 
 def measure(model: Any, texts: list[str], frames: int, rounds: int) -> dict[str, Any]:
-    """Some texts in one call, several times, the first of which is not counted."""
+    """Time several calls with the same texts; the first call does not count."""
     found = [speak(model, texts, frames) for _ in range(1 + rounds)][1:]
     return {
         "texts": len(texts),
@@ -40,7 +40,7 @@ def measure(model: Any, texts: list[str], frames: int, rounds: int) -> dict[str,
 
 
 def main() -> None:
-    """Print one JSON object; OMP_NUM_THREADS says how many threads it takes."""
+    """Print one JSON object; OMP_NUM_THREADS sets the number of threads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint", type=Path, help="one with stock voices")
     parser.add_argument("--text", required=True)

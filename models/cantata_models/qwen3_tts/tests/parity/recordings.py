@@ -1,4 +1,4 @@
-"""What the codec is given: synthetic recordings and random frames."""
+"""The codec's test input: synthetic recordings and random frames."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ SAMPLE_RATE = 24_000
 
 
 def recording(seconds: float) -> NDArray[np.float32]:
-    """[N] mono: no voice, but pitch, beats and noise that change over time.
+    """[N] mono: not a voice, but pitch, beats and noise that change over time.
 
-    Samples on 16-bit steps, so that one differing bit of a machine's sine leaves no trace.
+    Samples are rounded to 16-bit steps, so that one differing bit in a machine's sine has no
+    effect.
     """
     count = int(seconds * SAMPLE_RATE)
     time = np.arange(count) / SAMPLE_RATE

@@ -1,4 +1,4 @@
-"""Importing and observing the unmodified reference package; needs `requirements/reference.txt`."""
+"""Imports and observes the unmodified reference package; needs `requirements/reference.txt`."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ UNUSED = (
     "onnxruntime",
     "sox",
 )
-"""Imported by the reference for its other, 25 Hz tokenizer alone. The published torchaudio needs
-CUDA's libraries at import; empty modules stand in, and any use of them would fail."""
+"""Modules that the reference imports only for its other tokenizer, at 25 Hz. The published
+torchaudio needs CUDA's libraries at import. Empty modules replace them, and any use would fail."""
 
 
 def load_model(
     checkpoint: Path, dtype: torch.dtype = torch.float32, attention: str = "eager"
 ) -> Any:
-    """Load a checkpoint as a user of the reference does, on the CPU.
+    """Load a checkpoint on the CPU, as a user of the reference does.
 
     Args:
-        checkpoint: its folder.
-        dtype: of all weights, the codec's too.
-        attention: as transformers names implementations; "sdpa" is its default.
+        checkpoint: the checkpoint's folder.
+        dtype: dtype of all weights, including the codec's.
+        attention: name of an implementation in transformers, whose default is "sdpa".
     """
-    # It looks for these packages when it is imported, and finds rightly that they are not there.
+    # Imported first: transformers checks for these packages at import and must find them missing.
     importlib.import_module("transformers")
     for name in UNUSED:
         module = types.ModuleType(name)
@@ -51,7 +51,7 @@ def load_model(
 
 
 def speak(model: Any, scenario: Scenario) -> NDArray[np.float32]:
-    """Speak a scenario through the reference's own interface; returns samples."""
+    """Synthesise a scenario through the reference's own interface; returns samples."""
     options: dict[str, Any] = {
         "text": scenario.text,
         "language": scenario.language,
@@ -80,19 +80,19 @@ def speak(model: Any, scenario: Scenario) -> NDArray[np.float32]:
 
 
 class Observer:
-    """What passes through the reference's networks while it speaks one utterance."""
+    """Records the reference networks' inputs and outputs for one utterance."""
 
     def __init__(self, model: Any) -> None:
         self.rows: NDArray[np.float32] | None = None
-        """[L, D] the prompt's input rows."""
+        """[L, D]: the prompt's input rows."""
         self.trailing: NDArray[np.float32] | None = None
-        """[T, D] text rows that are added one per frame."""
+        """[T, D]: text rows added one per frame."""
         self.codes: NDArray[np.int64] | None = None
         """[T, Q] frames."""
         self.first_scores: list[torch.Tensor] = []
         """[V] per step: scores of code 0 before any processing."""
         self.residual_scores: list[float] = []
-        """Of each later code that was chosen, frame by frame."""
+        """Scores of every later code that was chosen, frame by frame."""
         self.residual_gap = float("inf")
         """Smallest distance between the best two scores of any later code."""
         talker = model.model.talker
@@ -133,7 +133,7 @@ class Observer:
 
 
 class QuantiserGap:
-    """Smallest distance by which a codebook entry was nearer than the next, over one encoding."""
+    """Smallest margin between the nearest and the next codebook entry over one encoding."""
 
     def __init__(self, model: Any) -> None:
         self.smallest = float("inf")

@@ -1,4 +1,4 @@
-"""What the reference package and this implementation are both asked to speak."""
+"""The utterances that both the reference package and this implementation synthesise."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ SHAPES: dict[str, Shape] = {"small": TINY_SMALL, "large": TINY_LARGE}
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKey:
-    """Which random checkpoint: arguments of `write_checkpoint`."""
+    """Identifies a random checkpoint: arguments of `write_checkpoint`."""
 
     shape: str
-    """Of `SHAPES`."""
+    """Key of `SHAPES`."""
     kind: str
     seed: int
 
     @property
     def name(self) -> str:
-        """As checksums.json names it."""
+        """The name in checksums.json."""
         return f"{self.shape}-{self.kind}-{self.seed}"
 
 
@@ -32,16 +32,16 @@ class Scenario:
     checkpoint: CheckpointKey
     text: str
     max_new_tokens: int
-    """The utterance has one frame less, unless an end code comes first."""
+    """The utterance has one frame fewer, unless an end code comes first."""
     language: str = "Auto"
     speaker: str | None = None
     instruct: str | None = None
     recording_seconds: float | None = None
-    """Length of the recording whose speaker is to be followed (`recordings.recording`)."""
+    """Length of the recording of the speaker to follow (`recordings.recording`)."""
     reference_text: str | None = None
-    """What is said in it: in-context cloning. None: the speaker's vector alone."""
+    """The recording's transcript, for in-context cloning. None: only the speaker vector is used."""
     streaming_text: bool = False
-    """The text trails behind the frames, one token a step; else all of it is in the prompt."""
+    """Feed the text one token per step; otherwise all of it is in the prompt."""
     repetition_penalty: float = 1.0
 
 
@@ -80,7 +80,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         repetition_penalty=1.3,
     ),
     Scenario(
-        # The end code scores best at the first step already.
+        # The end code already has the best score at the first step.
         "end_code_too_early",
         _key("small", "custom_voice", 4),
         "Summer.",
@@ -89,7 +89,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         repetition_penalty=1.05,
     ),
     Scenario(
-        # At the first three steps, so that it ends as soon as it may.
+        # It has the best score at the first three steps, so the utterance ends as soon as allowed.
         "end_code_at_once",
         _key("large", "custom_voice", 4),
         "Tuesday.",

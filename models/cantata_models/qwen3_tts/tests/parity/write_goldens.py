@@ -29,15 +29,15 @@ from cantata_models.qwen3_tts.tests.parity.scenarios import (
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 MIN_GAP = 1e-3
-"""Two best scores nearer than this could change places by rounding alone."""
+"""If the two best scores are closer than this, rounding alone could swap them."""
 MIN_QUANTISER_GAP = 5e-5
-"""Likewise for distances to codebook entries, which pass through fewer sums."""
+"""The same for distances to codebook entries, which involve fewer sums."""
 PCM_STRIDE = 37
-"""Every 37th sample is kept: coprime to every rate of the codec, so all phases are there."""
+"""Every 37th sample is kept. 37 is coprime to every rate of the codec, so all phases occur."""
 MEL_STRIDE = 5
 RESERVED = 1024
 RECORDINGS = (1.013, 2.5)
-"""Seconds; the first ends within a frame, the second is longer than the encoder's window."""
+"""In seconds. The first ends inside a frame; the second is longer than the encoder's window."""
 SHORT_FRAMES = 130
 LONG_FRAMES = 330
 CODEC_CHECKPOINT = CheckpointKey("small", "base", 1)
@@ -46,7 +46,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def checksum(folder: Path) -> str:
-    """Of both weight files of a checkpoint."""
+    """Return the checksum of a checkpoint's two weight files."""
     digest = hashlib.sha256()
     for name in ("model.safetensors", "speech_tokenizer/model.safetensors"):
         digest.update((folder / name).read_bytes())
@@ -54,18 +54,18 @@ def checksum(folder: Path) -> str:
 
 
 def spoken(scores: torch.Tensor, codes: int, end: int) -> torch.Tensor:
-    """Scores of what may be chosen: [codes + 1], the end code last."""
+    """Return the scores of the codes that may be chosen: [codes + 1], the end code last."""
     return torch.cat([scores[..., :codes], scores[..., end : end + 1]], dim=-1)
 
 
 def first_gap(scores: torch.Tensor, frames: NDArray[np.int64], penalty: float) -> float:
-    """Smallest distance of the best two scores of code 0, as the reference chose.
+    """Return the smallest gap between the two best scores of code 0 in the reference's choices.
 
     Args:
         scores: [steps, codes + 1] before any processing, the end code last.
 
     Raises:
-        ValueError: this reading of the reference's rules would not have chosen its frames.
+        ValueError: our version of the reference's rules would have chosen other frames.
     """
     smallest, said = float("inf"), frames[:, 0]
     for step, raw in enumerate(scores):
@@ -82,7 +82,7 @@ def first_gap(scores: torch.Tensor, frames: NDArray[np.int64], penalty: float) -
 
 
 def observe(model: Any, scenario: Scenario) -> dict[str, NDArray[Any]]:
-    """Speak one scenario; returns what its golden holds."""
+    """Synthesise one scenario and return the arrays of its golden."""
     observer = Observer(model)
     try:
         samples = speak(model, scenario)
@@ -113,7 +113,7 @@ def observe(model: Any, scenario: Scenario) -> dict[str, NDArray[Any]]:
 
 
 def reference_features(model: Any, seconds: float) -> dict[str, NDArray[Any]]:
-    """What the reference takes from a recording: its frames and its speaker's vector."""
+    """Return the reference's encodings of a recording: frames and speaker vector."""
     wave = recording(seconds)
     gap = QuantiserGap(model)
     items = model.create_voice_clone_prompt((wave, SAMPLE_RATE), ref_text="unused")
@@ -127,7 +127,7 @@ def reference_features(model: Any, seconds: float) -> dict[str, NDArray[Any]]:
 
 
 def write_talker_goldens(model: Any, scenarios: list[Scenario], arrays: Arrays) -> None:
-    """Every scenario's prompt, frames and scores."""
+    """Add every scenario's prompt, frames and scores."""
     for scenario in scenarios:
         golden = observe(model, scenario)
         arrays |= {f"{scenario.name}/{name}": value for name, value in golden.items()}
@@ -143,7 +143,7 @@ def write_talker_goldens(model: Any, scenarios: list[Scenario], arrays: Arrays) 
 
 @torch.inference_mode()
 def write_codec_goldens(model: Any, arrays: Arrays) -> None:
-    """Decoding whole and in windows, encoding, speaker features."""
+    """Add whole and windowed decoding, encoding and speaker features."""
     from qwen_tts.core.models.modeling_qwen3_tts import mel_spectrogram
 
     tokenizer = model.model.speech_tokenizer.model

@@ -1,4 +1,4 @@
-"""Words outside the lexicon: the network's error rate, and the inflections before it."""
+"""Words outside the lexicon: the network's error rate, and inflections, which come first."""
 
 from __future__ import annotations
 

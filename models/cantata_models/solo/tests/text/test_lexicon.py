@@ -1,4 +1,4 @@
-"""The lexicon: its contents, its data file, and what it must not need."""
+"""The lexicon: its contents, its data file, and dependencies that it must not have."""
 
 from __future__ import annotations
 

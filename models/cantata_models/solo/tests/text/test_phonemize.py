@@ -99,7 +99,7 @@ def test_a_number_is_not_cut_where_a_gap_between_words_is_near() -> None:
 def test_sentences_are_at_most_twelve_seconds_long_by_default() -> None:
     text = "They walked and walked, " * 60 + "and then they slept."
     sentences = phonemize(text)
-    # The voice says at least 11 phones a second.
+    # The voice speaks at least 11 phones per second.
     assert all(len(sentence.phones) / 11 <= 12.5 for sentence in sentences)
     assert len(sentences) > 5
 

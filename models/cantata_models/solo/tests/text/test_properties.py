@@ -9,7 +9,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cantata_models.solo.text import Sentence, TextError, phonemize
@@ -51,7 +51,7 @@ def check(text: str, sentence: Sentence, max_phones: int) -> None:
 
 
 def check_spans(spans: list[tuple[int, int]]) -> None:
-    """Neighbours are equal or apart, and in order; so are then any two."""
+    """Checks that neighbouring spans are equal or disjoint, and in order; so any two are."""
     for before, after in pairwise(spans):
         assert before == after or before[1] <= after[0]
 
@@ -111,6 +111,8 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
+@example("°C" + "x" * 70)
+@example("°Fiii")
 def test_what_is_spoken_is_said_alike_when_normalised_again(text: str) -> None:
     words = [item.word for item in normalize_or_nothing(text)]
     plain = " ".join(word for word in words if word.isascii() and word.isalpha() and word.islower())
@@ -148,7 +150,7 @@ def test_no_rule_can_backtrack_without_bound(place: int) -> None:
     pattern = RULES[place].pattern
     found = list(repetitions(_parser.parse(pattern.pattern, pattern.flags)))
     assert all(depth == 0 and simple for depth, simple in found), pattern.pattern
-    # Two in a row are enough for quadratic time on one run of characters that fits both.
+    # Two in a row already take quadratic time on a run of characters that matches both.
     assert len(found) <= 2, pattern.pattern
 
 

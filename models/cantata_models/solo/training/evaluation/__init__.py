@@ -1,1 +1,1 @@
-"""How good the embedded voice is: measured over held-out sentences, beside its teachers."""
+"""Evaluates the embedded voice on held-out sentences, compared with its teachers."""

@@ -1,4 +1,4 @@
-"""What the measures hear: mel cepstra, level and pitch, one row per 10 ms.
+"""Acoustic features for the measures: mel cepstra, level and pitch, one row per 10 ms.
 
 Letters: N samples at 24 kHz, H hops of 10 ms.
 """
@@ -20,20 +20,20 @@ HOP = 240
 MELS = 80
 FFT_SIZE = 960
 CEPSTRA = 20
-"""Without the zeroth, which is the level."""
+"""Excludes the zeroth, which is the level."""
 FULL_SCALE = 0.999
-"""From here on a sample is clipped when it becomes 16 bits."""
+"""A sample at or above this clips when converted to 16 bits."""
 
 MIN_PITCH_HZ, MAX_PITCH_HZ = 60.0, 400.0
 PITCH_WINDOW = 960
 PITCH_RATE_DIVISOR = 3
-"""Pitch is looked for at 8 kHz."""
+"""The pitch search runs at 8 kHz."""
 PITCH_BAND_HZ = 1200.0
-"""Above it formants disturb the search, and a period is no whole number of samples."""
+"""Above this, formants disturb the search and a period is not a whole number of samples."""
 VOICED = 0.55
-"""Normalised autocorrelation from which on a hop counts as voiced."""
+"""A hop with at least this normalised autocorrelation counts as voiced."""
 VOICED_RANGE_DB = 30.0
-"""Hops further below the loudest are not voiced."""
+"""Hops further than this below the loudest are unvoiced."""
 
 Samples = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]
@@ -41,20 +41,20 @@ Rows = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One sound as the measures see it."""
+    """The features of one recording."""
 
     cepstra: Rows
     """[H, 20]: mel cepstra 1 to 20."""
     level_db: Rows
-    """[H]: relative to full scale."""
+    """[H]: level relative to full scale."""
     audible_db: Rows
-    """[H]: level as the ear weighs it (A-weighting); only differences mean something."""
+    """[H]: A-weighted level; only differences are meaningful."""
     pitch_hz: Rows
-    """[H]: 0 where nothing is voiced."""
+    """[H]: 0 in unvoiced hops."""
 
 
 def analyse(samples: Samples) -> Analysis:
-    """Measures [N] samples; the last hop is filled up with silence."""
+    """Measures [N] samples; the last hop is padded with silence."""
     padded = np.pad(samples, (0, -len(samples) % HOP)).astype(np.float32)
     power = np.square(padded.reshape(-1, HOP).astype(np.float64)).mean(axis=1)
     level = 10 * np.log10(power + 1e-10)
@@ -62,7 +62,7 @@ def analyse(samples: Samples) -> Analysis:
 
 
 def a_weights(hertz: Rows) -> Rows:
-    """Gain of power at these frequencies, 1 at 1 kHz (A-weighting, IEC 61672-1, annex E)."""
+    """Power gain at these frequencies, 1 at 1 kHz (A-weighting, IEC 61672-1, annex E)."""
     low, middle, high, top = np.square([20.599, 107.653, 737.862, 12194.217])
 
     def gain(square: Rows) -> Rows:
@@ -75,7 +75,10 @@ def a_weights(hertz: Rows) -> Rows:
 
 
 def audible_level(samples: Samples) -> Rows:
-    """[N] -> [H] dB; N is a multiple of 240. Breath on a microphone is loud and hardly heard."""
+    """[N] -> [H] dB; N is a multiple of 240.
+
+    A-weighted because breath on a microphone is loud but barely audible.
+    """
     side = (FFT_SIZE - HOP) // 2
     frames = sliding_window_view(np.pad(samples, side), FFT_SIZE)[::HOP]
     power = np.square(np.abs(np.fft.rfft(frames * np.hanning(FFT_SIZE), axis=-1)))
@@ -114,7 +117,7 @@ def pitch(samples: Samples, level_db: Rows) -> Rows:
     centred = frames - frames.mean(axis=1, keepdims=True)
     likeness = autocorrelation(centred * window, PITCH_BAND_HZ) / autocorrelation(window)
     first, last = int(rate / MAX_PITCH_HZ), int(rate / MIN_PITCH_HZ)
-    # A little in favour of short lags: twice a period fits as well as one.
+    # Favour short lags slightly: two periods fit as well as one.
     searched = likeness[:, first : last + 1] - 0.06 * np.log2(np.arange(first, last + 1) / first)
     best = searched.argmax(axis=1) + first
     rows = np.arange(len(best))
@@ -126,6 +129,6 @@ def pitch(samples: Samples, level_db: Rows) -> Rows:
 
 
 def median_pitch_hz(analysis: Analysis) -> float:
-    """Returns the median over the voiced hops, 0 if there are none."""
+    """Returns the median over the voiced hops, or 0 if there are none."""
     voiced = analysis.pitch_hz[analysis.pitch_hz > 0]
     return float(np.median(voiced)) if len(voiced) else 0.0

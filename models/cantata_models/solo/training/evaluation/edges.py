@@ -1,13 +1,13 @@
-"""Are the first and the last phone there?
+"""Checks that the first and the last phone of a sentence are present.
 
-The first 60 ms of the teacher's audible sound (and likewise the last) must be in the speech. The
-time alignment says which hops of the speech they are. A dropped phone leaves those hops silent,
-or, if what follows was moved into its place, squeezes the 60 ms into a few hops that sound
-like something else. So an edge is missing when its level is far below the teacher's, or when it is
-squeezed and far less alike than the rest of the sentence.
+The first and last 60 ms of the teacher's audible sound must be in the speech. The time alignment
+gives the matching hops of the speech. A dropped phone leaves those hops silent. If the next phone
+took its place, the 60 ms shrink to a few hops that sound different. So an edge is missing when its
+level is far below the teacher's, or when it is squeezed and matches far worse than the rest of the
+sentence.
 
-Levels are weighted as the ear weighs them: some teachers' last stops end in a blow on the
-microphone below 100 Hz, which is no phone.
+Levels are A-weighted: some teachers' final stops end in a blow on the microphone below 100 Hz,
+which is not a phone.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from cantata_models.solo.training.evaluation.warping import Places, Warp
 
 EDGE_HOPS = 6
 AUDIBLE_DB = -30.0
-"""Relative to the loud hops of the sentence."""
+"""Level relative to the loud hops of the sentence."""
 DEFICIT_DB = 15.0
 SQUEEZED_HOPS = 3
 STRANGE_DB = 2.0
-"""Mel-cepstral distance beyond the sentence's median."""
+"""Mel-cepstral distance above the sentence's median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Whether an end of the sentence was lost."""
+    """Whether the start or the end of the sentence was lost."""
 
     first_missing: bool
     last_missing: bool
@@ -43,7 +43,7 @@ def relative_level(analysis: Analysis) -> Rows:
 
 
 def is_missing(edge: Places, ours: Rows, theirs: Rows, path: Warp) -> bool:
-    """Judges one edge: hops of the teacher, and both readings' relative levels."""
+    """Judges one edge, given as hops of the teacher, from both readings' relative levels."""
     steps = np.isin(path.theirs, edge)
     heard = [ours[path.ours[path.theirs == hop]].max() for hop in edge]
     if np.median(theirs[edge] - heard) > DEFICIT_DB:

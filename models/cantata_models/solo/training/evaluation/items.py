@@ -1,4 +1,4 @@
-"""What is to be said: by whom, at which speed, and after which recording."""
+"""The items to synthesise: sentence, voice, speed and reference recording."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cantata_models.solo.training.text import HeldOut, read_heldout
 
 SPEEDS = (0.5, 0.7, 1.4, 2.0)
 SPEED_SENTENCES = 2
-"""Of each group but the long one, at each speed."""
+"""Sentences per speed from each group except the long one."""
 SHORT_SENTENCES = {"long": 1}
-"""Of a group in the short form; of any other `SHORT_USUAL`."""
+"""Sentences per group in the short form; other groups have `SHORT_USUAL`."""
 SHORT_USUAL = 3
 PROMPT_GROUPS = ("plain", "numbers", "names", "questions")
-"""A reference is followed in the first sentence of each."""
+"""The first sentence of each of these groups follows a reference."""
 REFERENCE_WORDS = range(15, 30)
-"""A reference of so many words lasts 4 to 10 seconds."""
+"""A reference with this many words lasts 4 to 10 seconds."""
 
 
 class UnknownChoice(ValueError):
-    """A part of the evaluation that cannot be chosen."""
+    """The chosen part of the evaluation does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class Item:
     """One sentence in one voice."""
 
     speaker: str
-    """A stock voice, or a held-out pseudo-speaker."""
+    """A stock voice or a held-out pseudo-speaker."""
     group: str
     text: str
     """In spoken form."""
     speed: float = 1.0
     reference: str = ""
-    """The speaker's own reading of this text is what the voice follows; empty for stock voices."""
+    """The voice follows the speaker's own reading of this text. Empty for stock voices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which part of the evaluation; the default is all of it."""
+    """The part of the evaluation to run; all of it by default."""
 
     voices: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class Selection:
 
 
 def choose(wanted: Sequence[str], offered: Sequence[str], what: str) -> tuple[str, ...]:
-    """Returns the wanted names, all offered ones for none.
+    """Returns the wanted names, or all offered names if none are wanted.
 
     Raises:
-        UnknownChoice: a name that is not offered.
+        UnknownChoice: a name is not offered.
     """
     unknown = [name for name in wanted if name not in offered]
     if unknown:
@@ -70,7 +70,7 @@ def first_sentences(group: str, count: int) -> list[HeldOut]:
 
 
 def short_sentences() -> list[HeldOut]:
-    """Returns what the short form says."""
+    """Returns the sentences of the short form."""
     groups = dict.fromkeys(item.group for item in read_heldout())
     return [
         item
@@ -95,7 +95,7 @@ def prompt_items() -> list[Item]:
 
 
 def plan_items(offered_voices: Sequence[str], selection: Selection) -> list[Item]:
-    """Returns every sentence to say; speeds and references only where no group is chosen.
+    """Returns every item. Includes speeds and references only if no group is chosen.
 
     Raises:
         UnknownChoice: an unknown voice or group.

@@ -1,7 +1,7 @@
-"""How well sound is understood: pocketsphinx hears it, jiwer counts the errors.
+"""Measures intelligibility: pocketsphinx transcribes the speech and jiwer counts the errors.
 
-pocketsphinx's dictionary and aligner also made the training data, so other measures stand beside
-it that know no words.
+pocketsphinx's dictionary and aligner also made the training data, so the evaluation adds measures
+that do not depend on words.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from cantata_models.solo.training.text import bare
 JUDGE_RATE = 16_000
 JUDGE_PEAK = 0.9
 PADDING_S = 0.2
-"""Silence before and after, as the judge was trained on."""
+"""Silence before and after the speech, as in the judge's training data."""
 WIDEST_SEARCH = 3000
-"""States a frame: a third less work than the default, and the same words."""
+"""States per frame: a third less work than the default, with the same words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Score:
 class Judge:
     """One pocketsphinx decoder with its own English language model.
 
-    What it hears of a sound depends on nothing that it heard before: the cepstral mean is each
-    utterance's own, the second search, which keeps state between utterances, is off, and the
-    features, which keep some too, are begun anew.
+    A transcript does not depend on earlier utterances. The cepstral mean is computed per utterance,
+    the second search pass, which keeps state between utterances, is off, and the feature
+    extraction, which also keeps state, restarts each time.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Judge:
         )
 
     def hear(self, samples: Samples, sample_rate: int) -> str:
-        """Returns the words heard in mono sound."""
+        """Returns the words recognised in mono sound."""
         narrow = soxr.resample(samples, sample_rate, JUDGE_RATE)
         silence = np.zeros(int(PADDING_S * JUDGE_RATE), dtype=np.float32)
         narrow = np.concatenate([silence, narrow, silence])
@@ -64,7 +64,7 @@ class Judge:
 
 
 def score(texts: Sequence[str], heard: Sequence[str]) -> Score:
-    """Compares what was to be said with what was heard, marks left out."""
+    """Compares the texts with the transcripts, without punctuation marks."""
     wanted = [bare(text) for text in texts]
     got = [bare(text) for text in heard]
     return Score(

@@ -1,4 +1,4 @@
-"""Whose voice is it? Stock voices beside their teachers, and voices that follow a reference."""
+"""Voice similarity: stock voices against their teachers, and voices that follow a reference."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from cantata_models.solo.training.evaluation.timbre import distance, nearest, us
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Whose teacher each sentence of each voice is nearest to."""
+    """The nearest teacher for each sentence of each voice."""
 
     confusion: dict[str, dict[str, int]]
-    """Voice that speaks -> voice whose teacher is nearest -> sentences."""
+    """Speaking voice -> voice of the nearest teacher -> number of sentences."""
     accuracy: float
     teacher_accuracy: float
-    """The same of the teachers' own sentences, each left out of its centre: the ceiling."""
+    """Accuracy for the teachers' own sentences, each left out of its centre: the upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """One speaker never trained on, followed from a recording."""
+    """A speaker unseen in training, followed from a recording."""
 
     speaker: str
     distance: float
-    """Of the speech to the speaker's own readings."""
+    """Distance from the speech to the speaker's own readings."""
     stock_voice: str
-    """The stock voice that is nearest to the speaker."""
+    """The stock voice nearest to the speaker."""
     stock_distance: float
     pitch_semitones: float
-    """How far the pitch is off, not signed."""
+    """Absolute pitch error."""
     stock_pitch_semitones: float
 
     @property
     def wins(self) -> bool:
-        """Whether following the recording is nearer than any stock voice."""
+        """Whether following the recording comes closer than any stock voice."""
         return self.distance < self.stock_distance
 
 
 @dataclass(frozen=True, slots=True)
 class Prompting:
-    """All speakers never trained on."""
+    """All speakers unseen in training."""
 
     share_won: float
     pitch_semitones: float
@@ -56,12 +56,12 @@ class Prompting:
 
 
 def rows(sounds: Sequence[Heard]) -> Rows:
-    """Returns [n, 42]: the sounds' embeddings."""
+    """Returns the sounds' embeddings, [n, 42]."""
     return np.array([sound.embedding for sound in sounds])
 
 
 def semitones(sounds: Sequence[Heard], others: Sequence[Heard]) -> float:
-    """Returns how far apart the two median pitches are; infinite if one has no pitch."""
+    """Returns the distance between the two median pitches, infinite if one has no pitch."""
     one, other = (float(np.median([s.pitch_hz for s in part])) for part in (sounds, others))
     return abs(12 * math.log2(one / other)) if one and other else math.inf
 
@@ -94,9 +94,9 @@ def follow(
     speaker: str,
     spread: Rows,
 ) -> Prompted:
-    """Compares speech after a reference, and every stock voice, with the speaker's own readings.
+    """Compares speech that follows a reference, and every stock voice, with the speaker's readings.
 
-    All say the same sentences.
+    All of them use the same sentences.
     """
     wanted = rows(own).mean(axis=0)
     far = {
@@ -116,7 +116,7 @@ def follow(
 def judge_speakers(
     stock: Mapping[str, Sequence[Result]], prompted: Sequence[Result]
 ) -> tuple[Recognition, Prompting | None]:
-    """Judges the stock voices' sentences and those that followed a reference, if there are any."""
+    """Judges the stock voices' sentences and any that follow a reference."""
     teachers = {name: rows([r.teacher for r in found]) for name, found in stock.items()}
     spread = usual_spread(list(teachers.values()))
     speech = {name: rows([r.speech for r in found]) for name, found in stock.items()}

@@ -1,4 +1,4 @@
-"""What is measured of one sentence."""
+"""The measurements of one sentence."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ FRAME_SAMPLES = 1920
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One sound by itself."""
+    """Measurements of one recording alone."""
 
     words: str
-    """What the judge heard; empty when it was not asked."""
+    """The judge's transcript; empty if no judge was used."""
     seconds: float
     peak: float
     clipped: int
-    """Samples at full scale."""
+    """Number of samples at full scale."""
     seams: Seams
     pitch_hz: float
-    """Median of the voiced hops."""
+    """Median over the voiced hops."""
     embedding: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Speech beside the teacher's reading of the same sentence."""
+    """Comparison of speech with the teacher's reading of the same sentence."""
 
     distortion_db: float
     edges: Edges

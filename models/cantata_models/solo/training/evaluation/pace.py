@@ -1,7 +1,7 @@
-"""How long talker and decoder take for a second of speech: one process, one thread, nothing beside.
+"""Times the talker and decoder per second of speech: one process, one thread, no other load.
 
-The sentences are measured by several processes at once, which take from each other what a core
-has; so speed is measured by itself, after them.
+Several processes measure the sentences at once and compete for the CPU. So speed is measured
+afterwards, on its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cantata_models.solo.training.evaluation.items import Item
 from cantata_models.solo.training.evaluation.synthesis import Synthesiser
 
 SENTENCES = 8
-"""Of each voice."""
+"""Sentences per voice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,19 @@ class Pace:
     """Seconds of one thread per second of speech (real-time factors)."""
 
     talker: float
-    """Text track and talker."""
+    """Time for the text track and the talker."""
     decoder: float
-    """Frame by frame, as when streaming."""
+    """Time to decode frame by frame, as in streaming."""
 
 
 def chosen(items: Sequence[Item], voice: str) -> list[Item]:
-    """Returns `SENTENCES` of a voice's sentences at usual speed, spread over the groups."""
+    """Returns `SENTENCES` of a voice's sentences at normal speed, spread over the groups."""
     usual = [i for i in items if i.speaker == voice and not i.reference and i.speed == 1.0]
     return usual[:: max(1, len(usual) // SENTENCES)][:SENTENCES]
 
 
 def measure_pace(synthesiser: Synthesiser, items: Sequence[Item]) -> dict[str, Pace]:
-    """Has some of the sentences said once more, one after another; voice -> pace."""
+    """Synthesises some of the sentences again, one after another; returns voice -> pace."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     paces: dict[str, Pace] = {}

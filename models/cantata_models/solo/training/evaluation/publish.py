@@ -1,4 +1,4 @@
-"""What a reader sees: the model card's tables, a picture, and samples to listen to."""
+"""Publishes the results: the model card's tables, a picture and audio samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL_CARD = Path(__file__).parents[2] / "MODEL_CARD.md"
 PICTURES = Path(__file__).parents[5] / "docs" / "voice"
 SAMPLE_PEAK = 0.8
 COMPRESSION = 0.85
-"""Of libsndfile's MP3 encoder, 0 (large) to 1 (small): about 48 kbit/s."""
+"""Setting of libsndfile's MP3 encoder, 0 (large) to 1 (small): about 48 kbit/s."""
 
 
 def write_sample(samples: Samples, path: Path) -> None:
@@ -34,7 +34,7 @@ def write_sample(samples: Samples, path: Path) -> None:
 def publish(
     summary: Summary, results: Sequence[Result], figures: bytes, weights: Path, folder: Path
 ) -> None:
-    """Writes the card's tables, the baseline beside the weights, and docs/voice."""
+    """Writes the card's tables, the baseline next to the weights, and docs/voice."""
     put_between_markers(MODEL_CARD, report(summary))
     baseline = make_baseline(weights_digest(weights), results)
     BASELINE_FILE.write_bytes(BASELINE.dump_json(baseline, indent=1) + b"\n")

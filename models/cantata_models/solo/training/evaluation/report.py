@@ -27,18 +27,18 @@ def rates(found: Score) -> str:
 
 
 def percent(share: float) -> str:
-    """Returns a share as whole percent."""
+    """Returns a share as a whole percentage."""
     return f"{100 * share:.0f}%"
 
 
 def columns(summary: Summary) -> tuple[list[str], list[Figures]]:
-    """Returns a column per voice and one for all."""
+    """Returns one column per voice and one for all voices."""
     names = [item.voice for item in summary.voices]
     return [*names, "all"], [*(item.overall for item in summary.voices), summary.overall]
 
 
 def voice_table(summary: Summary) -> str:
-    """Words, likeness, duration and speed, a column per voice."""
+    """Intelligibility, likeness, duration and speed, one column per voice."""
     names, found = columns(summary)
     lines = [
         ["teacher's own reading, WER / CER", *(rates(f.teacher) for f in found)],
@@ -56,12 +56,12 @@ def voice_table(summary: Summary) -> str:
 
 
 def pace_line(name: str, paces: Sequence[float]) -> list[str]:
-    """Every voice's pace and their mean."""
+    """The pace of every voice, and the mean."""
     return [name, *(f"{pace:.3f}" for pace in (*paces, np.mean(paces)))]
 
 
 def group_table(summary: Summary) -> str:
-    """WER of the speech with the teacher's beside, a column per voice and one of all."""
+    """WER of the speech and of the teacher, one column per voice and one for all voices."""
     names = [item.voice for item in summary.voices]
     groups = dict.fromkeys(group for item in summary.voices for group in item.groups)
     lines = []
@@ -74,7 +74,7 @@ def group_table(summary: Summary) -> str:
 
 
 def speed_table(speeds: Sequence[SpeedFigures]) -> str:
-    """WER of the speech, the teacher's at the same rate, and the duration."""
+    """WER of the speech and of the teacher at the same rate, and the duration."""
     names = list(dict.fromkeys(found.voice for found in speeds))
     lines = [
         [
@@ -91,7 +91,7 @@ def speed_table(speeds: Sequence[SpeedFigures]) -> str:
 
 
 def speaker_table(found: Recognition) -> str:
-    """Which teacher each voice's sentences are nearest to."""
+    """The nearest teachers of each voice's sentences."""
     names = list(found.confusion)
     lines = [
         [name, *(str(near.get(other, 0)) for other in names)]
@@ -101,7 +101,7 @@ def speaker_table(found: Recognition) -> str:
 
 
 def prompt_table(found: Prompting) -> str:
-    """Speakers never trained on: following a recording beside the nearest stock voice."""
+    """Speakers unseen in training: following a recording against the nearest stock voice."""
     lines = [
         [
             one.speaker,
@@ -117,7 +117,7 @@ def prompt_table(found: Prompting) -> str:
 
 
 def seam_table(summary: Summary) -> str:
-    """Chunk boundaries beside the interior, a column per voice."""
+    """Chunk boundaries against the interior, one column per voice."""
     names, found = columns(summary)
     lines = [
         ["level step at boundaries, dB", *(f"{f.step_db:.1f}" for f in found)],
@@ -130,7 +130,7 @@ def seam_table(summary: Summary) -> str:
 
 
 def report(summary: Summary) -> str:
-    """Returns the tables with a sentence before each."""
+    """Returns the tables, each introduced by a sentence."""
     sentences = summary.overall.speech.sentences // max(len(summary.voices), 1)
     parts = [
         f"{sentences} hand-written sentences a voice, none of them in the training text, judged by "
@@ -164,10 +164,10 @@ def report(summary: Summary) -> str:
 
 
 def put_between_markers(path: Path, text: str) -> None:
-    """Replaces what stands between the two markers of a file.
+    """Replaces the text between the two markers of a file.
 
     Raises:
-        ValueError: the file lacks one of them.
+        ValueError: a marker is missing.
     """
     whole = path.read_text()
     if BEGIN not in whole or END not in whole:

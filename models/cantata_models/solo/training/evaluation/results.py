@@ -1,8 +1,8 @@
-"""Measuring the items: in parallel, and nothing twice.
+"""Measures the items in parallel and never measures one twice.
 
-Every result is one line of a file whose name tells the weights and the code that was measured, so
-a second run reads it and an interrupted one goes on. The teachers' readings lie beside it and
-outlast the weights.
+Every result is one line of a file. The file's name identifies the weights and the measuring code,
+so a second run reads the results and an interrupted run resumes. The measured teachers' readings
+are stored next to it and stay valid for other weights.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from cantata_models.solo.training.speakers import SPEAKERS
 DIGEST_SIZE = 12
 SOLO = Path(__file__).parents[2]
 HEARING = ("judge", "acoustics", "warping", "edges", "seams", "timbre", "measures")
-"""Modules of this package that decide what is measured of a sound."""
+"""Modules of this package that determine how a recording is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One item, measured."""
+    """The measurements of one item."""
 
     item: Item
     teacher: Heard
     speech: Heard
     likeness: Likeness
     codec: Heard | None
-    """The teacher's reading encoded and decoded; only of stock voices at usual speed."""
+    """The teacher's reading, encoded and decoded; only for stock voices at normal speed."""
 
 
 HEARD = TypeAdapter(Heard)
@@ -50,7 +50,7 @@ RESULT = TypeAdapter(Result)
 
 
 def digest(paths: Sequence[Path]) -> str:
-    """Returns a short name for the contents of these files."""
+    """Returns a short digest of these files' contents."""
     total = hashlib.sha256()
     for path in sorted(paths):
         total.update(path.name.encode() + path.read_bytes())
@@ -58,23 +58,23 @@ def digest(paths: Sequence[Path]) -> str:
 
 
 def weights_digest(weights: Path) -> str:
-    """Returns a short name for a checkpoint folder's weights and configuration."""
+    """Returns a short digest of a checkpoint folder's weights and configuration."""
     return digest([*weights.glob("*.safetensors"), weights / "config.json"])
 
 
 def hearing_digest() -> str:
-    """Returns a short name for the code that measures a sound."""
+    """Returns a short digest of the code that measures a recording."""
     return digest([Path(__file__).with_name(f"{name}.py") for name in HEARING])
 
 
 def code_digest() -> str:
-    """Returns a short name for all code that decides a result."""
+    """Returns a short digest of all code that affects a result."""
     paths = [Path(__file__).with_name("synthesis.py"), SOLO / "speaker_features.py"]
     return digest([*paths, *(SOLO / "networks").glob("*.py")])
 
 
 class Bench:
-    """Everything that one process needs to measure items."""
+    """Everything a process needs to measure items."""
 
     def __init__(self, weights: Path, folder: Path) -> None:
         self._synthesiser = Synthesiser.load(weights)
@@ -89,7 +89,7 @@ class Bench:
         return self._readings / f"{speaker}.{key}.wav"
 
     def reading(self, speaker: str, text: str, rate: float = 1.0) -> Samples:
-        """Returns a teacher's or pseudo-speaker's reading, trimmed, peak 0.7."""
+        """Returns a teacher's or pseudo-speaker's reading, trimmed and scaled to a peak of 0.7."""
         path = self._reading_path(speaker, text, rate)
         if not path.exists():
             part = path.with_suffix(".part")
@@ -100,11 +100,11 @@ class Bench:
         return samples
 
     def say(self, voice: str, text: str) -> Samples:
-        """Returns a stock voice's speech."""
+        """Synthesises text in a stock voice."""
         return self._synthesiser.say(text, self._synthesiser.stock_speaker(voice)).samples
 
     def teacher(self, item: Item, samples: Samples) -> Heard:
-        """Measures a teacher's reading, once for all weights."""
+        """Measures a teacher's reading; the result serves all weights."""
         sound = self._reading_path(item.speaker, item.text, item.speed)
         path = sound.with_suffix(f".{self._hearing}.json")
         if not path.exists():
@@ -112,7 +112,7 @@ class Bench:
         return HEARD.validate_json(path.read_bytes())
 
     def measure(self, item: Item) -> Result:
-        """Has an item said and measures it."""
+        """Synthesises an item and measures it."""
         voice = self._synthesiser
         reading = self.reading(item.speaker, item.text, item.speed)
         if item.reference:
@@ -133,7 +133,7 @@ class Bench:
 
 
 def read_results(path: Path) -> dict[Item, Result]:
-    """Reads the file that `measure_all` writes; a line cut off by an interruption is left out."""
+    """Reads the file written by `measure_all`; skips a line cut off by an interruption."""
     if not path.exists():
         return {}
     text = path.read_text()
@@ -145,7 +145,7 @@ def read_results(path: Path) -> dict[Item, Result]:
 
 
 _bench: Bench | None = None
-"""Of this worker process."""
+"""The bench of this worker process."""
 
 
 def _start_worker(weights: Path, folder: Path) -> None:
@@ -160,13 +160,13 @@ def _measure(item: Item) -> Result:
 
 
 def results_path(weights: Path, folder: Path) -> Path:
-    """Returns the file of these weights' results as measured by today's code."""
+    """Returns the results file for these weights and the current code."""
     name = f"results-{weights_digest(weights)}-{code_digest()}-{hearing_digest()}.jsonl"
     return folder / name
 
 
 def measure_all(items: Sequence[Item], weights: Path, folder: Path, workers: int) -> list[Result]:
-    """Measures the items that `folder` lacks, keeps each when it is done, returns all."""
+    """Measures the items missing from `folder`, stores each as it finishes, and returns all."""
     folder.mkdir(parents=True, exist_ok=True)
     path = results_path(weights, folder)
     known = read_results(path)

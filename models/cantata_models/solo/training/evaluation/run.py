@@ -1,4 +1,4 @@
-"""The evaluation from weights to figures."""
+"""Runs the evaluation, from weights to figures."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def evaluate(
 ) -> Summary:
     """Measures the weights; writes figures.json and report.md into `folder`.
 
-    With `publishing` it also writes the model card's tables, docs/voice, and the baseline that the
-    short form is compared with.
+    With `publishing` it also writes the model card's tables, docs/voice, and the baseline for the
+    short form.
 
     Raises:
         TeacherMissing: RHVoice is not installed.
-        UnknownChoice: an unknown voice or group, or publishing a part.
+        UnknownChoice: a voice or group is unknown, or publishing only a part.
     """
     if publishing and not selection.everything:
         raise UnknownChoice("only the whole evaluation can be published")

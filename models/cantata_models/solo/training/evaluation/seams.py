@@ -1,10 +1,10 @@
-"""Seams: is a chunk's first sample as smooth as any other?
+"""Checks that the audio is as smooth at chunk boundaries as elsewhere.
 
-At every boundary of two frames, and at the boundaries of hops well between them (where the decoder
-overlaps and adds in the same way), two figures are taken. *Step*: how much the level changes from
-the 5 ms before to the 5 ms after, dB; a gap or a jump of level shows. *Click*: the largest third
-difference within a quarter millisecond over its typical size within 10 ms; a break of the
-waveform or of its phase shows. The interior says what is usual for this very sentence.
+Two figures are measured at every frame boundary, and at hop boundaries well inside a frame, where
+the decoder overlaps and adds in the same way. *Step* is the change of level in dB from the 5 ms
+before to the 5 ms after; it reveals gaps and jumps of level. *Click* is the largest third
+difference within a quarter millisecond over its typical size within 10 ms; it reveals breaks in the
+waveform or its phase. The interior shows what is usual for the sentence.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from cantata_models.solo.training.evaluation.warping import Places
 STEP_SPAN = 120
 CLICK_REACH, CLICK_SPAN = 6, 240
 QUIET = 1e-3
-"""Of the peak: quieter than this counts as silence."""
+"""Share of the peak below which sound counts as silence."""
 STEP_MARGIN_DB = 6.0
 CLICK_MARGIN = 1.5
-"""A boundary is broken that goes this far beyond everything inside its own sentence."""
+"""A boundary is broken if it exceeds every interior value of its sentence by such a margin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """One sentence's boundaries beside its interior."""
+    """One sentence's boundaries compared with its interior."""
 
     boundaries: int
     broken: int
-    """Boundaries with a step or click far beyond any in the interior."""
+    """Boundaries with a step or click far above any in the interior."""
     step_db: float
     """95th percentile over the boundaries."""
     interior_step_db: float
@@ -50,7 +50,7 @@ def level_steps(samples: Rows, places: Places, floor: float) -> Rows:
 
 
 def clicks(samples: Rows, places: Places, floor: float) -> Rows:
-    """Returns the largest third difference at each place over its root mean square around."""
+    """Returns the largest third difference at each place over its local root mean square."""
     bend = np.abs(np.diff(samples, 3, prepend=samples[:1].repeat(3)))
     near = places[:, None] + np.arange(-CLICK_REACH, CLICK_REACH + 1)
     around = places[:, None] + np.arange(-CLICK_SPAN, CLICK_SPAN + 1)
@@ -70,7 +70,7 @@ def measure_seams(samples: Samples, frame: int) -> Seams:
     floor = QUIET * max(float(np.abs(sound).max(initial=0.0)), 1e-6)
     places = np.arange(HOP, len(sound) - CLICK_SPAN, HOP)
     at_boundary = places % frame == 0
-    # A gap that begins or ends one hop away belongs to the boundary still.
+    # A gap that starts or ends one hop away still belongs to the boundary.
     interior = (places % frame > HOP) & (places % frame < frame - HOP)
     if not at_boundary.any():
         return Seams(0, 0, 0.0, 0.0, 0.0, 0.0)

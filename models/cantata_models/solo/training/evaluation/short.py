@@ -1,4 +1,4 @@
-"""The short form: a few sentences a voice against committed figures. It needs no teacher."""
+"""The short form: a few sentences per voice against committed figures. It needs no teacher."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from cantata_models.solo.training.evaluation.timbre import nearest, usual_spread
 
 BASELINE_FILE = WEIGHTS_FOLDER / "baseline.json"
 WORSE_WER = 3.0
-"""Points by which the word error rate may rise."""
+"""Allowed rise of the word error rate, in points."""
 CLOSE_SHARE, CLOSE_MARGIN = 0.15, 0.10
-"""Durations count as close within 15 % of the teacher's; so much fewer of them may be close."""
+"""A duration within 15 % of the teacher's is close; allowed drop in the share of close ones."""
 SPEAKER_MARGIN = 0.10
-"""So much fewer sentences may be nearest to their own teacher."""
+"""Allowed drop in the share of sentences nearest to their own teacher."""
 MAX_BROKEN = 0.01
-"""Share of the chunk boundaries."""
+"""Allowed share of broken chunk boundaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceBaseline:
-    """What one voice reached, and what it is compared with."""
+    """One voice's committed figures and the data for comparison."""
 
     wer: float
     duration_close: float
     recognised: float
-    """Share of sentences that are nearest to their own teacher."""
+    """Share of sentences nearest to their own teacher."""
     teacher_seconds: dict[str, float]
-    """Text of a sentence -> duration of the teacher's reading."""
+    """Sentence text -> duration of the teacher's reading."""
     centre: tuple[float, ...]
     """Mean embedding of the teacher's readings."""
 
@@ -49,7 +49,7 @@ class Baseline:
 
     weights: str
     spread: tuple[float, ...]
-    """Of the embedding's numbers between sentences of one teacher."""
+    """Spread of each embedding dimension between sentences of one teacher."""
     voices: dict[str, VoiceBaseline]
 
 
@@ -58,14 +58,14 @@ BASELINE = TypeAdapter(Baseline)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What one voice reaches now."""
+    """One voice's current figures."""
 
     wer: float
     duration_close: float
     recognised: float
     clipped: int
     broken: float
-    """Share of the chunk boundaries."""
+    """Share of broken chunk boundaries."""
 
 
 def read_baseline(path: Path = BASELINE_FILE) -> Baseline:
@@ -74,12 +74,12 @@ def read_baseline(path: Path = BASELINE_FILE) -> Baseline:
 
 
 def rounded(values: Iterable[float]) -> tuple[float, ...]:
-    """Four digits are enough."""
+    """Rounds to four digits, which is enough."""
     return tuple(round(float(value), 4) for value in values)
 
 
 def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> Checked:
-    """Sums up one voice's sentences (text -> sound) beside the baseline's teachers."""
+    """Summarises one voice's sentences (text -> sound) against the baseline's teachers."""
     teacher = baseline.voices[voice].teacher_seconds
     centres = {name: np.array(one.centre) for name, one in baseline.voices.items()}
     spread = np.array(baseline.spread)
@@ -96,7 +96,7 @@ def check_voice(sounds: Mapping[str, Heard], voice: str, baseline: Baseline) -> 
 
 
 def problems(voice: str, now: Checked, then: VoiceBaseline) -> list[str]:
-    """Says what became worse; empty when nothing did."""
+    """Describes what got worse; empty if nothing did."""
     found: list[str] = []
     if now.wer > then.wer + WORSE_WER:
         found.append(f"{voice}: word error rate {now.wer:.1f}%, was {then.wer:.1f}%")
@@ -151,7 +151,7 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
 def say_and_check(
     voice: str, baseline: Baseline, synthesiser: Synthesiser, judge: Judge
 ) -> Checked:
-    """Has one voice say the short form's sentences and measures them."""
+    """Synthesises the short form's sentences in one voice and measures them."""
     speaker = synthesiser.stock_speaker(voice)
     sounds = {
         item.text: measure(synthesiser.say(item.text, speaker).samples, judge)

@@ -1,4 +1,4 @@
-"""A picture: one sentence, each voice's teacher above and the voice below."""
+"""Draws spectrograms of one sentence: for each voice, the teacher above and the voice below."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MELS = 96
 RANGE_DB = 65.0
 HERTZ = (250, 1000, 4000)
 PALETTE = 128
-"""Colours of the file."""
+"""Number of colours in the file."""
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -43,7 +43,7 @@ STYLE: dict[Any, Any] = {
 
 
 def mel_decibels(samples: Samples) -> Rows:
-    """[N] -> [96, H] dB below the loudest."""
+    """[N] -> [96, H] dB relative to the loudest."""
     padded = np.pad(samples, (0, -len(samples) % HOP))
     rows = LogMel(MELS, FFT_SIZE, HOP, SAMPLE_RATE)(torch.from_numpy(padded)[None])[0]
     decibels = 20 / math.log(10) * rows.double().numpy().T
@@ -52,12 +52,12 @@ def mel_decibels(samples: Samples) -> Rows:
 
 
 def mel_row(hertz: float) -> float:
-    """Returns the row of `mel_decibels` that is centred on a frequency."""
+    """Returns the row of `mel_decibels` centred on a frequency."""
     return MELS * math.log(1 + hertz / 700) / math.log(1 + SAMPLE_RATE / 2 / 700) - 0.5
 
 
 def draw(readings: Mapping[str, tuple[Samples, Samples]], text: str, path: Path) -> None:
-    """Writes a PNG; `readings` is voice -> (teacher's samples, ours), one sentence `text`."""
+    """Writes a PNG. `readings` maps a voice to (teacher's samples, ours) of the sentence `text`."""
     longest = max(len(sound) for pair in readings.values() for sound in pair) / SAMPLE_RATE
     lines = -(-len(readings) // 2)
     with pyplot.rc_context(STYLE):
@@ -97,7 +97,7 @@ def draw(readings: Mapping[str, tuple[Samples, Samples]], text: str, path: Path)
                 )  # fmt: skip
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
-        with Image.open(path) as picture:  # a palette takes a quarter of the space
+        with Image.open(path) as picture:  # a palette needs a quarter of the space
             small = picture.convert("RGB").quantize(PALETTE)
         small.save(path, optimize=True)
         pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""From results to figures: one plain structure that is written as JSON."""
+"""Summarises results into figures: one plain structure, written as JSON."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cantata_models.solo.training.evaluation.pace import Pace
 from cantata_models.solo.training.evaluation.results import Result
 
 CLOSE_SHARE = 0.15
-"""A duration within so much of the teacher's counts as close."""
+"""A duration within this share of the teacher's counts as close."""
 SPEED_SHARE = 0.10
-"""And within so much of 1 / speed."""
+"""At other speeds, a duration within this share of 1 / speed counts as close."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A set of sentences at usual speed."""
+    """Figures for a set of sentences at normal speed."""
 
     teacher: Score
     codec: Score
     speech: Score
     distortion_db: float
     duration_ratio: float
-    """Mean of speech over teacher."""
+    """Mean of the speech's duration over the teacher's."""
     duration_close: float
     """Share within 15 %."""
     peak: float
@@ -46,21 +46,21 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class SpeedFigures:
-    """One voice at one speed."""
+    """Figures for one voice at one speed."""
 
     voice: str
     speed: float
     teacher: Score
     speech: Score
     duration_ratio: float
-    """Mean of duration times speed over the duration at usual speed; 1 is exact."""
+    """Mean of duration times speed over the duration at normal speed; 1 is exact."""
     duration_close: float
     """Share within 10 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceFigures:
-    """One voice: over all its sentences, and group by group."""
+    """Figures for one voice, over all its sentences and per group."""
 
     voice: str
     pace: Pace
@@ -70,7 +70,7 @@ class VoiceFigures:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything that the evaluation found."""
+    """All figures of the evaluation."""
 
     weights: str
     """Digest of the checkpoint."""
@@ -79,11 +79,11 @@ class Summary:
     speeds: tuple[SpeedFigures, ...]
     recognition: Recognition
     prompting: Prompting | None
-    """None when no reference was followed."""
+    """None if no item followed a reference."""
 
 
 def figures(results: Sequence[Result]) -> Figures:
-    """Sums up sentences at usual speed; there is at least one."""
+    """Summarises sentences at normal speed; there is at least one."""
     texts = [result.item.text for result in results]
     speech = [result.speech for result in results]
     seams = [sound.seams for sound in speech]
@@ -113,7 +113,7 @@ def figures(results: Sequence[Result]) -> Figures:
 
 
 def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> SpeedFigures:
-    """Sums up one voice at one speed, beside the same sentences at usual speed."""
+    """Summarises one voice at one speed against the same sentences at normal speed."""
     item = fast_or_slow[0].item
     texts = [result.item.text for result in fast_or_slow]
     seconds = {result.item.text: result.speech.seconds for result in usual}
@@ -131,7 +131,7 @@ def speed_figures(fast_or_slow: Sequence[Result], usual: Sequence[Result]) -> Sp
 
 
 def voice_figures(voice: str, results: Sequence[Result], pace: Pace) -> VoiceFigures:
-    """Sums up one voice's sentences at usual speed."""
+    """Summarises one voice's sentences at normal speed."""
     groups = dict.fromkeys(result.item.group for result in results)
     return VoiceFigures(
         voice,
@@ -142,7 +142,7 @@ def voice_figures(voice: str, results: Sequence[Result], pace: Pace) -> VoiceFig
 
 
 def summarise(weights: str, results: Sequence[Result], paces: Mapping[str, Pace]) -> Summary:
-    """Sums up everything; `weights` is the checkpoint's digest, `paces` has one of each voice."""
+    """Summarises all results. `weights` is the checkpoint's digest; `paces` has one per voice."""
     stock = [result for result in results if not result.item.reference]
     usual = [result for result in stock if result.item.speed == 1.0]
     prompted = [result for result in results if result.item.reference]

@@ -1,6 +1,6 @@
-"""The voice as the server runs it, in one process: text in spoken form to sound.
+"""Runs the voice as the server does, in one process: spoken-form text to audio.
 
-`Synthesiser.say` holds the evaluation's only call into the networks' text side.
+`Synthesiser.say` has the evaluation's only call into the networks' text side.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cantata_models.solo.training.evaluation.acoustics import SAMPLE_RATE, Sampl
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """One sentence said, and what it cost."""
+    """One synthesised sentence and its cost."""
 
     samples: Samples
     talker_s: float
@@ -64,10 +64,10 @@ class Synthesiser:
 
     @torch.inference_mode()
     def say(self, text: str, speaker: torch.Tensor, speed: float = 1.0) -> Speech:
-        """Says text in spoken form; the decoder gets the frames one by one, as when streaming.
+        """Synthesises spoken-form text; decodes the frames one by one, as in streaming.
 
         Raises:
-            KeyError: a word that the lexicon lacks.
+            KeyError: a word is not in the lexicon.
         """
         reading = read_text(text)
         began = time.process_time()
@@ -92,7 +92,7 @@ class Synthesiser:
 
     @torch.inference_mode()
     def through_codec(self, samples: Samples) -> Samples:
-        """Encodes and decodes; the result is padded to whole frames."""
+        """Encodes and decodes samples; the result is padded to whole frames."""
         padded = np.pad(samples, (0, -len(samples) % self.decoder.samples_per_frame))
         codes = self.quantiser.encode(self.encoder(torch.from_numpy(padded)[None]))
         decoded: Samples = self.decoder.decode_all(codes)[0].numpy()

@@ -1,7 +1,7 @@
-"""Who speaks? An embedding that the synthesiser has no part in.
+"""A speaker embedding that is independent of the synthesiser.
 
-The mean and the spread of the mel cepstra of voiced hops, and of log pitch. Every number counts in
-units of its usual spread between sentences of one teacher.
+It holds the mean and spread of the mel cepstra of voiced hops, and of log pitch. Each number is
+measured in units of its usual spread between sentences of one teacher.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EMBEDDING_SIZE = 2 * CEPSTRA + 2
 
 
 def embedding(analysis: Analysis) -> Rows:
-    """Returns [42] float64; zeros if nothing is voiced."""
+    """Returns [42] float64, zeros if no hop is voiced."""
     voiced = analysis.pitch_hz > 0
     if not voiced.any():
         return np.zeros(EMBEDDING_SIZE)
@@ -38,5 +38,5 @@ def distance(one: Rows, other: Rows, spread: Rows) -> float:
 
 
 def nearest(row: Rows, centres: Mapping[str, Rows], spread: Rows) -> str:
-    """Returns the name of the centre that is nearest."""
+    """Returns the name of the nearest centre."""
     return min(centres, key=lambda name: distance(row, centres[name], spread))

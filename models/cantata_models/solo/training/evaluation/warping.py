@@ -1,4 +1,4 @@
-"""Dynamic time warping: which moment of one reading is which of another."""
+"""Dynamic time warping: matches the moments of two readings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """The cheapest way through two readings at once; P steps."""
+    """The cheapest path through two readings, with P steps."""
 
     ours: Places
-    """[P] hops of the one, never falling."""
+    """[P] hops of our reading, non-decreasing."""
     theirs: Places
-    """[P] hops of the other, never falling."""
+    """[P] hops of the other reading, non-decreasing."""
     cost_db: Rows
     """[P]: mel-cepstral distance at each step."""
 
@@ -36,8 +36,8 @@ class Warp:
 def accumulate(distance: Rows) -> Rows:
     """[A, B] distances -> [A + B - 1, A + 1] cheapest sums, one row per anti-diagonal.
 
-    Row k, column i + 1 holds the cheapest way to (i, k - i). All cells of an anti-diagonal depend
-    only on the two before it, so each is one vector operation.
+    Row k, column i + 1 holds the cheapest cost to reach (i, k - i). The cells of an anti-diagonal
+    depend only on the two anti-diagonals before it, so each is one vector operation.
     """
     rows, columns = distance.shape
     total = np.full((rows + columns - 1, rows + 1), np.inf)
@@ -52,7 +52,7 @@ def accumulate(distance: Rows) -> Rows:
 
 
 def warp_path(distance: Rows) -> tuple[Places, Places]:
-    """[A, B] distances -> the two index rows of the cheapest path from corner to corner."""
+    """[A, B] distances -> the two index rows of the cheapest corner-to-corner path."""
     total = accumulate(distance)
     i, j = distance.shape[0] - 1, distance.shape[1] - 1
     path = [(i, j)]

@@ -1,0 +1,1 @@
+"""Sockets below the app: accepting connections, time limits for clients, and the shutdown."""

@@ -1,0 +1,86 @@
+"""The server's shutdown: running utterances finish, new requests are rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cantata.api.errors import refuse
+from cantata.api.lifecycle import NotReady
+
+_STILL_ANSWERED = ("/health", "/ready", "/metrics")
+
+
+class GoingAway(NotReady):
+    """The server is stopping; another one, or this one after its restart, takes the request."""
+
+    code = "going_away"
+
+    def __init__(self) -> None:
+        super().__init__("the server is stopping; connect again in a moment")
+
+
+class Drain:
+    """Whether the server is stopping, and the connections that must be notified."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        """New requests are rejected."""
+        self._announced = False
+        self._connections: set[Callable[[], None]] = set()
+
+    @property
+    def connections(self) -> int:
+        """Open connections among those to be notified."""
+        return len(self._connections)
+
+    def begin(self) -> None:
+        """Reject new requests from now on; safe in a signal handler."""
+        self.begun = True
+
+    def announce(self) -> None:
+        """Notify every connection, once."""
+        self.begun = self._announced = True
+        for leave in tuple(self._connections):
+            leave()
+
+    @contextmanager
+    def telling(self, leave: Callable[[], None]) -> Iterator[None]:
+        """Have a connection notified for the time of the block.
+
+        Args:
+            leave: notifies the client, and lets the connection end after what it speaks.
+        """
+        self._connections.add(leave)
+        try:
+            if self._announced:
+                leave()
+            yield
+        finally:
+            self._connections.discard(leave)
+
+
+class DrainMiddleware:
+    """503 for new requests while the server stops; every connection closes after its response."""
+
+    def __init__(self, app: ASGIApp, drain: Drain) -> None:
+        self._app = app
+        self._drain = drain
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._drain.begun or scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["connection"] = "close"
+            await send(message)
+
+        if scope["type"] == "http" and scope["path"] in _STILL_ANSWERED:
+            await self._app(scope, receive, send_closing)
+        else:
+            await refuse(scope, receive, send_closing, GoingAway())

@@ -1,0 +1,38 @@
+"""Simulates a listener's player, to count gaps: did each chunk of sound arrive in time?"""
+
+from __future__ import annotations
+
+UNHEARD_S = 0.001
+"""Players take sound in blocks of a few milliseconds; a shorter delay is not a gap."""
+
+
+class SimulatedPlayback:
+    """Starts `reserve_s` after the first sound and stalls whenever it runs dry.
+
+    Delay counts only while the server is being asked for sound: a client that reads slowly causes
+    no gap.
+    """
+
+    def __init__(self, reserve_s: float) -> None:
+        self.reserve_s = reserve_s
+        self.underruns = 0
+        """How often it stalled."""
+        self.still_s = 0.0
+        """Total time stalled."""
+        self._runs_dry_s: float | None = None
+
+    def take(self, asked_s: float, arrived_s: float, duration_s: float) -> None:
+        """Add sound.
+
+        Args:
+            asked_s: when the server was asked for it, all earlier sound having been sent.
+            arrived_s: when it arrived, by the same clock.
+            duration_s: its length.
+        """
+        if self._runs_dry_s is None:
+            self._runs_dry_s = arrived_s + self.reserve_s
+        late_s = arrived_s - max(self._runs_dry_s, asked_s)
+        if late_s > UNHEARD_S:
+            self.underruns += 1
+            self.still_s += late_s
+        self._runs_dry_s = max(self._runs_dry_s, arrived_s) + duration_s

@@ -1,0 +1,1 @@
+"""Cantata's own HTTP and WebSocket routes, a module for each family."""

@@ -1,0 +1,93 @@
+"""GET /health, /ready and /metrics. They answer while the service loads."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata import __version__
+from cantata.api.context import ApiContext, Context
+from cantata.api.drain import GoingAway
+from cantata.api.lifecycle import NotReady, Phase
+from cantata.api.openapi import answers
+from cantata.api.schemas import Health, Readiness, StageHealth
+from cantata.contract.service import StageReport
+from cantata.metrics import CONTENT_TYPE
+
+router = APIRouter(tags=["health"])
+
+Status = Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
+
+
+@router.get("/health")
+async def health(context: Context, response: Response) -> Health:
+    """Whether the server and each of its stages are alive. 503 only when it cannot recover."""
+    reports = await context.service.stage_reports()
+    status = _status(context, reports)
+    if status == "failed":
+        response.status_code = 503
+    return Health(
+        status=status,
+        version=__version__,
+        uptime_s=round(time.monotonic() - context.started_at, 3),
+        default_model=context.service.default_model,
+        stages=[_stage_health(report) for report in reports],
+        message=context.lifecycle.error or _trouble(reports),
+    )
+
+
+@router.get("/ready")
+async def ready(context: Context) -> Readiness:
+    """200 when every stage accepts requests, else 503."""
+    if context.drain.begun:
+        raise GoingAway()
+    context.lifecycle.check()
+    if not context.service.ready:
+        raise NotReady("a stage is down and is being started again")
+    return Readiness()
+
+
+@router.get("/metrics", response_class=Response, responses=answers("text/plain"))
+async def metrics(context: Context) -> Response:
+    """Prometheus' text format."""
+    reports = await context.service.stage_reports()
+    admissions = {name: model.admission for name, model in context.service.models.items()}
+    body = context.metrics.render(reports, admissions)
+    return Response(body, headers={"content-type": CONTENT_TYPE})
+
+
+def _status(context: ApiContext, reports: list[StageReport]) -> Status:
+    match context.lifecycle.phase:
+        case Phase.FAILED:
+            return "failed"
+        case Phase.STOPPED:
+            return "stopped"
+        case Phase.NEW | Phase.STARTING:
+            return "starting"
+        case Phase.STARTED if context.drain.begun:
+            return "stopping"
+        case Phase.STARTED:
+            up = context.service.ready and all(report.alive for report in reports)
+            return "ok" if up else "degraded"
+
+
+def _trouble(reports: list[StageReport]) -> str | None:
+    told = [f"{report.stage}: {report.trouble}" for report in reports if report.trouble]
+    return "; ".join(told) or None
+
+
+def _stage_health(report: StageReport) -> StageHealth:
+    return StageHealth(
+        model=report.model,
+        stage=report.stage,
+        pid=report.pid,
+        alive=report.alive,
+        startup_s=report.startup_s,
+        rss_bytes=report.rss_bytes,
+        counts=dict(report.counts),
+        restarts=report.restarts,
+        last_death=report.last_death,
+    )

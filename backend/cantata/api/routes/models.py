@@ -1,0 +1,110 @@
+"""GET /v1/models, /v1/audio/models and /v1/audio/voices: objects, never plain strings."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from cantata.api.context import ApiContext, Context
+from cantata.api.routes.voices import uploaded_voices
+from cantata.api.schemas import (
+    AudioModelList,
+    AudioModelObject,
+    CapabilitiesObject,
+    FormatObject,
+    ModelList,
+    ModelObject,
+    VoiceList,
+    VoiceObject,
+)
+from cantata.api.security import is_trusted
+from cantata.audio.formats import FORMATS
+from cantata.contract.service import ServedModel
+
+router = APIRouter(prefix="/v1", tags=["models"])
+
+
+@router.get("/models")
+async def list_models(context: Context) -> ModelList:
+    """Every served model."""
+    return ModelList(data=[_model_object(context, model) for model in _served(context)])
+
+
+@router.get("/models/{name:path}")
+async def retrieve_model(name: str, context: Context) -> ModelObject:
+    """One served model, also by one of its other names."""
+    return _model_object(context, context.model(name))
+
+
+@router.get("/audio/models")
+async def list_audio_models(context: Context) -> AudioModelList:
+    """Every served model with what a player needs to know."""
+    return AudioModelList(
+        models=[
+            AudioModelObject(
+                id=model.name,
+                name=model.name,
+                sample_rate=model.sample_rate,
+                channels=model.channels,
+                max_input_characters=model.max_input_characters,
+                default_voice=model.voice(None).id,
+                formats=_formats_of(model),
+                capabilities=CapabilitiesObject(
+                    instructions=model.capabilities.instructions,
+                    references=model.capabilities.references,
+                    languages=list(model.capabilities.languages),
+                    open_text=model.capabilities.open_text,
+                    paces=model.capabilities.paces,
+                    options=list(model.capabilities.options),
+                ),
+            )
+            for model in _served(context)
+        ]
+    )
+
+
+@router.get("/audio/voices")
+async def list_voices(request: Request, context: Context, model: str | None = None) -> VoiceList:
+    """The voices of one model, or of all; uploaded ones come last."""
+    served = _served(context) if model is None else [context.model(model)]
+    voices = [voice for one in served for voice in _voices_of(one)]
+    # Without a key, uploaded voices are not listed.
+    if is_trusted(request.scope):
+        voices += uploaded_voices(context, served)
+    return VoiceList(voices=voices)
+
+
+def _served(context: ApiContext) -> list[ServedModel]:
+    context.lifecycle.check()
+    return list(context.service.models.values())
+
+
+def _model_object(context: ApiContext, model: ServedModel) -> ModelObject:
+    return ModelObject(id=model.name, created=context.created)
+
+
+def _formats_of(model: ServedModel) -> list[FormatObject]:
+    return [
+        FormatObject(
+            id=name,
+            media_type=one.media_type,
+            sample_rates=None if one.sample_rates is None else list(one.sample_rates),
+        )
+        for name, one in FORMATS.items()
+        if one.takes(model.channels)
+    ]
+
+
+def _voices_of(model: ServedModel) -> list[VoiceObject]:
+    return [
+        VoiceObject(
+            id=voice.id,
+            name=voice.name,
+            description=voice.description,
+            gender=voice.gender,
+            aliases=list(voice.aliases),
+            kind="stock",
+            model=model.name,
+        )
+        for voice in model.voices
+    ]

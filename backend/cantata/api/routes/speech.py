@@ -1,0 +1,30 @@
+"""POST /v1/audio/speech: one text in, sound out while it is made."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata.api.bodies import CheckedRoute
+from cantata.api.context import Context
+from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, framing_of
+from cantata.api.openapi import either, events, sound
+from cantata.api.order import order_of
+from cantata.api.schemas import SpeechBody
+from cantata.api.speech_response import SpeechResponse
+from cantata.audio.formats import FORMATS
+
+router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute)
+
+
+@router.post(
+    "/speech",
+    response_class=Response,
+    responses=either(sound(FORMATS.values()), events(SSE_MEDIA_TYPE, EVENT_TYPES)),
+)
+async def speech(body: SpeechBody, context: Context) -> Response:
+    """Speak one text. See docs/protocol.md."""
+    body.check_timestamps()
+    order = await order_of(context, context.model(body.model), body)
+    framing = framing_of(body, order.output.audio_format)
+    return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)

@@ -1,0 +1,130 @@
+"""POST /v1/audio/speech/batch: many texts in, a line with a file for each when it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata.api.bodies import CheckedRoute
+from cantata.api.context import ApiContext, Context
+from cantata.api.encoder import encoding
+from cantata.api.errors import describe
+from cantata.api.framing import usage_of
+from cantata.api.openapi import answers
+from cantata.api.order import Order, order_of
+from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
+from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.api.utterance import open_utterance
+from cantata.contract.errors import CantataError, InvalidRequest
+
+logger = logging.getLogger(__name__)
+router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute)
+
+_MEDIA_TYPE = "application/x-ndjson"
+_AT_A_TIME = 4
+"""Items of one batch that are spoken at the same time; this bounds its memory."""
+MAX_FILE_BYTES = 32 << 20
+"""Of one item, which is kept until it is complete."""
+_PART_BYTES = 64 << 10
+
+
+@router.post("/speech/batch", response_class=Response, responses=answers(_MEDIA_TYPE))
+async def speech_batch(body: BatchBody, context: Context) -> Response:
+    """Speak many texts, after all live streams. See docs/protocol.md."""
+    context.lifecycle.check()
+    return BatchResponse(context, body.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One text, spoken."""
+
+    order: Order
+    data: bytearray
+    duration_s: float
+
+
+class BatchResponse(StreamedResponse):
+    """A line for every item, in order of completion."""
+
+    def __init__(self, context: ApiContext, items: list[BatchItem]) -> None:
+        super().__init__(_MEDIA_TYPE, {}, context.settings.stall_timeout_s)
+        self._context = context
+        self._items = items
+        self._writing = asyncio.Lock()
+
+    async def stream(self, request_id: str, body: Body) -> None:
+        """Write all lines; an item's error is its line, and the other items continue."""
+        items = iter(self._items)
+        await body.write(b"")
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(min(_AT_A_TIME, len(self._items))):
+                    group.create_task(self._work(items, body), name=f"{request_id}:{number}")
+        except* ClientStalled:
+            logger.info("the client stopped reading; its utterances are aborted")
+        else:
+            await body.end()
+
+    async def _work(self, items: Iterator[BatchItem], body: Body) -> None:
+        for item in items:
+            outcome = await self._outcome(item)
+            # A file takes four times its size while it is written as text, so one at a time.
+            async with self._writing:
+                line = await asyncio.to_thread(_line, item.custom_id, outcome)
+                # In parts: a slow client reads some of a long line in time, if not all of it.
+                for start in range(0, len(line), _PART_BYTES):
+                    await body.write(line[start : start + _PART_BYTES])
+
+    async def _outcome(self, item: BatchItem) -> _File | ErrorDetail:
+        try:
+            order = await order_of(self._context, self._context.model(item.model), item)
+            return await self._speak(order)
+        except CantataError as error:
+            return describe(error).detail
+
+    async def _speak(self, order: Order) -> _File:
+        data = bytearray()
+        async with encoding(order.output) as encoder:
+            async with open_utterance(
+                order.model, order.request, self._context.metrics, batch=True
+            ) as spoken:
+                async for chunk in spoken:
+                    data += await encoder.feed(chunk.samples)
+                    _check_size(data)
+            data += await encoder.finish()
+        return _File(order, data, spoken.duration_s)
+
+
+def _check_size(data: bytearray) -> None:
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidRequest(
+            f"this text makes a file of more than {MAX_FILE_BYTES >> 20} MiB; cut it in two, or "
+            "take a compressed format or a lower sample_rate",
+            param="input",
+        )
+
+
+def _line(custom_id: str, outcome: _File | ErrorDetail) -> bytes:
+    line: BatchResult | BatchFailure
+    if isinstance(outcome, ErrorDetail):
+        line = BatchFailure(custom_id=custom_id, error=outcome)
+    else:
+        order = outcome.order
+        line = BatchResult(
+            custom_id=custom_id,
+            audio=base64.b64encode(outcome.data).decode("ascii"),
+            content_type=order.output.audio_format.media_type,
+            sample_rate=order.output.sample_rate,
+            channels=order.output.channels,
+            duration_s=outcome.duration_s,
+            usage=usage_of(order.request.text, outcome.duration_s),
+            ignored=list(order.ignored),
+        )
+    return line.model_dump_json().encode() + b"\n"

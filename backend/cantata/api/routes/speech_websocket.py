@@ -1,0 +1,17 @@
+"""WebSocket /v1/audio/speech/stream: text in while it is written, PCM out while it is made."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, WebSocket
+
+from cantata.api.context import Context
+from cantata.api.websocket_session import WebSocketSession
+
+router = APIRouter(prefix="/v1/audio")
+
+
+@router.websocket("/speech/stream")
+async def speech_stream(socket: WebSocket, context: Context) -> None:
+    """One session; see docs/protocol.md."""
+    await socket.accept()
+    await WebSocketSession(socket, context).run()

@@ -1,0 +1,100 @@
+"""POST /v1/audio/voices and DELETE /v1/audio/voices/{name}: custom voices."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import APIRouter, File, Form, UploadFile
+
+from cantata.api.bodies import CheckedRoute
+from cantata.api.context import ApiContext, Context
+from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
+from cantata.contract.errors import Forbidden, PayloadTooLarge, VoiceExists, VoiceNotFound
+from cantata.contract.service import ServedModel
+from cantata.references.store import StoredVoice, VoiceStore
+from cantata.references.upload import check_upload
+
+logger = logging.getLogger(__name__)
+router = APIRouter(prefix="/v1/audio", tags=["voices"], route_class=CheckedRoute)
+
+
+@router.post("/voices")
+async def upload_voice(
+    context: Context,
+    name: Annotated[str, Form()],
+    audio_sample: Annotated[UploadFile, File()],
+    consent: Annotated[str, Form()],
+    ref_text: Annotated[str | None, Form()] = None,
+    speaker_description: Annotated[str | None, Form()] = None,
+) -> UploadedVoice:
+    """Store a voice, from a recording of 1 to 60 s, of which the first 15 s are used."""
+    store = _store(context)
+    upload = check_upload(name, consent, ref_text, speaker_description)
+    _check_free(context, store, upload.name)
+    data = await _read(audio_sample, context.settings.references.max_bytes)
+    reference = await context.references.decode(data, upload.transcript, "audio_sample")
+    voice = await store.add(upload, reference)
+    logger.info("%s was uploaded", voice.id)
+    duration_s = len(reference.samples) / reference.sample_rate
+    return UploadedVoice(
+        id=voice.id,
+        name=voice.name,
+        description=voice.description,
+        created_at=voice.created_at,
+        duration_s=round(duration_s, 3),
+    )
+
+
+@router.delete("/voices/{name}")
+async def delete_voice(name: str, context: Context) -> DeletedVoice:
+    """Delete an uploaded voice, by id or name. Running requests with it finish."""
+    voice = await _store(context).remove(name)
+    logger.info("%s was deleted", voice.id)
+    return DeletedVoice(id=voice.id)
+
+
+def uploaded_voices(context: ApiContext, served: Iterable[ServedModel]) -> list[VoiceObject]:
+    """The uploaded voices, once for each model that supports them."""
+    kept = () if context.voices is None else context.voices.voices
+    capable: list[str | None] = [m.name for m in served if m.capabilities.references]
+    return [_voice_object(voice, model) for model in capable or [None] for voice in kept]
+
+
+def _store(context: ApiContext) -> VoiceStore:
+    if context.voices is None:
+        raise Forbidden("this server accepts no uploaded voices")
+    return context.voices
+
+
+def _check_free(context: ApiContext, store: VoiceStore, name: str) -> None:
+    """Reject a taken name before decoding the recording; the store checks again."""
+    for model in context.service.models.values():
+        try:
+            taken = model.voice(name)
+        except VoiceNotFound:
+            continue
+        raise VoiceExists(f"{model.name} has a voice {taken.id!r} that {name!r} means", "name")
+    if store.find(name) is not None:
+        raise VoiceExists(f"there is a voice {name!r} already; delete it first", "name")
+
+
+async def _read(file: UploadFile, max_bytes: int) -> bytes:
+    data = await file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise PayloadTooLarge(f"audio_sample is larger than {max_bytes} bytes", "audio_sample")
+    return data
+
+
+def _voice_object(voice: StoredVoice, model: str | None) -> VoiceObject:
+    return VoiceObject(
+        id=voice.id,
+        name=voice.name,
+        description=voice.description,
+        gender=None,
+        aliases=[],
+        kind="uploaded",
+        model=model,
+        created_at=voice.created_at,
+    )

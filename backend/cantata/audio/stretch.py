@@ -1,0 +1,135 @@
+"""Sound played faster or slower at its original pitch, piece by piece.
+
+WSOLA (Verhelst and Roelands, 1993): windows of the sound are overlapped at other distances
+than they were taken at, each shifted by a few milliseconds to where it best continues
+the one before. FFmpeg's `atempo` does the same with windows twice as long, which blurs speech; with
+windows as short as these it loses low voices, because it compares no more than half a window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Samples = NDArray[np.float32]
+"""[N] mono or [N, C]."""
+
+WINDOW_S = 0.02
+"""Two periods of a low voice."""
+REACH_S = 0.012
+"""How far a window may be shifted: a period of a low voice."""
+_LEAST_SAMPLES = 4
+_FLOOR = 1e-9
+"""Energy per sample below which sound counts as silence."""
+
+
+class TimeStretch:
+    """One stream. Its output does not depend on how the samples were cut into pieces.
+
+    Input at t seconds is output at t / factor. `WINDOW_S` / 2 + `REACH_S` of the input are
+    held back until more or the end comes.
+
+    Args:
+        factor: 2 is twice as fast.
+        sample_rate: Hz.
+        channels: 1 or more.
+    """
+
+    def __init__(self, factor: float, sample_rate: int, channels: int) -> None:
+        self._factor = factor
+        self._shape = () if channels == 1 else (channels,)
+        self._hop = max(_LEAST_SAMPLES, round(sample_rate * WINDOW_S / 2))
+        self._reach = max(1, round(sample_rate * REACH_S))
+        phases = np.arange(2 * self._hop) / (2 * self._hop)
+        window = (0.5 - 0.5 * np.cos(2 * np.pi * phases)).astype(np.float32)
+        self._window = window.reshape(-1, *[1] * len(self._shape))
+        margin = self._hop + self._reach
+        self._input = self._silence(margin)
+        """What windows may still be taken from."""
+        self._start = -margin
+        """Of `_input`, in all that was fed."""
+        self._tail = self._silence(self._hop)
+        """The second half of the latest window, which the next one overlaps."""
+        self._last: int | None = None
+        """Where the latest window was taken."""
+        self._windows = 0
+        self._taken = 0
+        self._given = 0
+
+    def feed(self, samples: Samples) -> Samples:
+        """Add samples; returns what is ready, maybe nothing."""
+        self._taken += len(samples)
+        # A single not-a-number would spoil the choice of every later window.
+        self._input = np.concatenate([self._input, np.nan_to_num(samples)], dtype=np.float32)
+        return self._count(self._windows_ready())
+
+    def finish(self) -> Samples:
+        """The rest; call last. The length of all output is that of all
+        input, divided by the factor."""
+        missing = round(self._taken / self._factor) - self._given
+        given = self._silence(0)
+        while len(given) < missing:
+            silence = self._silence(2 * (self._hop + self._reach))
+            self._input = np.concatenate([self._input, silence])
+            given = np.concatenate([given, self._windows_ready()])
+        return self._count(given[:missing])
+
+    def _count(self, given: Samples) -> Samples:
+        self._given += len(given)
+        return given
+
+    def _windows_ready(self) -> Samples:
+        """The sound up to the middle of each window that there is enough of."""
+        given = [self._silence(0)]
+        while self._needed() <= self._start + len(self._input):
+            centre, first = self._centre(), self._last is None
+            at = centre - self._hop if first else self._best(centre - self._hop)
+            laid = self._from(at, 2 * self._hop) * self._window
+            if not first:
+                given.append(self._tail + laid[: self._hop])
+            self._tail, self._last = laid[self._hop :], at
+            self._windows += 1
+            self._forget()
+        return np.concatenate(given)
+
+    def _centre(self) -> int:
+        """Of the next window, before it is shifted."""
+        return round(self._windows * self._hop * self._factor)
+
+    def _needed(self) -> int:
+        """Where the sound ends that the next window is chosen by."""
+        follows = 0 if self._last is None else self._last + 3 * self._hop
+        return max(self._centre() + self._hop + self._reach, follows)
+
+    def _best(self, wanted: int) -> int:
+        """Where within reach the sound is most like what followed the latest window."""
+        assert self._last is not None
+        follows = self._mono(self._last + self._hop, 2 * self._hop)
+        around = self._mono(wanted - self._reach, 2 * (self._hop + self._reach))
+        return wanted - self._reach + _most_alike(around, follows)
+
+    def _mono(self, start: int, length: int) -> Samples:
+        samples = self._from(start, length)
+        mono: Samples = samples.mean(axis=1) if self._shape else samples
+        return mono
+
+    def _from(self, start: int, length: int) -> Samples:
+        return self._input[start - self._start : start - self._start + length]
+
+    def _forget(self) -> None:
+        """Drop what no window can need."""
+        assert self._last is not None
+        needed = min(self._last + self._hop, self._centre() - self._hop - self._reach)
+        self._input = self._input[max(0, needed - self._start) :]
+        self._start = max(self._start, needed)
+
+    def _silence(self, samples: int) -> Samples:
+        return np.zeros((samples, *self._shape), np.float32)
+
+
+def _most_alike(samples: Samples, pattern: Samples) -> int:
+    """Where in the samples the pattern fits best, regardless of their loudness."""
+    products = np.correlate(samples, pattern, mode="valid")
+    sums = np.concatenate([np.zeros(1), np.cumsum(samples.astype(np.float64) ** 2)])
+    energies = sums[len(pattern) :] - sums[: -len(pattern)]
+    return int(np.argmax(products / np.sqrt(energies + _FLOOR * len(pattern))))

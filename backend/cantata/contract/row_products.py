@@ -1,0 +1,81 @@
+"""Matrix products whose float32 results on a CPU do not depend on the rows beside a row.
+
+torch's own product is MKL's, whose kernels add in an order that depends on the number of rows: on
+AMD's CPUs below four rows, on Intel's with AVX2 for half of all numbers of rows, however large.
+With weights that oneDNN packed once, a row gets the same bits among any number of rows, on AVX2 and
+on AVX-512; only a single row of more than a thousand values takes another kernel (AVX-512).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+TYPICAL_ROWS = 16
+"""oneDNN lays out the weights for so many; any number may be multiplied."""
+
+
+class RowProduct:
+    """[R, in] @ weight.T + bias -> [R, out], exact per row, without gradients.
+
+    Args:
+        weight: [out, in] float32 on the CPU; copied into a new layout, so it may change later.
+        typical_rows: for which oneDNN lays out the weights.
+    """
+
+    def __init__(self, weight: torch.Tensor, typical_rows: int = TYPICAL_ROWS) -> None:
+        self._made_of = _identity(weight)
+        weight = weight.detach().contiguous()
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, typical_rows)
+
+    def is_of(self, weight: torch.Tensor) -> bool:
+        """Whether it was made of this tensor as it is now."""
+        return self._made_of == _identity(weight)
+
+    def __call__(self, rows: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        # Always two rows at least: see the kernel for a single one above.
+        single = len(rows) == 1
+        rows = rows.expand(2, -1).contiguous() if single else rows.contiguous()
+        product = torch.ops.mkldnn._linear_pointwise(rows, self._packed, bias, "none", [], "")
+        return torch.as_tensor(product[:1] if single else product)
+
+
+class RowProducts:
+    """Products with several weights, each laid out at its first use and after each change."""
+
+    def __init__(self) -> None:
+        self._products: dict[int, RowProduct] = {}
+
+    def __call__(
+        self, rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, key: int = 0
+    ) -> torch.Tensor:
+        """[..., in] -> [..., out]: exact per row in float32 on a CPU, torch's product elsewhere.
+
+        Args:
+            key: tells the weights apart.
+        """
+        # A GPU's products, and those below float32, are not exact per row anyway.
+        exact = weight.device.type == "cpu" and weight.dtype == rows.dtype == torch.float32
+        if not exact or (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)):
+            return functional.linear(rows, weight, bias)
+        product = self._products.get(key)
+        if product is None or not product.is_of(weight):
+            product = self._products[key] = RowProduct(weight)
+        made = product(rows.reshape(-1, rows.shape[-1]), bias)
+        return made.view(*rows.shape[:-1], weight.shape[0])
+
+
+class RowLinear(nn.Linear):
+    """A linear layer as `RowProducts` multiplies. [..., in_features] -> [..., out_features]."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__(in_features, out_features, bias)
+        self._products = RowProducts()
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return self._products(input, self.weight, self.bias)
+
+
+def _identity(tensor: torch.Tensor) -> tuple[int, int]:
+    return tensor.data_ptr(), tensor._version

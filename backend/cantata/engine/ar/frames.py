@@ -1,0 +1,85 @@
+"""The interface between an AR stage and the engine that makes its frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.engine.ar.talker_step import ServedTalker
+
+
+class Ending(Enum):
+    """Why a request makes no more frames."""
+
+    END_CODE = "end code"
+    LENGTH = "length"
+    """It has reached its maximum number of frames."""
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFrame:
+    """One request's output of one step."""
+
+    request_id: str
+    codes: NDArray[np.int32]
+    """[1, Q]; meaningless after a fault."""
+    ending: Ending | None
+    """None: the request continues."""
+
+
+class FrameEngine(Protocol):
+    """Runs requests, one frame per request and step."""
+
+    @property
+    def talker(self) -> ServedTalker:
+        """The loaded model."""
+        ...
+
+    def add(
+        self,
+        request_id: str,
+        prompt_len: int,
+        max_frames: int,
+        *,
+        cache_salt: str | None,
+        priority: int,
+        resumable: bool = False,
+    ) -> None:
+        """Queue a request, or let a resumable one make more frames.
+
+        Args:
+            request_id: not in the engine; or that of a resumable request, which continues after
+                the frames that it may make already.
+            prompt_len: positions to prefill; 1 to continue: the position of its last frame.
+            max_frames: frames after which it ends by length.
+            cache_salt: separates requests whose rows differ; their placeholders are all equal.
+            priority: lower goes first.
+            resumable: at its end it waits, keeping its memory, to be continued or aborted.
+        """
+        ...
+
+    def abort(self, request_id: str) -> None:
+        """Forget a request; unknown ids are fine."""
+        ...
+
+    def has_work(self) -> bool:
+        """Whether there are requests."""
+        ...
+
+    def step(self) -> Sequence[NewFrame]:
+        """At most one frame per request."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """What is held now; all zero when idle."""
+        ...
+
+    def close(self) -> None:
+        """End the engine and free its memory."""
+        ...

@@ -1,0 +1,209 @@
+"""One model in this process, for one listener: what `cantata say` speaks with.
+
+The stages are the served ones, stepped here in turn instead of in processes of their own; only an
+AR stage's engine is the plain one, without vLLM. In float32 the samples are those of a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from cantata.config import CodecDeployment, Deployment, load_deployment
+from cantata.contract.chunks import PcmChunk
+from cantata.contract.errors import RequestFailed
+from cantata.contract.pipeline import PipelineSpec
+from cantata.contract.request import SpeechRequest
+from cantata.contract.service import Samples, SpeechChunk
+from cantata.contract.stage import Stage
+from cantata.engine.devices import check_devices
+from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
+from cantata.engine.voices import find_voice
+from cantata.logs import new_work_id
+from cantata.markup import Pause
+from cantata.plugins import LocatedModel, locate
+
+
+class LocalModel:
+    """A model that speaks in this process. Construction is fast; `load` takes the time.
+
+    Args:
+        located: the plug-in and its checkpoint.
+
+    Raises:
+        ConfigError: the plug-in's deployment or the checkpoint is not valid.
+    """
+
+    def __init__(self, located: LocatedModel) -> None:
+        plugin = located.plugin
+        self._pipeline, self._checkpoint = plugin.pipeline, located.checkpoint
+        self._deployment = _for_one(load_deployment(plugin.deployment, plugin.pipeline))
+        check_devices(self._deployment)
+        self._builder = plugin.load_builder(located.checkpoint)
+        self._name = plugin.name
+        self._stages: list[Stage] = []
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the model declares that it can make the same samples without a server."""
+        return _is_straight(self._pipeline) and all(
+            isinstance(stage, CodecDeployment)
+            or (spec.plain is not None and stage.device == "cpu" and stage.dtype == "float32")
+            for spec in self._pipeline.stages
+            for stage in (self._deployment.stages[spec.name],)
+        )
+
+    def plan(self, request: SpeechRequest) -> list[Piece | Pause]:
+        """Check a request and build its pieces; nothing heavy is imported.
+
+        Args:
+            request: its `voice` may be any of a voice's names; empty is the default voice.
+
+        Raises:
+            VoiceNotFound: there is no such voice.
+            InvalidRequest: nothing can be spoken, or an option cannot be served.
+        """
+        check_length(len(request.text), self._deployment.max_input_characters)
+        voice = find_voice(self._builder.voices, request.voice or None, self._name)
+        return plan_utterance(
+            self._builder, new_work_id(), replace(request, voice=voice.id), batch=False
+        )
+
+    def load(self) -> bool:
+        """Build the stages; False: this machine lacks a requirement, so a server must be used.
+
+        Raises:
+            ConfigError: a stage cannot be built from the checkpoint.
+        """
+        from cantata.engine.process.launch import settle_threads
+
+        settle_threads()
+        from cantata.engine import ar, codec
+
+        stages: list[Stage] = []
+        for spec in self._pipeline.stages:
+            deployment = self._deployment.stages[spec.name]
+            if isinstance(deployment, CodecDeployment):
+                stages.append(codec.build_stage(spec.factory, self._checkpoint, deployment))
+                continue
+            stage = ar.build_plain_stage(cast(str, spec.plain), self._checkpoint, deployment)
+            if stage is None:
+                return False
+            stages.append(stage)
+        self._stages = stages
+        return True
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz; once loaded."""
+        return self._stages[-1].capacity.sample_rate or 0
+
+    @property
+    def channels(self) -> int:
+        """1: samples are [N]; else [N, C]; once loaded."""
+        return self._stages[-1].capacity.channels
+
+    async def speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+        """New sound of what was planned, as it is made; in a worker thread, so that other tasks
+        can run.
+
+        Raises:
+            RequestFailed: a stage could not finish it.
+        """
+        length = 0
+        for part in parts:
+            if isinstance(part, Pause):
+                chunk = SpeechChunk(self._silence(part))
+                length += len(chunk.samples)
+                yield chunk
+                continue
+            began_s = length / self.sample_rate
+            async with aclosing(self._at_pace(part)) as chunks:
+                async for made in chunks:
+                    length += len(made.samples)
+                    yield SpeechChunk(made.samples, spoken_words(part, made.words, began_s))
+
+    def _silence(self, pause: Pause) -> Samples:
+        length = round(pause.duration_s * self.sample_rate)
+        return np.zeros(length if self.channels == 1 else (length, self.channels), np.float32)
+
+    def _at_pace(self, piece: Piece) -> AsyncGenerator[PcmChunk, None]:
+        made, factor = self._sound(piece), piece.request.stretch
+        if factor != 1.0:
+            from cantata.engine.stretched import stretched_now
+
+            made = stretched_now(made, factor, self._stages[-1].capacity)
+        return _in_thread(made)
+
+    def _sound(self, piece: Piece) -> Iterator[PcmChunk]:
+        request, last = piece.request, self._stages[-1]
+        for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
+            stage.add(request.request_id, request.inputs.get(spec.name), batch=False)
+        try:
+            while True:
+                for chunk in self._step():
+                    last.credit(request.request_id, len(chunk.samples))
+                    if len(chunk.samples) or chunk.words:
+                        yield chunk
+                    if chunk.final:
+                        return
+        finally:
+            for stage in self._stages:
+                stage.abort(request.request_id)
+
+    def _step(self) -> list[PcmChunk]:
+        """One step of every stage that has work; returns the output of the last one."""
+        made: Sequence[object] = ()
+        stepped = False
+        for index, stage in enumerate(self._stages):
+            made = ()
+            if stage.has_work():
+                stepped = True
+                result = stage.step()
+                for _, error in result.failures:
+                    raise error
+                made = result.chunks
+                if index + 1 < len(self._stages):
+                    self._stages[index + 1].receive(result.chunks)
+        if not stepped:
+            raise RequestFailed("no stage has anything to do, and the sound has no end")
+        return [chunk for chunk in made if isinstance(chunk, PcmChunk)]
+
+
+async def _in_thread(chunks: Iterator[PcmChunk]) -> AsyncGenerator[PcmChunk, None]:
+    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+        yield chunk
+
+
+def local_model(model: str | None) -> LocalModel | None:
+    """The model to speak with in this process; None: it needs a server.
+
+    Args:
+        model: a plug-in's name, a checkpoint folder or a hub's id; None is the embedded voice.
+
+    Raises:
+        ConfigError: no such model, or its deployment or checkpoint is not valid.
+    """
+    local = LocalModel(locate(model))
+    return local if local.is_possible else None
+
+
+def _is_straight(pipeline: PipelineSpec) -> bool:
+    """Whether every stage feeds only the next one."""
+    names = [stage.name for stage in pipeline.stages]
+    edges = [(edge.source, edge.target) for edge in pipeline.edges]
+    return edges == list(pairwise(names))
+
+
+def _for_one(deployment: Deployment) -> Deployment:
+    """The same with memory for a single listener."""
+    stages = {
+        name: stage.model_copy(update={"slots": 1}) for name, stage in deployment.stages.items()
+    }
+    return deployment.model_copy(update={"stages": stages})

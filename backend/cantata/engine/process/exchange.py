@@ -1,0 +1,150 @@
+"""What a stage process receives and sends: the server's messages, and chunks on its edges."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+
+from cantata.connectors.base import ChunkSender
+from cantata.connectors.hold import ChunkHold
+from cantata.connectors.socket import SocketReceiver
+from cantata.connectors.wire import BlockingChannel
+from cantata.contract.chunks import Chunk, PcmChunk
+from cantata.contract.messages import FromStage, Output, ToStage
+from cantata.engine.process.first_chunks import FirstChunks
+
+logger = logging.getLogger(__name__)
+
+UNLIMITED_CREDIT = sys.maxsize
+"""Samples; more than any request makes."""
+
+
+class Exchange:
+    """The sockets of one stage process, and the chunks that it holds back.
+
+    Args:
+        name: the stage's.
+        control: connected to the server.
+        listeners: one for each edge that ends here.
+        outputs: the edges that start here; none: PCM goes to the server.
+        async_chunk: False holds a request's chunks until its last one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        control: BlockingChannel,
+        listeners: Iterable[socket.socket],
+        outputs: Iterable[ChunkSender],
+        *,
+        async_chunk: bool,
+    ) -> None:
+        self._control = control
+        self._outputs = list(outputs)
+        self._hold = None if async_chunk else ChunkHold()
+        self._first_chunks = FirstChunks(name)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ)
+        for listener in listeners:
+            self._selector.register(listener, selectors.EVENT_READ)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether output is held until a request's end."""
+        return self._hold is not None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What is held here, by name."""
+        return {} if self._hold is None else {"held_chunks": len(self._hold)}
+
+    def wait(self) -> None:
+        """Return when a message can be received."""
+        self._selector.select()
+
+    def messages(self) -> Iterator[ToStage]:
+        """The server's messages not yet read.
+
+        Raises:
+            ConnectionError: the server has exited.
+        """
+        while self._control in self._readable():
+            yield self._control.receive()
+
+    def send(self, message: FromStage) -> None:
+        """Tell the server.
+
+        Raises:
+            ConnectionError: the server has exited.
+        """
+        self._control.send(message)
+
+    def edges(self) -> list[object]:
+        """The ends of edges with messages, to be passed to `chunks`."""
+        return [end for end in self._readable() if end is not self._control]
+
+    def chunks(self, ends: Iterable[object]) -> Iterator[list[Chunk]]:
+        """One message of each end; new connections are only accepted."""
+        for end in ends:
+            if isinstance(end, socket.socket):
+                self._accept(end)
+            elif isinstance(end, SocketReceiver):
+                chunks = self._take_from(end)
+                if chunks:
+                    yield chunks
+
+    def expect(self, request_id: str) -> None:
+        """The stage has accepted this request."""
+        self._first_chunks.expect(request_id)
+
+    def forget(self, request_id: str) -> None:
+        """The request ended before its last chunk; unknown ids are fine."""
+        self._first_chunks.forget(request_id)
+        if self._hold is not None:
+            self._hold.drop(request_id)
+
+    def publish(self, chunks: Iterable[Chunk], now_s: float) -> None:
+        """Send what a step made."""
+        complete = chunks if self._hold is None else self._hold.pass_on(chunks)
+        leaving = self._first_chunks.sign(complete, now_s)
+        if not leaving:
+            return
+        for sender in self._outputs:
+            sender.put(leaving)
+        if not self._outputs:
+            self._control.send(Output(tuple(c for c in leaving if isinstance(c, PcmChunk))))
+
+    def close(self) -> None:
+        """Close every socket."""
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if isinstance(key.fileobj, BlockingChannel | SocketReceiver | socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        for sender in self._outputs:
+            sender.close()
+
+    def _readable(self) -> list[object]:
+        return [key.fileobj for key, _ in self._selector.select(0)]
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            receiver = SocketReceiver(listener)
+        except ConnectionError as error:
+            logger.warning("%s", error)
+        else:
+            self._selector.register(receiver, selectors.EVENT_READ)
+
+    def _take_from(self, receiver: SocketReceiver) -> list[Chunk]:
+        try:
+            chunks = receiver.get()
+        except ConnectionError as error:  # upstream exited; its successor connects again
+            logger.debug("an edge was closed: %s", error)
+            self._selector.unregister(receiver)
+            receiver.close()
+            return []
+        self._first_chunks.take(chunks)
+        return list(chunks)

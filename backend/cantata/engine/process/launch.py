@@ -1,0 +1,125 @@
+"""The process of one stage: its configuration, start and end."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import select
+import signal
+import socket
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from cantata.config import ArDeployment, CodecDeployment, StageDeployment
+from cantata.connectors.socket import SocketSender
+from cantata.connectors.wire import BlockingChannel
+from cantata.contract.messages import Ready
+from cantata.contract.pipeline import StageSpec
+from cantata.contract.stage import Stage
+from cantata.engine.process.exchange import Exchange
+from cantata.engine.process.loop import StageLoop
+from cantata.engine.process.pulse import Pulse, receive_memory
+from cantata.logs import LogFormat, configure_logging
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StageLaunch:
+    """The configuration of a stage process."""
+
+    title: str
+    """Process name, such as `cantata:talker:0`."""
+    spec: StageSpec
+    checkpoint: Path
+    deployment: StageDeployment
+    async_chunk: bool
+    inputs: tuple[socket.socket, ...]
+    """Listening sockets, one for each edge that ends here."""
+    outputs: tuple[str, ...]
+    """Listening addresses of the edges that start here."""
+    log_level: int
+    log_format: LogFormat
+
+
+def run(launch: StageLaunch, control_socket: socket.socket) -> None:
+    """Entry point of a stage process; returns when drained or when the server has exited.
+
+    Args:
+        control_socket: connected to the server.
+    """
+    exit_with_server(control_socket)
+    try:
+        pulse = Pulse(receive_memory(control_socket))
+        _settle_in(launch)
+        control = BlockingChannel(control_socket)
+        outputs = [SocketSender(address) for address in launch.outputs]
+        stage = build_stage(launch.spec, launch.checkpoint, launch.deployment)
+        control.send(Ready(stage.capacity))
+        # What is loaded stays until the end: garbage collections, even at exit, may skip it.
+        gc.freeze()
+        exchange = Exchange(
+            launch.spec.name, control, launch.inputs, outputs, async_chunk=launch.async_chunk
+        )
+        StageLoop(stage, exchange, pulse).run()
+    except ConnectionError as error:
+        logger.info("the server has exited: %s", error)
+    # Tearing the interpreter down takes seconds and frees nothing that an exit does not.
+    logging.shutdown()
+    os._exit(0)
+
+
+def exit_with_server(control: socket.socket) -> None:
+    """End this process as soon as the server has closed its end, even while it loads a model or
+    runs a step."""
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(control, select.POLLRDHUP)
+        poll.poll()
+        os._exit(0)
+
+    threading.Thread(target=wait, name="exit-with-server", daemon=True).start()
+
+
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) -> Stage:
+    """Build a stage of any kind; each kind is imported only in the processes that run it."""
+    match deployment:
+        case ArDeployment():
+            from cantata.engine import ar
+
+            return ar.build_stage(spec.factory, checkpoint, deployment)
+        case CodecDeployment():
+            from cantata.engine import codec
+
+            return codec.build_stage(spec.factory, checkpoint, deployment)
+
+
+def _settle_in(launch: StageLaunch) -> None:
+    setproctitle(launch.title)
+    configure_logging(launch.log_level, launch.log_format, launch.title)
+    # Ctrl-C reaches the whole process group; the server decides when its stages end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settle_threads()
+
+
+def settle_threads() -> None:
+    """Load torch, and give it as many threads as a stage has."""
+    load_torch()
+    import torch
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def load_torch() -> None:
+    """Import torch, with what it and OpenMP read from the environment as they are loaded."""
+    # One thread per process: idle OpenMP threads spin and starve other processes. Users with
+    # idle cores can set the variable.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Read when torch is loaded; its C++ side warns of the NUMA binding that vLLM asks for.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    import torch  # noqa: F401

@@ -1,0 +1,211 @@
+"""The loop of a stage process: moves messages and chunks and steps the stage.
+
+Event driven: it blocks on its sockets while the stage is idle, and checks them between
+steps while it has work. Control messages go before chunks, so that every chunk finds its request.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from cantata.contract.errors import CantataError
+from cantata.contract.messages import (
+    Abort,
+    Aborted,
+    Credit,
+    Drain,
+    Drained,
+    Extend,
+    Failed,
+    Measured,
+    Ping,
+    Pong,
+    Register,
+    ToStage,
+)
+from cantata.contract.stage import Stage
+from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
+from cantata.engine.process.measuring import StepWatch, frames_in
+from cantata.engine.process.pulse import Phase, Pulse
+from cantata.logs import of_request
+from cantata.scheduling.intake import Intake
+
+logger = logging.getLogger(__name__)
+
+INTAKE_SHARE = 0.4
+"""Part of a frame period for taking in requests between two steps."""
+
+
+class StageLoop:
+    """Drives one stage until it is drained or its server has exited.
+
+    Args:
+        pulse: shows the server what the loop is doing.
+        clock: monotonic seconds; measures steps.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        exchange: Exchange,
+        pulse: Pulse,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stage = stage
+        self._exchange = exchange
+        self._pulse = pulse
+        self._clock = clock
+        self._watch = StepWatch(stage.capacity)
+        self._intake: Intake[Register] = Intake(stage.capacity.frame_period_s)
+        self._draining = False
+
+    def run(self) -> None:
+        """Receive, step, publish, until drained.
+
+        Raises:
+            ConnectionError: the server has exited.
+        """
+        try:
+            while not (self._draining and self._is_idle()):
+                if not (self._stage.has_work() or self._intake):
+                    self._exchange.wait()
+                    self._watch.idle_until(self._clock())
+                self._receive()
+                if self._stage.has_work():
+                    self._step()
+            self._stage.close()
+            self._exchange.send(Drained())
+        finally:
+            self._exchange.close()
+
+    def _step(self) -> None:
+        began_s = self._clock()
+        with self._pulse.during(self._pulse.step_phase):
+            result = self._stage.step()
+        ended_s = self._clock()
+        cost = self._watch.measure(result.chunks, began_s, ended_s)
+        if cost is not None:
+            self._exchange.send(Measured(cost))
+        for request_id, error in result.failures:
+            self._fail(request_id, error)
+        for chunk in result.chunks:
+            if chunk.final:
+                self._pulse.drop(chunk.request_id)
+            else:
+                self._pulse.made(chunk.request_id, frames_in([chunk], self._stage.capacity))
+        self._exchange.publish(result.chunks, ended_s)
+
+    def _receive(self) -> None:
+        """Read what has arrived; some of it stays unread if a step is due first.
+
+        Encoding a prompt may take as long as several steps, so a burst of requests is spread over
+        several steps and running streams have no gaps. All chunks are read: if a stage is
+        slower than the one before it, the most urgent chunk may be the last.
+        """
+        ready = self._exchange.edges()
+        due_s = self._clock() + INTAKE_SHARE * self._stage.capacity.frame_period_s
+        # A chunk's Register was readable before the chunk: once all requests are taken in,
+        # reading one message of every edge in `ready` is safe.
+        while self._take_in(due_s) and ready:
+            for chunks in self._exchange.chunks(ready):
+                with self._pulse.during(Phase.STEADY):
+                    self._stage.receive(chunks)
+            ready = self._exchange.edges()
+
+    def _take_in(self, due_s: float) -> bool:
+        """Handle the server's messages, and take in requests, at least one; False if a step is due
+        before all of it is done, or would be due after another request as costly as the last."""
+        took_s = 0.0
+        while True:
+            emptied = self._empty_control(due_s)
+            if took_s and self._is_due(due_s - took_s):
+                return emptied and not self._intake
+            register = self._intake.take()
+            if register is None:
+                return emptied
+            began_s = self._clock()
+            self._add(register)
+            took_s = self._clock() - began_s
+
+    def _empty_control(self, due_s: float) -> bool:
+        for message in self._exchange.messages():
+            self._handle(message)
+            if self._is_due(due_s):
+                return False
+        return True
+
+    def _is_due(self, due_s: float) -> bool:
+        return self._stage.has_work() and self._clock() > due_s
+
+    def _handle(self, message: ToStage) -> None:
+        match message:
+            case Register(request_id, _, batch, runs_dry_s, _):
+                now_s = self._clock()
+                self._intake.put(request_id, message, now_s, runs_dry_s=runs_dry_s, batch=batch)
+            case Extend():
+                self._extend(message)
+            case Abort(request_ids):
+                for request_id in request_ids:
+                    self._abort(request_id)
+                self._exchange.send(Aborted(request_ids))
+            case Credit(request_id, samples):
+                self._stage.credit(request_id, samples)
+            case Ping(number):
+                counts = {**self._stage.counts(), **self._exchange.counts}
+                self._exchange.send(Pong(number, counts, self._watch.report, self._pulse.held))
+            case Drain():
+                self._draining = True
+
+    def _add(self, register: Register) -> None:
+        request_id = register.request_id
+        with of_request(request_id):
+            try:
+                with self._pulse.during(Phase.BEGINNING, request_id):
+                    self._stage.add(
+                        request_id,
+                        register.payload,
+                        batch=register.batch,
+                        runs_dry_s=register.runs_dry_s,
+                        stretch=register.stretch,
+                    )
+            except CantataError as error:
+                self._fail(request_id, error)
+                return
+            logger.debug("taken in")
+            self._pulse.hold(request_id, has_prompt=register.payload is not None)
+            self._exchange.expect(request_id)
+            if self._exchange.holds_back:
+                # Sound that is held back reaches no listener that could give credit for it.
+                self._stage.credit(request_id, UNLIMITED_CREDIT)
+
+    def _extend(self, message: Extend) -> None:
+        request_id = message.request_id
+        if (register := self._intake.take(request_id)) is not None:
+            self._add(register)
+        with of_request(request_id):
+            try:
+                with self._pulse.during(Phase.BEGINNING, request_id):
+                    self._stage.extend(request_id, message.payload, final=message.final)
+            except CantataError as error:
+                self._fail(request_id, error)
+
+    def _abort(self, request_id: str) -> None:
+        self._intake.take(request_id)
+        with of_request(request_id):
+            logger.debug("aborted")
+            with self._pulse.during(Phase.STEADY, request_id):
+                self._stage.abort(request_id)
+        self._pulse.drop(request_id)
+        self._exchange.forget(request_id)
+
+    def _fail(self, request_id: str, error: CantataError) -> None:
+        with of_request(request_id):
+            logger.info("failed: %s", error)
+        self._pulse.drop(request_id)
+        self._exchange.forget(request_id)
+        self._exchange.send(Failed(request_id, error))
+
+    def _is_idle(self) -> bool:
+        return not self._intake and not any(self._stage.counts().values())

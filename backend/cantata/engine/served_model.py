@@ -1,0 +1,286 @@
+"""One served model: a plug-in's texts, admitted and spoken through its pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from cantata.contract.chunks import Milestone, PcmChunk
+from cantata.contract.errors import InvalidRequest, StageDied
+from cantata.contract.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
+from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk
+from cantata.engine.open_text import OpenText, speak_open_text
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.stretched import stretched
+from cantata.engine.text_work import TextWork
+from cantata.engine.utterance import (
+    Piece,
+    Playback,
+    check_length,
+    plan_utterance,
+    spoken_words,
+)
+from cantata.engine.voices import find_voice
+from cantata.logs import new_work_id
+from cantata.markup import Pause
+from cantata.scheduling.admission import Admission, Place, QueueLimits
+from cantata.scheduling.reserves import Reserves
+
+MAX_WAIT_S = 8.0
+"""Longest wait for a place; voice agents give up after ten seconds."""
+
+
+class PipelineUtterance:
+    """One text being spoken: iterates over new sound, piece after piece."""
+
+    def __init__(
+        self,
+        request_id: str,
+        chunks: AsyncIterator[SpeechChunk],
+        milestones: tuple[Milestone, ...],
+    ) -> None:
+        self.request_id = request_id
+        self.milestones = milestones
+        self._chunks = chunks
+
+    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
+        return self._chunks
+
+
+class PipelineModel:
+    """One served model: its plug-in's request builder and its pipeline's orchestrator."""
+
+    def __init__(
+        self,
+        plugin: ModelPlugin,
+        builder: RequestBuilder,
+        orchestrator: Orchestrator,
+        max_input_characters: int,
+    ) -> None:
+        self.name = plugin.name
+        self.capabilities = builder.capabilities
+        self.max_input_characters = max_input_characters
+        self.orchestrator = orchestrator
+        self._builder = builder
+        self._text_work = TextWork()
+        self._reserves = Reserves(0.0)
+        self._admission: Admission | None = None
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """What callers may ask for, the default first."""
+        return self._builder.voices
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz of everything that `speak` yields."""
+        return self.orchestrator.output_capacity.sample_rate or 0
+
+    @property
+    def channels(self) -> int:
+        """1: samples are [N]; else [N, C]."""
+        return self.orchestrator.output_capacity.channels
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Running and waiting requests; no places before `start` has finished."""
+        if self._admission is None:
+            return AdmissionReport(0, 0, 0, 0)
+        slots, in_use = self.orchestrator.slots, self.orchestrator.slots_in_use
+        quarantined = self.orchestrator.quarantined
+        return replace(
+            self._admission.report, slots=slots, slots_in_use=in_use, quarantined=quarantined
+        )
+
+    def voice(self, name: str | None) -> Voice:
+        """Look a voice up by id, name or alias; None is the default.
+
+        Raises:
+            VoiceNotFound: lists the valid ids.
+        """
+        return find_voice(self.voices, name, self.name)
+
+    async def start(self) -> None:
+        """Start the pipeline, warm it up and measure what it can serve.
+
+        Admits as many requests as every stage keeps up with, at most its slots; as many may
+        wait as there are slots.
+        """
+        await self.orchestrator.start()
+        slots = self.orchestrator.slots
+        self._reserves = Reserves(self.orchestrator.output_capacity.frame_period_s)
+        await self._warm_up(1)
+        await self._warm_up(slots)
+        limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
+        self._admission = Admission(
+            self.orchestrator.places,
+            limits,
+            slots=slots,
+            is_calm=lambda: self._reserves.is_calm(time.monotonic()),
+        )
+        self.orchestrator.on_places(self._admission.resize)
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain the stages until the deadline and end their processes."""
+        self._text_work.close()
+        await self.orchestrator.stop(deadline_s)
+
+    def check_room(self) -> None:
+        """Reject a live request that the queue has no room for; takes microseconds.
+
+        Raises:
+            Overloaded: the queue is full.
+        """
+        if self._admission is not None and self.orchestrator.ready:
+            self._admission.check()
+
+    async def _warm_up(self, utterances: int) -> None:
+        """Speak this many warm-up utterances at once and discard them."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(utterances):
+                group.create_task(self._speak_and_discard(), name=f"{self.name}:warm-up:{number}")
+
+    async def _speak_and_discard(self) -> None:
+        request = self._builder.warm_up
+        parts = await self._parts(new_work_id(), request, batch=False)
+        async with aclosing(self._speak(parts)) as chunks:
+            async for _ in chunks:
+                pass
+
+    @asynccontextmanager
+    async def speak(
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
+    ) -> AsyncIterator[PipelineUtterance]:
+        """Speak a text; leaving the block frees the request everywhere.
+
+        Raises:
+            ChunkTimeout: the beginning of a text that arrives in pieces came too late.
+            InvalidRequest: the text or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has ended a stage process twice.
+            StageDied: the model is not running.
+        """
+        if self._admission is None or not self.orchestrator.ready:
+            raise StageDied(f"model {self.name!r} is not ready")
+        if not batch:
+            check_length(len(request.text), self.max_input_characters)
+            self._admission.check()  # before its text costs any time
+        request_id = new_work_id()
+        if more_text is None:
+            parts = await self._parts(request_id, request, batch=batch)
+            stretch = max((p.request.stretch for p in parts if isinstance(p, Piece)), default=1.0)
+            for part in parts:
+                if isinstance(part, Piece):
+                    self.orchestrator.check(part.request)
+            spoken = self._speak(parts)
+        else:
+            text = await self._begin(request_id, request, batch, more_text)
+            stretch = text.request.stretch
+            spoken = speak_open_text(self.orchestrator, text)
+        text_read = Milestone(TEXT, time.monotonic())
+        async with (
+            self._admission.admit(batch=batch, stretch=stretch) as place,
+            aclosing(_telling(place, spoken)) as chunks,
+        ):
+            await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
+            admitted = Milestone(ADMIT, time.monotonic())
+            yield PipelineUtterance(request_id, chunks, (text_read, admitted))
+
+    async def _begin(
+        self, request_id: str, request: SpeechRequest, batch: bool, more_text: AsyncIterator[str]
+    ) -> OpenText:
+        if not self.capabilities.open_text:
+            raise InvalidRequest(f"model {self.name!r} speaks complete texts only", "input")
+        check_length(len(request.text), self.max_input_characters)
+        builder = cast(OpenRequestBuilder, self._builder)
+        pace = self.capabilities.pace(request.speed)
+        begun = replace(request, text="", speed=pace)
+        feed = await self._text_work.run(0, builder.open, request_id, begun)
+        stretch = request.speed / pace
+        pieces = self._limited(len(request.text), more_text)
+        text = OpenText(feed, request.text, pieces, batch=batch, stretch=stretch)
+        await text.begin(self.orchestrator.chunk_timeout_s)
+        return text
+
+    async def _limited(
+        self, length: int, more_text: AsyncIterator[str]
+    ) -> AsyncGenerator[str, None]:
+        async for text in more_text:
+            length += len(text)
+            check_length(length, self.max_input_characters)
+            yield text
+
+    async def _parts(
+        self, request_id: str, request: SpeechRequest, *, batch: bool
+    ) -> list[Piece | Pause]:
+        """Text work is pure Python and may be long: it must not hold up other streams."""
+        length = len(request.text)
+        check_length(length, self.max_input_characters)
+        return await self._text_work.run(
+            length, plan_utterance, self._builder, request_id, request, batch=batch
+        )
+
+    async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+        playback, output = Playback(self.sample_rate), self.orchestrator.output_capacity
+        for part in parts:
+            if isinstance(part, Pause):
+                silence = self._silence(part)
+                playback.arrived(len(silence))
+                yield SpeechChunk(silence)
+                continue
+            began_s = playback.length_s
+            request = replace(part.request, runs_dry_s=playback.runs_dry_s)
+            async with (
+                self.orchestrator.open(request) as stream,
+                aclosing(self.orchestrator.chunks(stream)) as made,
+                aclosing(stretched(made, request.stretch, output)) as sound,
+                aclosing(self._watched(request, sound, playback)) as chunks,
+            ):
+                async for chunk in chunks:
+                    words = spoken_words(part, chunk.words, began_s)
+                    yield SpeechChunk(chunk.samples, words, chunk.milestones)
+
+    async def _watched(
+        self, request: PipelineRequest, chunks: AsyncIterator[PcmChunk], playback: Playback
+    ) -> AsyncGenerator[PcmChunk, None]:
+        """A piece's chunks; while its listener waits for one, admission knows when it runs dry."""
+        request_id = request.request_id
+        try:
+            while True:
+                if playback.runs_dry_s is not None and not request.batch:
+                    self._reserves.waits(request_id, max(playback.runs_dry_s, time.monotonic()))
+                chunk = await anext(chunks, None)
+                self._reserves.served(request_id)
+                if chunk is None:
+                    return
+                playback.arrived(len(chunk.samples))
+                if self._admission is not None:
+                    self._admission.look_again()
+                yield chunk
+        finally:
+            self._reserves.served(request_id)
+
+    def _silence(self, pause: Pause) -> Samples:
+        length = round(pause.duration_s * self.sample_rate)
+        return np.zeros(length if self.channels == 1 else (length, self.channels), np.float32)
+
+
+async def _telling(
+    place: Place, chunks: AsyncGenerator[SpeechChunk, None]
+) -> AsyncGenerator[SpeechChunk, None]:
+    """The chunks; with the first of them, the request's place counts as having sound."""
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            place.has_sound()
+            yield chunk

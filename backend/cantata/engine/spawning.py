@@ -1,0 +1,81 @@
+"""How a stage's process is made: forked from a server process that has imported what it needs.
+
+Importing vLLM takes several times as long as loading a small model. Python's fork server imports
+it once, beside the api's own start, and every stage is forked from it. So the first stages do not
+import torch twice, and a restarted stage imports nothing.
+
+The fork server only imports: it runs no tensors and starts no threads, so that nothing is forked
+in the middle of an operation. It exits with the api. Stages on a GPU are spawned anew, because
+drivers do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import tempfile
+from collections.abc import Iterable
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from typing import Literal
+
+from cantata.config import ArDeployment, StageDeployment
+from cantata.contract.pipeline import StageSpec
+from cantata.engine.process.launch import StageLaunch, run
+
+METHOD: Literal["forkserver", "spawn"] = "forkserver"
+"""Of stages on a CPU. `spawn` is for tests that need a stage with an environment of its own."""
+_FORKED, _SPAWNED = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
+_LONGEST_SOCKET_PATH = 107
+"""Bytes (unix(7))."""
+_LISTENER = "/pymp-12345678/listener-12345678"
+"""As long as the path on which the fork server listens, in the temporary folder."""
+_IMPORTS = "cantata.engine.process.imports"
+_IMPORTS_OF_AR = "cantata.engine.ar.imports"
+
+
+def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
+    """Start the fork server, which begins to import what these stages need; returns at once.
+
+    The first call decides what is imported. A later one finds the fork server running, or starts
+    it again if it has died.
+    """
+    modules = []
+    for spec, deployment in stages:
+        if forks(deployment):
+            if isinstance(deployment, ArDeployment):
+                modules.append(_IMPORTS_OF_AR)
+            modules.append(spec.factory.partition(":")[0])
+    if modules:
+        multiprocessing.set_forkserver_preload([_IMPORTS, *modules])
+        forkserver.ensure_running()
+
+
+def forks(deployment: StageDeployment) -> bool:
+    """Whether this stage is forked. If the temporary folder's path is too long for the fork
+    server's socket, every stage is spawned."""
+    listener = os.fsencode(tempfile.gettempdir() + _LISTENER)
+    fits = len(listener) <= _LONGEST_SOCKET_PATH
+    return METHOD == "forkserver" and deployment.device == "cpu" and fits
+
+
+def spawn(launch: StageLaunch, control: socket.socket) -> BaseProcess:
+    """A process that will run a stage; blocks until it has started, also while the fork server
+    still imports.
+
+    Args:
+        launch: what it runs.
+        control: its end of the channel to the server.
+
+    Raises:
+        OSError: no process or descriptor is available.
+    """
+    # Never a plain fork: the child would inherit the server's threads, sockets and event loop.
+    make = _FORKED.Process if forks(launch.deployment) else _SPAWNED.Process
+    process = make(target=run, args=(launch, control), name=launch.title, daemon=True)
+    try:
+        process.start()
+    except EOFError as error:
+        raise OSError("the fork server ended before it could make the process") from error
+    return process

@@ -1,0 +1,167 @@
+"""A pipeline's stage processes: started together, restarted when they die, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cantata.config import Deployment
+from cantata.connectors.socket import listen, new_address
+from cantata.contract.messages import StageCapacity
+from cantata.contract.pipeline import PipelineSpec
+from cantata.engine.process.launch import StageLaunch
+from cantata.engine.restarts import RestartHistory
+from cantata.engine.spawning import preload
+from cantata.engine.stage_handle import Death, Report, StageHandle, StageState
+from cantata.logs import LogFormat
+
+logger = logging.getLogger(__name__)
+
+RESTART_DEADLINE_S = 30.0
+"""Limit for a restart, unless a multiple of the first start's duration is longer."""
+RESTART_SHARE = 5.0
+
+
+class Supervisor:
+    """Keeps one process for each stage of a pipeline.
+
+    Args:
+        on_message: called with a stage's messages and its name.
+        on_death: called once for each process that was ready and exits unasked.
+    """
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        checkpoint: Path,
+        deployment: Deployment,
+        log_level: int,
+        log_format: LogFormat,
+        on_message: Callable[[str, Report], None],
+        on_death: Callable[[str, Death], None],
+    ) -> None:
+        self.stages: dict[str, StageHandle] = {}
+        """The stage processes by name."""
+        self.capacities: dict[str, StageCapacity] = {}
+        """What each stage reported when it was first ready."""
+        self.history = {spec.name: RestartHistory(time.monotonic) for spec in pipeline.stages}
+        """Of each stage, by name."""
+        self.all_ready = asyncio.Event()
+        """Set while every stage accepts requests."""
+        self._pipeline = pipeline
+        self._checkpoint = checkpoint
+        self._deployment = deployment
+        self._log_level = log_level
+        self._log_format = log_format
+        self._on_message = on_message
+        self._on_death = on_death
+        self._launches: Mapping[str, StageLaunch] = {}
+        self._restarting: set[asyncio.Task[None]] = set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every stage accepts requests."""
+        states = [stage.state for stage in self.stages.values()]
+        return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
+
+    def preload(self) -> None:
+        """Start importing what the stages need, in a process of its own. `start` does it too; the
+        earlier, the better."""
+        deployments = self._deployment.stages
+        preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
+
+    async def start(self) -> None:
+        """Start all stages in parallel; returns when all are ready.
+
+        Raises:
+            StageDied: a stage could not start; the others have been ended.
+        """
+        self._launches = self._plan_launches()
+        self.preload()
+        deadline_s = self._deployment.start_timeout_s
+        starting = [self._start_stage(name, deadline_s) for name in self._launches]
+        results = await asyncio.gather(*starting, return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
+        if errors:
+            await self.stop(deadline_s=0)
+            raise errors[0]
+
+    def useful(self) -> None:
+        """A request completed: every stage is useful."""
+        for history in self.history.values():
+            history.useful()
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain every stage until the deadline, then end its process."""
+        restarting = set(self._restarting)
+        for task in restarting:
+            task.cancel()
+        await asyncio.gather(*restarting, return_exceptions=True)
+        await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
+        for launch in self._launches.values():
+            for listener in launch.inputs:
+                listener.close()
+
+    def _plan_launches(self) -> dict[str, StageLaunch]:
+        sockets = {
+            (edge.source, edge.target): new_address(f"{edge.source}-{edge.target}")
+            for edge in self._pipeline.edges
+        }
+        listeners = {ends: listen(address) for ends, address in sockets.items()}
+        launches = {}
+        for spec in self._pipeline.stages:
+            inputs = self._pipeline.inputs_of(spec.name)
+            outputs = self._pipeline.outputs_of(spec.name)
+            launches[spec.name] = StageLaunch(
+                title=f"cantata:{spec.name}:0",
+                spec=spec,
+                checkpoint=self._checkpoint,
+                deployment=self._deployment.stages[spec.name],
+                async_chunk=self._deployment.async_chunk,
+                inputs=tuple(listeners[edge.source, edge.target] for edge in inputs),
+                outputs=tuple(sockets[edge.source, edge.target] for edge in outputs),
+                log_level=self._log_level,
+                log_format=self._log_format,
+            )
+        return launches
+
+    async def _start_stage(self, name: str, deadline_s: float) -> None:
+        silence_s = self._deployment.chunk_timeout_s
+        stage = StageHandle(self._launches[name], silence_s, self._on_message, self._died)
+        self.stages[name] = stage
+        self.capacities[name] = await stage.start(deadline_s)
+        self.history[name].ready()
+        if self.ready:
+            self.all_ready.set()
+
+    def _died(self, name: str, death: Death) -> None:
+        self.all_ready.clear()
+        self._on_death(name, death)
+        stage = self.stages[name]
+        limit_s = max(RESTART_DEADLINE_S, RESTART_SHARE * stage.startup_s)
+        deadline_s = min(self._deployment.start_timeout_s, limit_s)
+        exit_code = None if death.hang is not None else death.exit_code
+        wait_s = self.history[name].died(death.error.message, exit_code)
+        task = asyncio.create_task(self._restart(name, wait_s, deadline_s), name=f"restart:{name}")
+        self._restarting.add(task)
+        task.add_done_callback(self._restarting.discard)
+
+    async def _restart(self, name: str, wait_s: float, deadline_s: float) -> None:
+        """Try until the stage is ready again."""
+        while True:
+            await self.stages[name].stop(deadline_s=0)
+            await asyncio.sleep(wait_s)
+            logger.warning("restarting stage %s", name)
+            try:
+                await self._start_stage(name, deadline_s)
+            except Exception as error:
+                # The edge of a process: whatever prevents its start now - no descriptor, no
+                # memory, no thread, a disk that does not answer - may be gone at the next attempt.
+                logger.error("stage %s could not be started: %s", name, error or repr(error))
+                exit_code = self.stages[name].exit_code
+                wait_s = self.history[name].died(str(error) or repr(error), exit_code)
+            else:
+                return

@@ -1,0 +1,139 @@
+"""Tracks which open requests may have ended a stage process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from cantata.contract.chunks import PcmChunk
+from cantata.contract.errors import Quarantined
+from cantata.contract.messages import StageCapacity
+from cantata.engine.output_stream import PcmStream
+from cantata.engine.quarantine import Quarantine, digest_of
+from cantata.engine.stage_handle import Death
+
+logger = logging.getLogger(__name__)
+
+MAX_WAIT_S = 8.0
+"""Longest wait for earlier suspects; after that they run together."""
+_VMSTAT = Path("/proc/vmstat")
+
+
+class Suspects:
+    """One pipeline's."""
+
+    def __init__(self) -> None:
+        self._quarantine = Quarantine()
+        self._turn = asyncio.Lock()
+        self._watched: dict[str, bytes] = {}
+        """Digests of open requests that have a strike."""
+        self._holder: str | None = None
+        self._oom_kills = _oom_kills()
+
+    @property
+    def quarantined(self) -> int:
+        """Requests quarantined since the start."""
+        return self._quarantine.total
+
+    def check(self, *content: Any) -> None:
+        """Raises Quarantined if the request is quarantined."""
+        if self._quarantine:
+            self._quarantine.check(digest_of(*content))
+
+    @asynccontextmanager
+    async def admit(self, stream: PcmStream) -> AsyncIterator[None]:
+        """Around a request's life: suspects start one at a time.
+
+        Raises:
+            Quarantined: the request is quarantined.
+        """
+        if not self._quarantine:
+            yield
+            return
+        digest = digest_of(*stream.content)
+        self._quarantine.check(digest)
+        if self._quarantine.strike(digest) is None:
+            yield
+            return
+        await self._wait_for_turn(stream.request_id)
+        self._watched[stream.request_id] = digest
+        try:
+            self._quarantine.check(digest)  # it may be quarantined by now
+            yield
+        finally:
+            del self._watched[stream.request_id]
+            self._give_turn_back(stream.request_id)
+
+    def progressed(self, stream: PcmStream, chunk: PcmChunk, capacity: StageCapacity) -> None:
+        """A request has got further; once it is past its strike, or complete, it is no longer a
+        suspect."""
+        digest = self._watched.get(stream.request_id)
+        strike = None if digest is None else self._quarantine.strike(digest)
+        if digest is None or strike is None:
+            return
+        frame_samples = round(capacity.frame_period_s * (capacity.sample_rate or 0))
+        if chunk.final or strike.passed(stream.samples // frame_samples):
+            self._quarantine.clear(digest)
+            self._give_turn_back(stream.request_id)
+
+    def died(
+        self, stage: str, death: Death, streams: Mapping[str, PcmStream]
+    ) -> Mapping[str, Quarantined]:
+        """A stage process has died; returns the errors of the requests that caused it."""
+        if not self._blames(death):
+            return {}
+        digests = {
+            request_id: digest_of(*streams[request_id].content)
+            for request_id in death.at_work_on
+            if request_id in streams
+        }
+        suspects = {digest: death.at_work_on[name] for name, digest in digests.items()}
+        found = self._quarantine.died(stage, suspects)
+        if found is None:
+            return {}
+        told = f"this request has ended the {stage} process twice and is refused from now on"
+        names = [name for name, digest in digests.items() if digest == found]
+        logger.error("quarantined: requests %s ended stage %s twice", names, stage)
+        return {name: Quarantined(told, "input") for name in names}
+
+    def _blames(self, death: Death) -> bool:
+        """Whether the process died of its own work, not of a kill from outside."""
+        before, self._oom_kills = self._oom_kills, _oom_kills()
+        if death.hang is not None:
+            return not death.hang.from_outside
+        match death.exit_code:
+            case None:
+                return False  # it continued; only its connection broke
+            case code if code == -signal.SIGTERM:
+                return False
+            case code if code == -signal.SIGKILL:
+                return death.alone or self._oom_kills > before
+            case _:
+                return True
+
+    async def _wait_for_turn(self, request_id: str) -> None:
+        try:
+            async with asyncio.timeout(MAX_WAIT_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            return
+        self._holder = request_id
+
+    def _give_turn_back(self, request_id: str) -> None:
+        if self._holder == request_id:
+            self._holder = None
+            self._turn.release()
+
+
+def _oom_kills() -> int:
+    """Processes that the kernel has killed for lack of memory; 0 if it does not report them."""
+    try:
+        lines = _VMSTAT.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

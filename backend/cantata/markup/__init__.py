@@ -1,0 +1,14 @@
+"""Markup in a caller's text: what is dropped, what is read instead, and where it pauses.
+
+Texts come from language models, web pages and terminals, with Markdown, HTML, SSML and ANSI escape
+sequences in them. Listeners should hear none of that, whichever model speaks. docs/protocol.md has
+the rules.
+
+A text that arrives in pieces is read by the same rules. Each rule looks only at the mark, the
+characters beside it and the beginning of its line, so plain words never wait for later text.
+"""
+
+from cantata.markup.arriving import ArrivingMarkup, markup_spans
+from cantata.markup.reading import Passage, Pause, read_markup, spoken_text
+
+__all__ = ["ArrivingMarkup", "Passage", "Pause", "markup_spans", "read_markup", "spoken_text"]

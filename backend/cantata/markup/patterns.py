@@ -1,0 +1,124 @@
+"""The patterns of markup, complete and unfinished.
+
+Clients choose the text, so nothing here may take more than linear time: every repetition is
+bounded or excludes the character that the pattern begins with.
+"""
+
+from __future__ import annotations
+
+import re
+
+_QUOTED = r"""
+    \\?"[^"<>\\]{0,300}\\?" | \\?'[^'<>\\]{0,300}\\?' | [\u201c\u201d][^\u201c\u201d<>]{0,300}\u201d
+"""
+"""Also with the backslashes of a text that was escaped once too often, and in curly quotes."""
+_URL = r"""(?<![A-Za-z])(?:https?|ftp)://[^\s<>"'`*\[\]()]"""
+_ATTRIBUTE = rf"(?:\s+[\w:.-]{{1,40}}(?:\s*=\s*(?:{_QUOTED}|[^\s\"'<>=`]{{1,100}}))?)"
+_TITLE = r"""(?:\s{1,3}(?:"[^"\n]{0,200}"|'[^'\n]{0,200}'))"""
+_TARGET = rf"""
+    \( \s{{0,3}}
+    (?: <[^<>\n]{{0,1000}}> | [^()\s<>]{{0,1000}} (?:\([^()\s]{{0,200}}\)[^()\s]{{0,200}}){{0,3}} )
+    {_TITLE}? \s{{0,3}} \)
+"""
+_COMMENT = r"<!--(?:[^<-]|-(?!->)|<(?!!--)){0,4000}"
+_MATH = r"(?:(?=\d)[^\s$]{1,100}|(?![\s\d])(?:[^$\n.!?]|[.!?](?!\s)){1,200})"
+"""A formula is within one sentence; one that begins with a digit has no spaces: `$5 and $6`."""
+_FENCE = r"(?:`{3,20}|~{3,20})"
+
+_TOKENS = rf"""
+    (?= [<\[\]!$&*_~`|\\>\#=:\x00-\x08\x0e-\x1b\x7f\x9b-] | [hf] | @LINE@[ \t] ) (?:
+        # what any of it begins with: plain text is passed over quickly
+    (?P<kept> \[\[[^\[\]]{{0,2000}}\]\] | {_URL}{{1,2000}} )
+        # a model's own notation, and addresses: all their signs are meant
+  | (?P<pause> (?<!\[) \[ \s{{0,9}} pause (?!\w) (?P<length> [^\[\]]{{0,40}}) (?P<closed> \]?) )
+        # one whose end never comes ends with the text
+  | (?P<code> (?<!`) ` (?P<words> [^`\n]{{1,200}} ) ` (?!`) )
+  | (?P<ansi>
+        \x1b\][^\x07\x1b\x9c]{{0,2000}}(?:\x07|\x1b\\|\x9c)
+      | \x1b[PX^_][^\x1b\x9c]{{0,2000}}(?:\x1b\\|\x9c)
+      | (?:\x1b\[|\x9b)[0-?]{{0,60}}[ -/]{{0,8}}(?:[@-~]|\Z)
+      | \x1b[ -/]{{0,4}}[0-~]? | [\x00-\x08\x0e-\x1a\x7f] )
+  | (?P<hidden>
+        {_COMMENT}-->
+      | <(?P<raw>script|style)\b[^<>]{{0,200}}>[^<]{{0,4000}}</(?P=raw)\s{{0,9}}>
+      | <[?][^<>]{{0,280}}> | <!doctype\b[^<>]{{0,280}}> )
+  | (?P<literal> <!\[CDATA\[ (?P<data> [^\]]{{0,1000}}) \]\]> )
+  | (?P<substitute>
+        <sub\s[^<>]{{0,60}}?\balias\s*=\s*\\?["'] (?P<alias> [^"'<>\\]{{1,200}})
+        \\?["'][^<>]{{0,60}}> (?P<replaced> [^<]{{0,300}}) </sub\s{{0,9}}> )
+  | (?P<break> <break (?P<attributes> {_ATTRIBUTE}{{0,4}}) \s{{0,9}} /?> )
+  | (?P<tag>
+        < (?P<slash> /?) (?P<name> [A-Za-z][\w:.-]{{0,40}}) (?P<more> {_ATTRIBUTE}{{0,12}})
+        \s{{0,9}} (?P<empty> /?) > )
+  | (?P<autolink>
+        < (?P<address> [A-Za-z][A-Za-z0-9+.-]{{1,31}}:[^\s<>]{{1,2000}}
+        | [^\s<>@]{{1,64}}@[\w.-]{{1,253}}
+        | [\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,8}}/[^\s<>]{{0,1000}} ) > )
+  | (?P<placeholder> < (?P<inner> [A-Za-z][\w ,'-]{{0,60}}) > )
+  | (?P<definition>
+        @LINE@ [ ]{{0,3}} \[(?!\^)[^\[\]\n]{{1,100}}\]: [ \t]{{1,9}}
+        <?(?:[a-z][a-z0-9+.-]{{1,20}}:|[/\#.])\S{{0,1000}}
+        (?:[ \t]{{1,9}}["'(][^\n]{{0,200}})? (?=\n|\Z) )
+  | (?P<link>
+        (?: ! | (?<![A-Za-z0-9_\[!]) ) \[(?![\[^]) (?P<label> [^\[\]\n]{{0,300}}) \]
+        (?: {_TARGET} | (?<=[^\W\d]\]) \[[^\[\]\n]{{0,100}}\] ) )
+  | (?P<dropped> @LINE@ [ ]{{0,3}}\[\^[^\[\]\s]{{1,40}}\]: | \[\^[^\[\]\s]{{1,40}}\]
+      | \[(?=!\[) | (?<=\))\]\([^()\s<>]{{1,1000}}\) | \${{2}} | \\[()\[\]] )
+        # footnotes, the target behind a picture that is a link, the fences of formulas
+  | (?P<formula> (?<![\w$\\]) \$ (?P<math> {_MATH}) (?<![\s\\]) \$ (?![\w$]) )
+  | (?P<line> @LINE@
+        (?P<quote> (?:[ \t]{{0,12}}>[ \t]{{0,4}}){{1,10}} )? [ \t]{{0,12}}
+        (?: {_FENCE} [ \t]{{0,4}}[\w+\#./-]{{0,40}}
+            [ \t]{{0,4}}(?:\{{[^\n}}]{{0,100}}\}})?[ \t]{{0,9}}(?=\n|\Z)
+          | (?P<ruler> [-*_=])[ \t]?(?:(?P=ruler)[ \t]?){{2,100}}(?=\n|\Z)
+          | (?=[^\n]{{0,300}}--)[ \t|:-]{{3,300}}(?=\n|\Z)
+          | \#{{1,6}}(?=[ \t\n]|\Z)[ \t]{{0,9}}
+          | (?(quote)|(?!)) ) )
+  | (?P<entity> &(?:\#\d{{1,7}}|\#[xX][0-9a-fA-F]{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}}); )
+  | (?P<escaped> \\ (?P<character> [!-'*-/:-@^_`{{-~\\]) )
+  | (?P<mark> \*{{1,30}} | _{{1,30}} | ~{{2,30}} | `{{1,30}} )
+  | (?P<cell> \|{{1,30}} )
+    )
+"""
+
+
+_LINE = r"(?:\A|(?<=\n))"
+_INSIDE = r"(?<=\n)"
+
+
+def _compiled(pattern: str, line: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace("@LINE@", line), re.IGNORECASE | re.VERBOSE)
+
+
+TOKENS = _compiled(_TOKENS, _LINE)
+"""Markup in a text that begins a line. The outer group that matched names the kind."""
+TOKENS_INSIDE = _compiled(_TOKENS, _INSIDE)
+"""Markup in a text that begins inside a line."""
+
+_LONG_OPEN = rf"""
+    \[\[[^\[\]]{{0,2000}}\]? | (?<!\[)\[\s{{0,9}}pause(?!\w)[^\[\]]{{0,40}}
+  | {_URL}{{0,2000}} | (?<![A-Za-z])(?:h|ht|htt|https?|f|ft|ftp):?/{{0,2}}
+  | (?<!`)`(?:[^`\n]{{1,200}}`?)?
+  | \x1b\][^\x07\x1b\x9c]{{0,2000}}\x1b? | \x1b[PX^_][^\x1b\x9c]{{0,2000}}\x1b?
+  | (?:\x1b\[?|\x9b)[0-?]{{0,60}}[ -/]{{0,8}} | \x1b[ -/]{{0,4}}
+  | {_COMMENT} | <(?:script|style)\b[^<>]{{0,200}}>[^<]{{0,4000}}(?:</?\w{{0,6}}\s{{0,9}})?
+  | <!\[CDATA\[[^\]]{{0,1000}}\]{{0,2}}
+  | <sub\s[^<>]{{0,350}}>[^<]{{0,300}}(?:</?\w{{0,3}}\s{{0,9}})?
+  | <(?:[A-Za-z/!?][^<>]{{0,300}}>?)? | <[^\s<>]{{0,2000}}
+  | !?\[!?\[?[^\[\]\n]{{0,300}}(?:\](?:\([^\n\[]{{0,1500}}|\[[^\[\]\n]{{0,100}})?)?
+  | (?<![\w$\\])\$(?:{_MATH}\$?)?
+"""
+TAG_IN_CODE = re.compile(r"</?(?P<inner>[A-Za-z][^<>]{0,60}?)\s?/?>")
+"""A tag that the text talks about."""
+OPEN = re.compile(rf"(?:{_LONG_OPEN})\Z", re.IGNORECASE | re.VERBOSE)
+"""The end of a text that may be the beginning of markup which holds spaces."""
+_OPEN_WORD = rf"""(?:
+    {_LONG_OPEN}
+  | &\#?\w{{0,31}};? | [*_~`|\\$\]]{{1,31}} | \\[^\w\s] | !
+  | \]\([^()\s<>]{{0,1000}}
+  | @LINE@ [ ]{{0,3}} \[[^\[\]\n]{{0,100}}(?:\]:?[^\n]{{0,1300}})?
+  | @LINE@ [ \t>]{{0,80}} (?: {_FENCE}[^\n]{{0,160}} | [ \t|:*_=`~\#-]{{1,310}} )?
+    )\Z"""
+OPEN_WORD = _compiled(_OPEN_WORD, _LINE)
+OPEN_WORD_INSIDE = _compiled(_OPEN_WORD, _INSIDE)
+"""The end of a text of which the next character may decide what it means."""

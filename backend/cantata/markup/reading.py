@@ -1,0 +1,248 @@
+"""A text as it is spoken: passages without markup, each character's place in the caller's text
+kept, and the pauses between them."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cantata.contract.request import TextSpan
+from cantata.markup.patterns import TAG_IN_CODE, TOKENS, TOKENS_INSIDE
+from cantata.markup.pauses import break_s, pause_s
+from cantata.markup.tags import is_tag, replacement
+
+_LONGEST_MARK = 3
+_CALCULATES = re.compile(r"[\\^_=+{}]")
+_LINE_LEAD = 12
+"""Spaces before the first cell of a table's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Text to be spoken."""
+
+    text: str
+    starts: Sequence[int]
+    """Where the caller's text for each character begins."""
+    ends: Sequence[int]
+    """And where it ends."""
+
+    def source(self, span: TextSpan) -> TextSpan:
+        """The position of characters of `text`, one or more, in the caller's text."""
+        return TextSpan(self.starts[span.start], self.ends[span.end - 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Silence between two passages."""
+
+    duration_s: float
+
+
+def read_markup(text: str, *, line_start: bool = True) -> list[Passage | Pause]:
+    """Read a complete text; passages of spaces alone are left out.
+
+    Args:
+        text: the caller's.
+        line_start: it begins a line, which may be a quotation, a heading, a fence.
+
+    Raises:
+        InvalidRequest: a pause that is not written as one, or is too long; says which and where.
+    """
+    reader = MarkupReader()
+    reader.read(text, 0, len(text), line_start=line_start)
+    return reader.parts
+
+
+def spoken_text(text: str) -> str:
+    """The text without its markup, with a space for each pause, even a wrong one."""
+    reader = MarkupReader(pauses=False)
+    reader.read(text, 0, len(text))
+    return reader.text
+
+
+class MarkupReader:
+    """Collects what is spoken of a text.
+
+    Args:
+        pauses: cut the text at its pauses; else each is a space, whatever is in it.
+    """
+
+    def __init__(self, *, pauses: bool = True) -> None:
+        self._pauses = pauses
+        self._parts: list[Passage | Pause] = []
+        self._text: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    @property
+    def text(self) -> str:
+        """What was read since the last pause."""
+        return "".join(self._text)
+
+    @property
+    def parts(self) -> list[Passage | Pause]:
+        """Everything that was read, but passages of spaces alone."""
+        self._close()
+        return self._parts
+
+    def read(self, text: str, start: int, end: int, *, line_start: bool = True) -> int:
+        """Read the characters [start, end); those around them are context.
+
+        Args:
+            line_start: the text begins a line.
+
+        Returns:
+            Where reading continues: `end`, or after the mark there.
+
+        Raises:
+            InvalidRequest: as `read_markup`.
+        """
+        tokens = TOKENS if line_start else TOKENS_INSIDE
+        found = tokens.search(text, start)
+        while found is not None and found.start() < end:
+            self._copy(text, start, found.start())
+            start = self._token(found)
+            found = tokens.search(text, start)
+        self._copy(text, start, end)
+        return max(start, end)
+
+    def _token(self, found: re.Match[str]) -> int:
+        """Read one mark; returns where reading continues. Unnamed kinds have no words."""
+        text = found.string
+        match found.lastgroup:
+            case "pause":
+                self._pause(found, pause_s)
+            case "break":
+                self._pause(found, break_s)
+            case "tag":
+                return self._tag(found)
+            case "placeholder":
+                return self._placeholder(found)
+            case "link":
+                self.read(text, *found.span("label"), line_start=False)
+            case "code":
+                self._code(text, *found.span("words"))
+            case "autolink":
+                self._copy(text, *found.span("address"))
+            case "literal":
+                self._copy(text, *found.span("data"))
+            case "substitute":
+                self._put(found["alias"], *found.span("replaced" if found["replaced"] else 0))
+            case "formula":
+                return self._formula(found)
+            case "entity":
+                self._put(_shown(found, html.unescape(found[0])), *found.span())
+            case "escaped":
+                self._put(_shown(found, found["character"]), *found.span())
+            case "mark" if _stands_alone(found):
+                self._copy(text, *found.span())
+            case "cell":
+                self._put(_cell(found), *found.span())
+            case "kept":
+                self._copy(text, *found.span())
+        return found.end()
+
+    def _pause(self, found: re.Match[str], seconds_of: Callable[[re.Match[str]], float]) -> None:
+        if not self._pauses:
+            self._put(" ", *found.span())
+            return
+        duration_s = seconds_of(found)
+        if duration_s:
+            self._close()
+            self._parts.append(Pause(duration_s))
+        else:
+            self._put(" ", *found.span())
+
+    def _tag(self, found: re.Match[str]) -> int:
+        name, closes, empty = found["name"], bool(found["slash"]), bool(found["empty"])
+        if not is_tag(name, found["more"], closes=closes, empty=empty):
+            return self._placeholder(found)
+        self._put(replacement(name), *found.span())
+        return found.end()
+
+    def _placeholder(self, found: re.Match[str]) -> int:
+        """Read the words of `<your name>`, `List<String>`; `a<b and c>d` is no such thing."""
+        start, end = found.span()
+        before, after = _around(found)
+        inner = found[0][1:-1]
+        if inner.startswith("/") or (before.isalnum() and " " in inner and "," not in inner):
+            self._copy(found.string, start, start + 1)
+            return start + 1
+        self._put(" " if before.isalnum() else "", start, start + 1)
+        self._copy(found.string, start + 1, end - 1)
+        self._put(" " if after.isalnum() else "", end - 1, end)
+        return end
+
+    def _code(self, text: str, start: int, end: int) -> None:
+        """Read code within a line as it stands; of a tag in it, the words."""
+        for tag in TAG_IN_CODE.finditer(text, start, end):
+            self._copy(text, start, tag.start())
+            self._put(" ", tag.start(), tag.start("inner"))
+            self._copy(text, *tag.span("inner"))
+            self._put(" ", tag.end("inner"), tag.end())
+            start = tag.end()
+        self._copy(text, start, end)
+
+    def _formula(self, found: re.Match[str]) -> int:
+        """Read what is between the dollar signs, unless they are money."""
+        math = found["math"]
+        if math[0].isdigit() and not _CALCULATES.search(math):
+            self._copy(found.string, found.start(), found.start() + 1)
+            return found.start() + 1
+        self._copy(found.string, *found.span("math"))
+        return found.end()
+
+    def _copy(self, text: str, start: int, end: int) -> None:
+        if start < end:
+            self._text.append(text[start:end])
+            self._starts.extend(range(start, end))
+            self._ends.extend(range(start + 1, end + 1))
+
+    def _put(self, text: str, start: int, end: int) -> None:
+        """Add text that stands for the caller's characters [start, end)."""
+        self._text.append(text)
+        self._starts.extend([start] * len(text))
+        self._ends.extend([end] * len(text))
+
+    def _close(self) -> None:
+        text = self.text
+        if text.strip():
+            self._parts.append(Passage(text, tuple(self._starts), tuple(self._ends)))
+        self._text, self._starts, self._ends = [], [], []
+
+
+def _around(found: re.Match[str]) -> tuple[str, str]:
+    """The characters before and after a mark; empty at the text's ends."""
+    start, end = found.span()
+    return found.string[max(0, start - 1) : start], found.string[end : end + 1]
+
+
+def _stands_alone(found: re.Match[str]) -> bool:
+    """Whether a run of `*`, `_` and the like is meant: in `2*3`, `5 * 3`, `snake_case`."""
+    before, after = _around(found)
+    inside = all(side.isascii() and side.isalnum() for side in (before, after))
+    return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
+
+
+def _cell(found: re.Match[str]) -> str:
+    """A table's cells are read like a list; the bars around a row are not read."""
+    before, after = _around(found)
+    if len(found[0]) > 1 or before.strip() or after.strip():
+        lead = found.string[max(0, found.start() - _LINE_LEAD) : found.start()].rstrip(" \t")
+        outer = len(found[0]) == 1 and (lead[-1:] in ("", "\n") or after in ("", "\n"))
+        return "" if outer else found[0]
+    return "," if before and after not in ("", "\n") and before != "\n" else ""
+
+
+def _shown(found: re.Match[str], character: str) -> str:
+    """What an entity or an escape stands for. A bracket must not form a tag for the model's own
+    normaliser, and control characters have no sound."""
+    before, after = _around(found)
+    if character == "<" and not before.isalnum() and (after.isalpha() or after == "/"):
+        return ""
+    if character.isspace():
+        return " "
+    return "".join(filter(str.isprintable, character))

@@ -1,0 +1,123 @@
+"""Tests side by side (`pytest -n 2`): what shares a server stays together, timed tests run alone.
+
+One pytest run, one summary. Each file is one unit of work for one worker, so that its fixtures are
+set up once. Files that share the session's server are one unit. While a test marked `timed` runs,
+no other worker runs a test.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED_SERVER = "the shared server"
+"""The unit of the files below, which only send requests to the server of `e2e/conftest.py`."""
+ON_SHARED_SERVER = (
+    "e2e/test_page.py",
+    "e2e/test_page_tabs.py",
+    "e2e/test_firefox.py",
+    "e2e/test_concurrency.py",
+    "e2e/test_voice.py",
+    "e2e/test_idle.py",
+)
+VLLM = "vLLM in the test's process"
+"""The unit of the files below: its imports take ten CPU seconds in each worker."""
+IN_PROCESS_VLLM = (
+    "backend/tests/integration/test_ar_chunked.py",
+    "backend/tests/integration/test_ar_open_text.py",
+    "backend/tests/integration/test_ar_runners.py",
+    "backend/tests/integration/test_ar_stage.py",
+    "models/cantata_models/qwen3_tts/tests/test_mutations.py",
+    "models/cantata_models/qwen3_tts/tests/test_open_text.py",
+    "models/cantata_models/qwen3_tts/tests/test_sampling_rules.py",
+    "models/cantata_models/qwen3_tts/tests/test_talker_parity.py",
+    "models/cantata_models/solo/tests/test_talker_stage.py",
+)
+UNITS = dict.fromkeys(ON_SHARED_SERVER, SHARED_SERVER) | dict.fromkeys(IN_PROCESS_VLLM, VLLM)
+
+
+class Turnstile:
+    """A lock between processes: many tests at a time, or one alone. While a test waits to run
+    alone, no other starts."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._gate = (folder / "gate").open("w")
+        self._room = (folder / "room").open("w")
+
+    @contextmanager
+    def entered(self, *, alone: bool) -> Iterator[None]:
+        """For the time of the block."""
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+
+turnstile = pytest.StashKey[Turnstile]()
+_SHARED, _E2E, _INTEGRATION, _OTHERS = range(4)
+
+
+def unit_of(nodeid: str) -> str:
+    """The unit of work that a worker receives."""
+    path = nodeid.split("::", 1)[0]
+    return UNITS.get(path, path)
+
+
+def _rank(unit: str, item: pytest.Item) -> int:
+    if unit == SHARED_SERVER:
+        return _SHARED
+    if item.get_closest_marker("e2e"):
+        return _E2E
+    return _INTEGRATION if item.get_closest_marker("integration") else _OTHERS
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's, of each worker
+        config.stash[turnstile] = Turnstile(config.rootpath / "artifacts" / "lanes")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    """Outside a test's time limit: waiting for other tests does not count."""
+    lock = item.config.stash.get(turnstile, None)
+    if lock is None:
+        return (yield)
+    with lock.entered(alone=item.get_closest_marker("timed") is not None):
+        return (yield)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest units first, so that the workers finish together."""
+    if turnstile not in config.stash:
+        return
+    ranks: dict[str, int] = {}
+    for item in items:
+        unit = unit_of(item.nodeid)
+        ranks[unit] = min(ranks.get(unit, _OTHERS), _rank(unit, item))
+    items.sort(key=lambda item: ranks[unit_of(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Units in the order of the collection, each to the next worker that is free."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class UnitScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return UnitScheduling(config, log)

@@ -1,0 +1,13 @@
+"""Short forms of long tests: `make test` runs the short forms, `make test-long` the full ones."""
+
+from __future__ import annotations
+
+import os
+
+LONG = bool(os.environ.get("CANTATA_LONG"))
+"""Set by `make test-long`."""
+
+
+def scaled(short: int, full: int) -> int:
+    """The amount of work in a test marked `long`."""
+    return full if LONG else short

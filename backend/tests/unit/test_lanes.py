@@ -1,0 +1,96 @@
+"""Tests side by side: what stays together, what runs alone, and what the durations add up to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from durations import by_model
+from lanes import IN_PROCESS_VLLM, ON_SHARED_SERVER, unit_of
+from tiers import scaled
+
+ROOT = Path(__file__).parents[3]
+MODULE = """
+import os, time
+from pathlib import Path
+
+import pytest
+
+
+def note(name):
+    began = time.monotonic()
+    time.sleep(0.02)
+    line = f'["{{name}}", {{began}}, {{time.monotonic()}}, {{os.getpid()}}]\\n'
+    with Path("{notes}").open("a") as file:
+        file.write(line)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_beside_others(number):
+    note("beside")
+
+
+@pytest.mark.timed
+def test_alone():
+    note("alone")
+
+
+def test_last():
+    note("beside")
+"""
+
+
+@pytest.mark.parametrize("together", [ON_SHARED_SERVER, IN_PROCESS_VLLM])
+def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> None:
+    assert len({unit_of(f"{path}::test_it[1]") for path in together}) == 1
+    assert unit_of("backend/tests/unit/test_pace.py::test_it") == "backend/tests/unit/test_pace.py"
+    assert [path for path in together if not (ROOT / path).is_file()] == []
+
+
+def test_while_a_timed_test_runs_no_other_does(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    notes = tmp_path / "notes"
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = timed\n")
+    for number in range(4):
+        (tmp_path / f"test_{number}.py").write_text(MODULE.format(notes=notes))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "lanes", "-n", "2"]
+    path = os.pathsep.join([str(ROOT / "backend" / "tests"), *sys.path])
+    ended = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "40 passed" in ended.stdout
+    found = [json.loads(line) for line in notes.read_text().splitlines()]
+    assert len({pid for *_, pid in found}) == 2
+    alone = [(began, end) for name, began, end, _ in found if name == "alone"]
+    assert len(alone) == 4
+    for began, end in alone:
+        beside = [one for one in found if one[1] < end and began < one[2]]
+        assert [name for name, *_ in beside] == ["alone"]
+
+
+def test_durations_add_up_by_model() -> None:
+    tests = {
+        "models/cantata_models/solo/tests/test_a.py::test_1": 2.0,
+        "models/cantata_models/solo/tests/test_b.py::test_2": 3.0,
+        "models/cantata_models/other/tests/test_a.py::test_1": 7.0,
+        "backend/tests/unit/test_a.py::test_1": 11.0,
+    }
+    assert by_model(tests) == {"solo": 5.0, "other": 7.0}
+
+
+def test_long_tests_have_a_short_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiers.LONG", False)
+    assert scaled(2, 10) == 2
+    monkeypatch.setattr("tiers.LONG", True)
+    assert scaled(2, 10) == 10

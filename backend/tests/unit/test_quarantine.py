@@ -1,0 +1,83 @@
+"""A request that ends a stage twice is quarantined, and no other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cantata.contract.errors import Quarantined
+from cantata.engine.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
+
+POISON, A, B = (digest_of(name) for name in ("poison", "a", "b"))
+
+
+def test_the_second_death_with_the_same_request_finds_it() -> None:
+    quarantine = Quarantine()
+    assert not quarantine
+    assert quarantine.died("talker", {POISON: 0, A: 40, B: 7}) is None
+    quarantine.check(POISON)
+    assert quarantine.died("talker", {POISON: 1, A: 3}) == POISON
+    assert quarantine.total == 1
+    with pytest.raises(Quarantined, match="talker") as refusal:
+        quarantine.check(POISON)
+    assert (refusal.value.code, refusal.value.param) == ("quarantined", "input")
+    quarantine.check(A)
+    quarantine.check(B)
+
+
+def test_who_got_further_in_between_is_no_suspect() -> None:
+    quarantine = Quarantine()
+    quarantine.died("talker", {A: 0})
+    quarantine.clear(A)
+    assert quarantine.died("talker", {A: 0}) is None
+
+
+def test_who_was_alone_with_both_deaths_did_it_wherever_they_came() -> None:
+    quarantine = Quarantine()
+    quarantine.died("talker", {POISON: 0})
+    assert quarantine.died("talker", {POISON: 500}) == POISON
+
+
+def test_two_suspects_at_the_same_place_are_both_let_off() -> None:
+    """Until the next death, before which they run one at a time."""
+    quarantine = Quarantine()
+    quarantine.died("talker", {POISON: 5, A: 5})
+    assert quarantine.died("talker", {POISON: 5, A: 5}) is None
+    assert quarantine.strike(A) == Strike("talker", 5)
+    quarantine.clear(A)
+    assert quarantine.died("talker", {POISON: 5, B: 5}) == POISON
+
+
+def test_deaths_of_different_stages_are_no_evidence() -> None:
+    quarantine = Quarantine()
+    quarantine.died("talker", {A: 0})
+    assert quarantine.died("decoder", {A: 0}) is None
+
+
+def test_a_strike_is_passed_a_little_beyond_it() -> None:
+    strike = Strike("talker", 10)
+    assert not strike.passed(10 + LEEWAY_FRAMES)
+    assert strike.passed(11 + LEEWAY_FRAMES)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    quarantine = Quarantine()
+    for number in range(3000):
+        quarantine.died("talker", {digest_of(number): 0})
+    assert len(quarantine._strikes) == 1024
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 2}},
+        {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float64), "seed": 1}},
+        {"talker": {"text": [12], "audio": np.zeros(3, np.float32), "seed": 1}},
+        {"decoder": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 1}},
+    ],
+)
+def test_a_digest_tells_requests_apart_by_all_their_content(other: object) -> None:
+    inputs = {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 1}}
+    again = {"talker": {"seed": 1, "audio": np.zeros(3, np.float32), "text": [1, 2]}}
+    assert digest_of(inputs) == digest_of(again)
+    assert digest_of(inputs) != digest_of(other)

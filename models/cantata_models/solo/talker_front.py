@@ -1,0 +1,123 @@
+"""solo's talker but for its backbone: from phones to rows, from hidden states to frames.
+
+Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cantata.contract.errors import ConfigError, InvalidRequest
+from cantata.contract.request import Payload
+from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
+from cantata_models.solo.networks.text_track import (
+    SLOT_S,
+    SLOTS_PER_FRAME,
+    TextTrackEncoder,
+    TrackPlan,
+)
+from cantata_models.solo.timing import word_timings
+
+FIRST_BLOCK = 8
+"""Frames whose rows are made before the first packet."""
+BLOCK = 32
+"""Frames whose rows are made at once after that, in less time than a step takes."""
+
+
+class TalkerFront(nn.Module):
+    """What the served and the plain talker share of `contract.talker.Talker`.
+
+    A payload has `phones` [N] int ids, `word_starts` [N] bool, `question`, `speaker` (the index of
+    a stock voice, or [F] float32), `speed`, `distinct`, and `sampling` with any of `seed`,
+    `temperature` and `top_k`. The text track is as long as the utterance: one position is prefilled
+    and each row beyond it makes a frame.
+    """
+
+    frame_period_s = SLOT_S * SLOTS_PER_FRAME
+    end_code: int | None = None
+    min_rows = 1
+
+    def __init__(self, config: SoloConfig) -> None:
+        super().__init__()
+        codec, hidden = config.codec, config.talker.hidden_size
+        self.num_codebooks = codec.codebooks
+        self._lag_s = (codec.fft_size - codec.hop) / 2 / codec.sample_rate
+        sizes = (codec.codebooks, codec.codebook_size, codec.latent_size, hidden)
+        # Whatever the backbone's dtype: durations and nearest entries are decided in float32.
+        self.frame_embedding = FrameEmbedding(*sizes).float()
+        self.latent_head = LatentHead(*sizes, config.talker.temperature).float()
+        self.text_track = TextTrackEncoder(config.text, len(config.voices), hidden).float()
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]."""
+        return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
+
+    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+        """Phones to a text track: durations are predicted here, before the first frame.
+
+        Raises:
+            InvalidRequest: no phones, or a speed or voice that there is not.
+        """
+        phones = torch.as_tensor(payload["phones"], dtype=torch.int64)
+        word_starts = torch.as_tensor(payload["word_starts"], dtype=torch.bool)
+        try:
+            plan = self.text_track.plan(
+                phones,
+                word_starts,
+                payload["question"],
+                self._speaker(payload),
+                payload["speed"],
+                distinct=payload["distinct"],
+            )
+        except ValueError as error:
+            raise InvalidRequest(str(error)) from error
+        blocks = self._blocks_of(plan)
+        rows = next(blocks)
+        rows[0] += self.frame_embedding.bos()
+        words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
+        prompt = TalkerPrompt(
+            rows, prompt_len=1, max_frames=plan.frames, words=words, later_rows=blocks
+        )
+        return prompt, SamplingOptions(**payload["sampling"])
+
+    def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
+        """[L, D] rows of one block after the other."""
+        first, last = 0, min(FIRST_BLOCK, plan.frames)
+        while first < last:
+            yield self.text_track.rows_of(plan, first, last)
+            first, last = last, min(last + BLOCK, plan.frames)
+
+    def _speaker(self, payload: Payload) -> torch.Tensor:
+        """[F]: a stock voice's vector, or the one that the request brings."""
+        if isinstance(payload["speaker"], int):
+            return self.text_track.stock_speakers[payload["speaker"]]
+        return torch.as_tensor(payload["speaker"], dtype=torch.float32)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] -> [N, D]."""
+        rows: torch.Tensor = self.frame_embedding(frames)
+        return rows
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, Q]: the codes nearest to what code 0 leaves of the latent."""
+        return self.latent_head.complete(self.latent_head(hidden.float()), code0)
+
+
+def read_config(checkpoint: Path) -> SoloConfig:
+    """The checkpoint's config.
+
+    Raises:
+        ConfigError: the folder holds no such checkpoint.
+    """
+    try:
+        return load_config(checkpoint)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{checkpoint}: not a checkpoint of solo: {error}") from error
