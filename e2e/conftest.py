@@ -102,7 +102,8 @@ def serving(
 ) -> Iterator[Server]:
     """A server whose output is kept if a test fails meanwhile."""
     ARTIFACTS.mkdir(exist_ok=True)
-    log = ARTIFACTS / f"server-{name}.log"
+    # Every worker has servers of its own.
+    log = ARTIFACTS / f"server-{name}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.log"
     failures = request.session.testsfailed
     options = ["--voices-dir", str(voices), *(["--model", model] if model else [])]
     with running_server(log, options=options) as running:
