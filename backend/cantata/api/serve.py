@@ -80,9 +80,9 @@ async def serve(app: FastAPI, listener: socket.socket, on_ready: Callable[[], No
     return context.lifecycle.error is None
 
 
-async def _watch(server: uvicorn.Server, context: ApiContext, on_ready: Callable[[], None]) -> None:
+async def _watch(server: SpeechServer, context: ApiContext, on_ready: Callable[[], None]) -> None:
     await context.lifecycle.settled.wait()
     if context.lifecycle.phase is Phase.STARTED:
         on_ready()
     elif context.lifecycle.phase is Phase.FAILED:
-        server.should_exit = True
+        server.stop()

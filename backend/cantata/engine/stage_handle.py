@@ -33,6 +33,7 @@ from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, look
 from cantata.engine.process.launch import StageLaunch
 from cantata.engine.process.pulse import Pulse, make_memory, send_memory
 from cantata.engine.spawning import spawn
+from cantata.ticks import until_tick
 
 logger = logging.getLogger(__name__)
 
@@ -271,7 +272,7 @@ class StageHandle:
 
     async def _keep_pinging(self) -> None:
         while True:
-            await asyncio.sleep(PING_INTERVAL_S)
+            await asyncio.sleep(until_tick(PING_INTERVAL_S))
             try:
                 await self.ask()
             except TimeoutError:
@@ -285,7 +286,7 @@ class StageHandle:
         loop = asyncio.get_running_loop()
         assert self.pid is not None
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(until_tick(INTERVAL_S))
             sample = look(self.pid, pulse.read(), loop.time())
             hang = None if sample is None else self._judge.observe(sample)
             if hang is not None:

@@ -89,6 +89,6 @@ async def tiny_server(
         await app.state.context.lifecycle.settled.wait()
         yield TinyServer(url_of(listener), wyoming.getsockname()[1], app, model)
     finally:
-        server.should_exit = True
+        server.stop()
         await serving
         listener.close()

@@ -18,6 +18,7 @@ SOURCES = {
 MAY_IMPORT: dict[str, set[str]] = {
     "cantata.contract": set(),
     "cantata.logs": set(),
+    "cantata.ticks": set(),
     "cantata.markup": {"contract"},
     "cantata.scheduling": {"contract"},
     "cantata.connectors": {"contract"},
@@ -37,9 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "connectors",
         "logs",
         "markup",
+        "ticks",
     },
     "cantata.references": {"contract"},
-    "cantata.api": {"contract", "audio", "markup", "metrics", "references", "logs"},
+    "cantata.api": {"contract", "audio", "markup", "metrics", "references", "logs", "ticks"},
     "cantata.say": {"contract", "audio", "client", "engine"},
     "cantata.cli": {
         "say",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -17,10 +18,14 @@ from cantata.api.connections.descriptors import connection_limit
 from cantata.api.connections.http import TimedHttp
 from cantata.api.drain import Drain
 from cantata.api.settings import ConnectionSettings
+from cantata.ticks import until_tick
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.05
+_TICK_S = 1.0
+"""Between two updates of the responses' `date`; uvicorn's own ticks wake an idle server ten times a
+second."""
 _FORCED_STOP_S = 2.0
 
 
@@ -36,9 +41,18 @@ class SpeechServer(uvicorn.Server):
         self._drain = drain
         self._acceptors: list[Acceptor] = []
         self._dead_peers: DeadPeers | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Drain, then end `serve`; safe in signal handlers and other threads."""
+        self.should_exit = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the app, then accept from these sockets."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets=[])
         connections = self.server_state.connections
         gate = ConnectionGate(
@@ -60,6 +74,14 @@ class SpeechServer(uvicorn.Server):
             self.force_exit = True
         self._drain.begin()
         super().handle_exit(sig, frame)
+        self.stop()
+
+    async def main_loop(self) -> None:
+        """Run until `stop`."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until_tick(_TICK_S)):
+                    await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let running requests end, then close everything."""

@@ -69,13 +69,10 @@ async def running(
     server = make_server(app)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
 
-    def stop() -> None:
-        server.should_exit = True
-
     try:
         await eventually(lambda: server.started or serving.done())
-        yield Server(url_of(listener), app, service, stop)
+        yield Server(url_of(listener), app, service, server.stop)
     finally:
-        stop()
+        server.stop()
         await serving
         listener.close()
