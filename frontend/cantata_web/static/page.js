@@ -1,11 +1,13 @@
 // The page: joins the markup to the server and the views to each other.
 
+import { Connection } from "./api/connection.js";
 import { KeyStore, keyDialog } from "./api/keys.js";
 import { Server } from "./api/server.js";
 import { Speaker } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { MetricsView } from "./views/metrics.js";
+import { ServerNotice } from "./views/notice.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
 import { SpeakView } from "./views/speak.js";
@@ -41,26 +43,32 @@ export function start(root) {
     }
   });
   expose(speaker, parallel);
-  void connect(server, choices, root.querySelector("[data-role='server']"));
+  connect(server, choices, new ServerNotice(root.querySelector("[data-role='server']")));
 }
 
-async function connect(server, choices, indicator) {
-  const tell = (ready, sentence) => {
-    indicator.dataset.ready = String(ready);
-    indicator.firstElementChild.textContent = sentence;
+// Whatever the server offers is read again whenever it comes back: it may be another one.
+function connect(server, choices, notice) {
+  const connection = new Connection(server);
+  const load = async () => {
+    try {
+      // The lists may need no key even where speech does; this request shows whether it does.
+      await server.request("metrics");
+      await choices.load();
+    } catch (error) {
+      if (error.status === null) connection.lose(error.message);
+      else notice.show(false, error.message);
+    }
   };
-  await server.untilReady((sentence) => tell(false, sentence));
-  choices.addEventListener("change", () => {
-    const count = choices.voices.length;
-    tell(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+  connection.addEventListener("change", () => {
+    if (connection.ready) void load();
+    else notice.show(false, connection.sentence);
   });
-  try {
-    // The lists may need no key even where speech does; this request shows whether it does.
-    await server.request("metrics");
-    await choices.load();
-  } catch (error) {
-    tell(false, error.message);
-  }
+  choices.addEventListener("change", () => {
+    if (!connection.ready) return;
+    const count = choices.voices.length;
+    notice.show(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+  });
+  connection.start();
 }
 
 // For tests and the browser's console.

@@ -1,10 +1,11 @@
 // The HTTP side of the server, and how its WebSocket is opened.
 
-import { asSpeechError, SpeechError } from "./errors.js";
+import { asSentence, asSpeechError, SpeechError } from "./errors.js";
 
-const RETRY_MS = 1_000;
+const SILENT = "The speech server does not answer.";
 
-export class Server {
+/** Dispatches "trouble" when it could not be reached, or a connection to it was lost. */
+export class Server extends EventTarget {
   #keys;
   #askKey;
 
@@ -14,12 +15,16 @@ export class Server {
    * @param {(sentence) => Promise<string | null>} askKey asks the listener for a key
    */
   constructor(base, keys, askKey) {
+    super();
     this.base = base;
     this.#keys = keys;
     this.#askKey = askKey;
   }
 
-  /** Resolves with a successful Response; rejects with a SpeechError. */
+  /**
+   * Resolves with a successful Response; rejects with a SpeechError.
+   * @param {object} options of fetch, and `limitMs`: how long the server may take
+   */
   async request(path, options = {}) {
     for (;;) {
       const response = await this.#fetch(path, options);
@@ -33,10 +38,23 @@ export class Server {
     return (await this.request(path, options)).json();
   }
 
+  async text(path, limitMs) {
+    const response = await this.request(path, { limitMs });
+    try {
+      return await response.text();
+    } catch {
+      throw new SpeechError(SILENT);
+    }
+  }
+
   openSocket() {
     const url = new URL("v1/audio/speech/stream", this.base);
     url.protocol = this.base.protocol === "https:" ? "wss:" : "ws:";
-    return new WebSocket(url, this.#keys.subprotocols);
+    const socket = new WebSocket(url, this.#keys.subprotocols);
+    socket.addEventListener("close", ({ wasClean }) => {
+      if (!wasClean) this.#report();
+    });
+    return socket;
   }
 
   /**
@@ -50,28 +68,32 @@ export class Server {
     throw new SpeechError("The server refused the connection. Reload the page and try again.");
   }
 
-  /** Resolves once the server is ready. `tell` receives a sentence for each state until then. */
-  async untilReady(tell) {
-    for (;;) {
-      try {
-        const response = await this.#fetch("ready");
-        if (response.ok) return;
-        tell("The server is warming up");
-      } catch (error) {
-        tell(error.message);
-      }
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  /** Resolves with null if the server is ready, else with a sentence that says why it is not. */
+  async whyNotReady(limitMs) {
+    try {
+      const response = await this.#fetch("ready", { limitMs });
+      if (response.ok) return null;
+      const { message, detail } = await refusal(response);
+      return detail === null ? message : asSentence(detail);
+    } catch (error) {
+      return error.message;
     }
   }
 
-  async #fetch(path, options = {}) {
+  async #fetch(path, { limitMs, ...options } = {}) {
     const headers = { ...options.headers, ...this.#keys.headers };
+    const signal = limitMs === undefined ? options.signal : AbortSignal.timeout(limitMs);
     try {
-      return await fetch(new URL(path, this.base), { ...options, headers });
+      return await fetch(new URL(path, this.base), { ...options, headers, signal });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new SpeechError(this.#unreachable);
+      if (path !== "ready") this.#report();
+      throw new SpeechError(error.name === "TimeoutError" ? SILENT : this.#unreachable);
     }
+  }
+
+  #report() {
+    this.dispatchEvent(new Event("trouble"));
   }
 
   get #unreachable() {

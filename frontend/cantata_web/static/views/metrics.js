@@ -5,8 +5,10 @@ import { histogram, lineChart } from "../metrics/charts.js";
 import { buckets, parseMetrics, total } from "../metrics/parse.js";
 import { milliseconds } from "./meters.js";
 import { statusLine } from "./status.js";
+import { untilVisible } from "./visible.js";
 
 const INTERVAL_MS = 1_000;
+const LIMIT_MS = 1_500; // of one request
 const PLACES = 120; // two minutes
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
@@ -35,9 +37,9 @@ export class MetricsView {
   }
 
   async #ask() {
+    await untilVisible();
     try {
-      const response = await this.#server.request("metrics");
-      this.#draw(parseMetrics(await response.text()));
+      this.#draw(parseMetrics(await this.#server.text("metrics", LIMIT_MS)));
       this.#show("Live, once a second.");
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;

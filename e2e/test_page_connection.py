@@ -1,0 +1,159 @@
+"""What the page says while its server freezes, dies and comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from cantata_bench.server import free_port, running_server
+from timed import timed
+
+from .conftest import ARTIFACTS, GIVEN_URL
+from .speech_page import LOAD_DEADLINE_MS, SpeechPage
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.level2,
+    pytest.mark.skipif(bool(GIVEN_URL), reason="a given server's process is not ours to stop"),
+]
+
+TABS = ("Speak", "Your voice", "In parallel", "Server")
+NOTICE_S = 3.0
+IN_SIGHT = """
+(notice) => {
+  window.scrollTo(0, document.body.scrollHeight);
+  const { top, bottom } = notice.getBoundingClientRect();
+  return notice.textContent.trim() !== "" && top >= 0 && bottom <= window.innerHeight;
+}
+"""
+
+
+class OwnServer:
+    """A server that a test may freeze, kill and start again on the same port."""
+
+    def __init__(self, voices: Path) -> None:
+        self._voices = voices
+        self._port = free_port()
+        self._running = ExitStack()
+        self._pid = 0
+        self._starts = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        self._starts += 1
+        log = ARTIFACTS / f"server-connection-{self._starts}.log"
+        options = ["--voices-dir", str(self._voices)]
+        starting = running_server(log, port=self._port, options=options)
+        self._pid = self._running.enter_context(starting).pid
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+        self.stop()
+
+    def stop(self) -> None:
+        self._running.close()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Its sockets stay open and nothing answers."""
+        os.kill(self._pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    server = OwnServer(tmp_path_factory.mktemp("voices"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def speech_page(browser_page: Page, own_server: OwnServer) -> SpeechPage:
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(own_server.url)
+    return speech_page
+
+
+def notice_of(page: Page) -> Locator:
+    return page.locator("[data-role=server]")
+
+
+def expect_notice_on_every_tab(speech_page: SpeechPage, sentence: str) -> None:
+    notice = notice_of(speech_page.page)
+    for tab in TABS:
+        speech_page.tab(tab)
+        expect(notice).to_have_text(sentence)
+        assert notice.evaluate(IN_SIGHT), f"out of sight on the tab {tab}"
+
+
+def test_a_frozen_server_is_noticed_on_every_tab_until_it_answers_again(
+    speech_page: SpeechPage, own_server: OwnServer
+) -> None:
+    with own_server.frozen():
+        expect_notice_on_every_tab(speech_page, "The speech server does not answer.")
+        expect(speech_page.page.locator("[data-role=metrics-status]")).to_have_text(
+            "The speech server does not answer."
+        )
+    expect(notice_of(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
+    assert notice_of(speech_page.page).get_attribute("data-lost") == "false"
+
+
+@timed(one_sided=True)
+def test_a_frozen_server_is_noticed_within_three_seconds(
+    speech_page: SpeechPage, own_server: OwnServer
+) -> None:
+    speech_page.wait_until_ready()
+    with own_server.frozen():
+        began = time.monotonic()
+        expect(notice_of(speech_page.page)).to_have_attribute("data-lost", "true")
+        assert time.monotonic() - began <= NOTICE_S
+
+
+def test_a_hidden_page_asks_nothing(browser_page: Page, own_server: OwnServer) -> None:
+    browser_page.add_init_script(
+        "Object.defineProperty(document, 'hidden', { get: () => window.isHidden === true })"
+    )
+    browser_page.clock.install()
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(own_server.url)
+    speech_page.tab("Server")
+    expect(speech_page.page.locator("[data-role=metrics-status]")).to_contain_text("Live")
+    asked: list[str] = []
+    change = "document.dispatchEvent(new Event('visibilitychange'))"
+    browser_page.evaluate(f"window.isHidden = true; {change}")
+    browser_page.wait_for_load_state("networkidle")
+    browser_page.on("request", lambda request: asked.append(request.url))
+    browser_page.clock.run_for(60_000)
+    assert asked == []
+    with (
+        browser_page.expect_request("**/ready"),
+        browser_page.expect_request("**/metrics"),
+    ):
+        browser_page.evaluate(f"window.isHidden = false; {change}")
+
+
+def test_a_killed_server_is_noticed_until_another_one_has_started(
+    speech_page: SpeechPage, own_server: OwnServer
+) -> None:
+    own_server.kill()
+    expect_notice_on_every_tab(speech_page, "The speech server cannot be reached. Is it running?")
+    own_server.start()
+    expect(notice_of(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
+    speech_page.tab("Speak")
+    speech_page.write("It is back.")
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
