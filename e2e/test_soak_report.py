@@ -48,6 +48,8 @@ def test_whatever_else_goes_wrong_is() -> None:
 
 
 def test_every_fault_comes_before_any_comes_again() -> None:
-    faults = chosen(seed=3, count=2 * len(FAULTS))
+    names = list(FAULTS)
+    faults = chosen(3, 2 * len(names), names)
     assert set(faults[: len(FAULTS)]) == set(FAULTS)
-    assert faults == chosen(3, 2 * len(FAULTS)) != chosen(4, 2 * len(FAULTS))
+    assert faults == chosen(3, 2 * len(names), names) != chosen(4, 2 * len(names), names)
+    assert set(chosen(3, 5, names[:2])) == set(names[:2])

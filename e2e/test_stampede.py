@@ -43,4 +43,4 @@ def test_in_a_stampede_the_admitted_hear_no_gap(
     assert found.failed == 0
     assert found.spoken > SLOTS
     assert found.continuous[1] == 1.0
-    assert found.continuous[0] >= 0.98  # of some hundred; the benchmark counts more of them
+    assert found.continuous[0] >= 0.99  # of some 150, so one may have a gap; the goal is 99.5%

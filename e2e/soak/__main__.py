@@ -10,6 +10,7 @@ import asyncio
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from cantata_bench.server import RunningServer, running_server
@@ -35,7 +36,8 @@ async def soak(server: RunningServer, options: argparse.Namespace) -> Soak:
     tasks = [asyncio.create_task(crowd.listen(number)) for number in range(count)]
     tasks.append(asyncio.create_task(watch.keep_looking()))
     injected: list[Injected] = []
-    for fault in chosen(options.seed, round(60 * options.minutes / options.every)):
+    among = options.only or list(FAULTS)
+    for fault in chosen(options.seed, round(60 * options.minutes / options.every), among):
         next_s = clock() + options.every
         await asyncio.sleep(options.every / 4)
         began_s = clock()
@@ -68,12 +70,12 @@ async def soak(server: RunningServer, options: argparse.Namespace) -> Soak:
     )
 
 
-def chosen(seed: int, count: int) -> list[str]:
+def chosen(seed: int, count: int, among: Sequence[str]) -> list[str]:
     """Faults in an order set by the seed; each occurs once before any repeats."""
     dice = random.Random(seed)
     faults: list[str] = []
     while len(faults) < count:
-        faults += dice.sample(list(FAULTS), len(FAULTS))
+        faults += dice.sample(among, len(among))
     return faults[:count]
 
 
@@ -90,6 +92,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--every", type=float, default=60.0, help="seconds from fault to fault")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--only", action="append", choices=list(FAULTS), help="this fault; may be repeated"
+    )
     parser.add_argument("--folder", type=Path, default=Path("artifacts/soak"))
     parser.add_argument("--page", type=Path, help="put the figures between its markers, too")
     options = parser.parse_args()

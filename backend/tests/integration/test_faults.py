@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -25,7 +26,7 @@ from cantata.contract.errors import CantataError, Quarantined, StageDied
 from cantata.contract.request import SpeechRequest
 from cantata.engine import hang, orchestrator, stage_handle
 from cantata.engine.stage_handle import StageHandle
-from tiny_talker.faulty import DAY_S, FAULTY, FaultyRequestBuilder
+from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -197,6 +198,37 @@ async def test_a_request_that_ends_a_stage_twice_is_refused(server: TinyServer, 
     assert f'cantata_requests_quarantined_total{{model="tiny"}} {before + 1}.0' in metrics
     assert [type(await outcome(server, text)) for text in innocent] == [bytes] * len(innocent)
     assert server.model.orchestrator.restarts["decoder"].restarts == restarts + 2
+
+
+@contextmanager
+def little_memory() -> Iterator[Callable[[int], None]]:
+    """Limits the memory that a process allocates from now on, by a control group (version 1)."""
+    group = Path("/sys/fs/cgroup/memory") / f"cantata-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(MOST_ALLOCATED // 4))
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+
+    def limit(pid: int) -> None:
+        (group / "cgroup.procs").write_text(str(pid))
+
+    try:
+        yield limit
+    finally:
+        group.rmdir()
+
+
+async def test_a_request_that_uses_up_the_memory_is_quarantined(server: TinyServer) -> None:
+    """The kernel kills the decoder, twice."""
+    poison = f"FAULT:allocate {LONG}"
+    with little_memory() as limit:
+        for expected in (StageDied, Quarantined):
+            limit(pid_of(server, "decoder"))
+            assert isinstance(await outcome(server, poison), expected)
+            await recovered(server)
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert "exit code -9" in (await http.get("/health")).json()["stages"][1]["last_death"]
 
 
 async def test_stages_are_watched_on_when_descriptors_ran_out(server: TinyServer) -> None:

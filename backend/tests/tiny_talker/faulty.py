@@ -28,6 +28,8 @@ MARK = 1000
 HANG_FILE = "hang"
 """In the checkpoint folder: the decoder's loading never ends."""
 DAY_S = 86_400.0
+MOST_ALLOCATED = 256 << 20
+"""Bytes."""
 
 
 def _exit() -> None:
@@ -51,6 +53,12 @@ def _raise() -> None:
     raise MemoryError("as much as there is")
 
 
+def _allocate() -> None:
+    """Use more memory than the process may, but never the whole machine's."""
+    held = [bytearray(os.urandom(1 << 20)) for _ in range(MOST_ALLOCATED >> 20)]
+    raise AssertionError(f"the kernel allowed {len(held)} MiB")
+
+
 def _garbage() -> None:
     """Write an invalid message on every connected socket, the server's among them."""
     for name in os.listdir("/proc/self/fd"):
@@ -68,6 +76,7 @@ FAULTS: Mapping[str, Callable[[], None]] = {
     "sleep": _sleep,
     "spin": _spin,
     "raise": _raise,
+    "allocate": _allocate,
     "garbage": _garbage,
 }
 
