@@ -139,7 +139,7 @@ async def _counted(
 ) -> AsyncIterator[None]:
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # counted and raised again; cancellation is an ending too
         _record(utterance, metrics, *_ending_of(utterance, error), heard=heard)
         raise
     _record(utterance, metrics, *_ending_of(utterance, None), heard=heard)

@@ -128,7 +128,7 @@ class StageHandle:
             await self.stop(0)
             late = f"stage {self.name!r} was not ready within {deadline_s:g} s"
             raise StageDied(late) from None
-        except BaseException:
+        except BaseException:  # cancellation too must leave nothing behind
             await self.stop(0)
             raise
         self.startup_s = loop.time() - started
@@ -237,7 +237,7 @@ class StageHandle:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # Without its watcher or its reader, a stage cannot be used.
+            # A stage without a watcher, or whose messages cannot be handled, cannot be used.
             logger.error("%s: %s failed", self._title, task.get_name(), exc_info=error)
             self._lose(f"its supervision failed: {error!r}")
 
@@ -247,10 +247,6 @@ class StageHandle:
                 self._dispatch(await channel.receive())
         except ConnectionError as error:
             self._lose(f"its connection broke: {error}")
-        except Exception:
-            # The edge of a process: a stage whose messages cannot be handled cannot be used.
-            logger.exception("%s: its message could not be handled", self._title)
-            self._lose("what it said could not be handled")
 
     def _dispatch(self, message: object) -> None:
         match message:

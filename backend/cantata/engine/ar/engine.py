@@ -33,7 +33,7 @@ from cantata.config import ArDeployment
 from cantata.contract.errors import ConfigError
 from cantata.engine.ar.cpu_norms import kernel_config
 from cantata.engine.ar.frame_output import codes_of_logprobs
-from cantata.engine.ar.frames import Ending, NewFrame
+from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.served_model import LOAD_FORMAT
 from cantata.engine.ar.talker_step import ServedTalker
 
@@ -69,41 +69,32 @@ class TalkerEngine:
         kv_positions = (cache.num_gpu_blocks - 1) * cache.block_size
         assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
 
-    def add(
-        self,
-        request_id: str,
-        prompt_len: int,
-        max_frames: int,
-        *,
-        cache_salt: str | None,
-        priority: int,
-        resumable: bool = False,
-    ) -> None:
+    def add(self, request: FrameRequest) -> None:
         """As `FrameEngine.add`."""
         end_code = self.talker.end_code
         params = SamplingParams(
             temperature=0.0,
-            max_tokens=max_frames,
+            max_tokens=request.max_frames,
             stop_token_ids=None if end_code is None else [end_code],
             logprobs=self.talker.num_codebooks - 1,
             flat_logprobs=True,
             detokenize=False,
         )
-        request = EngineCoreRequest(
-            request_id=request_id,
-            prompt_token_ids=[_PLACEHOLDER] * prompt_len,
+        queued = EngineCoreRequest(
+            request_id=request.request_id,
+            prompt_token_ids=[_PLACEHOLDER] * request.prompt_len,
             mm_features=None,
             sampling_params=params,
             pooling_params=None,
             # Orders requests of equal priority. WHY not the wall clock, as vLLM does: it jumps.
             arrival_time=time.monotonic(),
             lora_request=None,
-            cache_salt=cache_salt,
+            cache_salt=request.cache_salt,
             data_parallel_rank=None,
-            priority=priority,
-            resumable=resumable,
+            priority=request.priority,
+            resumable=request.resumable,
         )
-        self._client.add_request(request)
+        self._client.add_request(queued)
 
     def abort(self, request_id: str) -> None:
         """Forget a request; unknown ids are fine."""

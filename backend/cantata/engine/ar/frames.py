@@ -33,6 +33,25 @@ class NewFrame:
     """None: the request continues."""
 
 
+@dataclass(frozen=True, slots=True)
+class FrameRequest:
+    """What an engine is asked to make."""
+
+    request_id: str
+    """Not in the engine; or that of a resumable request, which continues after the frames that it
+    may make already."""
+    prompt_len: int
+    """Positions to prefill; 1 to continue: the position of its last frame."""
+    max_frames: int
+    """Frames after which it ends by length."""
+    priority: int
+    """Lower goes first."""
+    cache_salt: str | None = None
+    """Separates requests whose rows differ; their placeholders are all equal."""
+    resumable: bool = False
+    """At its end it waits, keeping its memory, to be continued or aborted."""
+
+
 class FrameEngine(Protocol):
     """Runs requests, one frame per request and step."""
 
@@ -41,27 +60,8 @@ class FrameEngine(Protocol):
         """The loaded model."""
         ...
 
-    def add(
-        self,
-        request_id: str,
-        prompt_len: int,
-        max_frames: int,
-        *,
-        cache_salt: str | None,
-        priority: int,
-        resumable: bool = False,
-    ) -> None:
-        """Queue a request, or let a resumable one make more frames.
-
-        Args:
-            request_id: not in the engine; or that of a resumable request, which continues after
-                the frames that it may make already.
-            prompt_len: positions to prefill; 1 to continue: the position of its last frame.
-            max_frames: frames after which it ends by length.
-            cache_salt: separates requests whose rows differ; their placeholders are all equal.
-            priority: lower goes first.
-            resumable: at its end it waits, keeping its memory, to be continued or aborted.
-        """
+    def add(self, request: FrameRequest) -> None:
+        """Queue a request, or let a resumable one make more frames."""
         ...
 
     def abort(self, request_id: str) -> None:

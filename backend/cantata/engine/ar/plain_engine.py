@@ -15,7 +15,7 @@ import torch
 
 from cantata.config import ArDeployment
 from cantata.contract.plain_talker import AttentionMemory, PlainTalker
-from cantata.engine.ar.frames import Ending, NewFrame
+from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, pad_rows
 
@@ -48,20 +48,12 @@ class PlainEngine:
         """The loaded model."""
         self.talker.talker_step = self._step
 
-    def add(
-        self,
-        request_id: str,
-        prompt_len: int,
-        max_frames: int,
-        *,
-        cache_salt: str | None,
-        priority: int,
-        resumable: bool = False,
-    ) -> None:
+    def add(self, request: FrameRequest) -> None:
         """As `FrameEngine.add`, without priorities."""
-        assert not resumable, "a text that is still arriving needs a server"
+        assert not request.resumable, "a text that is still arriving needs a server"
         memory = self._plain.attention(self._positions)
-        self._running[request_id] = _Running(memory, prompt_len, max_frames)
+        run = _Running(memory, request.prompt_len, request.max_frames)
+        self._running[request.request_id] = run
 
     def abort(self, request_id: str) -> None:
         """Forget a request; unknown ids are fine."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
-from cantata.contract.errors import CantataError, RequestFailed
+from cantata.contract.errors import CantataError
+from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.request_state import RequestStates
 
 SOON = 4
@@ -50,9 +51,10 @@ class RowSupply:
             if self._rows_ahead(request_id) > (0 if place else SOON):
                 break
             try:
-                self._extend(request_id)
-            except Exception as error:  # a plug-in's fault fails only its own request
-                failures.append((request_id, RequestFailed(f"rows could not be made: {error!r}")))
+                with plugin_call("rows could not be made"):
+                    self._extend(request_id)
+            except CantataError as error:
+                failures.append((request_id, error))
         return failures
 
     def _rows_ahead(self, request_id: str) -> int:

@@ -24,7 +24,8 @@ from cantata.contract.messages import StageCapacity
 from cantata.contract.request import Payload
 from cantata.contract.stage import StepResult
 from cantata.contract.talker import OpenTalker, SamplingOptions, TalkerPrompt
-from cantata.engine.ar.frames import Ending, FrameEngine, NewFrame
+from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
+from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.request_state import ResolvedSampling
 from cantata.engine.ar.row_supply import RowSupply
 
@@ -110,12 +111,14 @@ class ArStage:
             context=None if prompt.context is None else prompt.context.cpu().numpy().astype("i4"),
         )
         self._engine.add(
-            request_id,
-            prompt_len=prompt.prompt_len,
-            max_frames=held.granted_frames,
-            cache_salt=_salt_of(prompt) if self._deployment.prefix_caching else None,
-            priority=held.priority,
-            resumable=held.resumable,
+            FrameRequest(
+                request_id,
+                prompt_len=prompt.prompt_len,
+                max_frames=held.granted_frames,
+                priority=held.priority,
+                cache_salt=_salt_of(prompt) if self._deployment.prefix_caching else None,
+                resumable=held.resumable,
+            )
         )
         self._held[request_id] = held
         if prompt.later_rows is not None:
@@ -134,13 +137,11 @@ class ArStage:
         if held is None:
             return  # it ended before its text did
         try:
-            self._append_rows(request_id, held, payload, final)
+            with plugin_call("more text could not be encoded"):
+                self._append_rows(request_id, held, payload, final)
         except CantataError:
             self.abort(request_id)
             raise
-        except Exception as error:  # as in _make_state
-            self.abort(request_id)
-            raise RequestFailed(f"more text could not be encoded: {error!r}") from error
 
     def receive(self, chunks: Sequence[Chunk]) -> None:
         """This stage takes no chunks, only its requests' payloads."""
@@ -215,12 +216,7 @@ class ArStage:
         more, held.granted_frames = may_make - held.granted_frames, may_make
         if more:
             self._engine.add(
-                request_id,
-                prompt_len=1,
-                max_frames=more,
-                cache_salt=None,
-                priority=held.priority,
-                resumable=True,
+                FrameRequest(request_id, 1, more, priority=held.priority, resumable=True)
             )
 
     def _end(self, request_id: str) -> None:
@@ -238,14 +234,13 @@ class ArStage:
     def _make_state(self, request_id: str, payload: Payload) -> TalkerPrompt:
         """Encode the payload into a slot; whatever fails, the slot is free again."""
         try:
-            prompt, options = self._talker.encode_prompt(payload)
-            self._check(prompt)
-            self._states.add(request_id, prompt, self._resolve(options))
+            with plugin_call("the prompt could not be encoded"):
+                prompt, options = self._talker.encode_prompt(payload)
+                self._check(prompt)
+                self._states.add(request_id, prompt, self._resolve(options))
         except CantataError:
-            raise
-        except Exception as error:  # a plug-in's fault fails only its own request
             self._states.free(request_id)
-            raise RequestFailed(f"the prompt could not be encoded: {error!r}") from error
+            raise
         return prompt
 
     def _check(self, prompt: TalkerPrompt) -> None:

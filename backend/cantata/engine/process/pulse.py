@@ -166,14 +166,12 @@ class Pulse:
             phase=phase,
             began_s=float(header["began_s"]),
             longest_s=float(header["longest_s"][phase]),
-            request_id=bytes(header["request_id"]).decode(errors="replace"),
-            frames={
-                bytes(e["request_id"]).decode(errors="replace"): int(e["frames"]) for e in entries
-            },
+            request_id=_text(header["request_id"]),
+            frames={_text(entry["request_id"]): int(entry["frames"]) for entry in entries},
         )
 
 
-def _text(request_id: bytes) -> str:
+def _text(request_id: np.bytes_) -> str:
     return bytes(request_id).decode(errors="replace")
 
 
