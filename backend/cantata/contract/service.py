@@ -98,28 +98,25 @@ class AdmissionReport:
     """Requests that are rejected because they ended a stage process twice, since the start."""
 
 
-class Utterance(Protocol):
-    """One request that is being spoken."""
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One request that is being spoken. Iterating over it gives its chunks, once.
 
-    @property
-    def request_id(self) -> str:
-        """The id by which the stages know it."""
-        ...
+    Raises:
+        RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
+        StageDied: a process that held it died.
+    """
 
-    @property
-    def milestones(self) -> tuple[Milestone, ...]:
-        """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
-        ...
+    request_id: str
+    """The id by which the stages know it."""
+    milestones: tuple[Milestone, ...]
+    """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
+    chunks: AsyncIterator[SpeechChunk]
+    """New samples as they are made: delta, never cumulative. Untaken chunks stop the production
+    of more."""
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
-        """New samples as they are made: delta, never cumulative. Untaken chunks stop
-        the production of more. Iterated once.
-
-        Raises:
-            RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
-            StageDied: a process that held it died.
-        """
-        ...
+        return self.chunks
 
 
 class ServedModel(Protocol):

@@ -15,7 +15,7 @@ from cantata.contract.chunks import Milestone, PcmChunk
 from cantata.contract.errors import InvalidRequest, StageDied
 from cantata.contract.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
-from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk
+from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stretched import stretched
@@ -35,23 +35,6 @@ from cantata.scheduling.reserves import Reserves
 
 MAX_WAIT_S = 8.0
 """Longest wait for a place; voice agents give up after ten seconds."""
-
-
-class PipelineUtterance:
-    """One text being spoken: iterates over new sound, piece after piece."""
-
-    def __init__(
-        self,
-        request_id: str,
-        chunks: AsyncIterator[SpeechChunk],
-        milestones: tuple[Milestone, ...],
-    ) -> None:
-        self.request_id = request_id
-        self.milestones = milestones
-        self._chunks = chunks
-
-    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
-        return self._chunks
 
 
 class PipelineModel:
@@ -161,7 +144,7 @@ class PipelineModel:
         *,
         batch: bool = False,
         more_text: AsyncIterator[str] | None = None,
-    ) -> AsyncIterator[PipelineUtterance]:
+    ) -> AsyncIterator[Utterance]:
         """Speak a text; leaving the block frees the request everywhere.
 
         Raises:
@@ -195,7 +178,7 @@ class PipelineModel:
         ):
             await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
             admitted = Milestone(ADMIT, time.monotonic())
-            yield PipelineUtterance(request_id, chunks, (text_read, admitted))
+            yield Utterance(request_id, (text_read, admitted), chunks)
 
     async def _begin(
         self, request_id: str, request: SpeechRequest, batch: bool, more_text: AsyncIterator[str]

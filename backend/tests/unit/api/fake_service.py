@@ -32,6 +32,7 @@ from cantata.contract.service import (
     SpeechChunk,
     SpokenWord,
     StageReport,
+    Utterance,
 )
 from cantata.engine.process.step_meter import StepMeter
 
@@ -95,16 +96,6 @@ def expected_pcm(text: str, behaviour: Behaviour, channels: int = 1) -> Samples:
     return sound[:, 0] if channels == 1 else sound
 
 
-class FakeUtterance:
-    def __init__(self, request_id: str, pcm: AsyncIterator[SpeechChunk]) -> None:
-        self.request_id = request_id
-        self.milestones = tuple(Milestone(step, time.monotonic()) for step in (TEXT, ADMIT))
-        self._pcm = pcm
-
-    def __aiter__(self) -> AsyncIterator[SpeechChunk]:
-        return self._pcm
-
-
 class FakeModel:
     """Speaks noise that depends on the text alone."""
 
@@ -155,7 +146,7 @@ class FakeModel:
         *,
         batch: bool = False,
         more_text: AsyncIterator[str] | None = None,
-    ) -> AsyncIterator[FakeUtterance]:
+    ) -> AsyncIterator[Utterance]:
         self.counts.asked += 1
         if more_text is not None:
             request = replace(request, text="".join([text async for text in more_text]))
@@ -171,7 +162,9 @@ class FakeModel:
         self.counts.started += 1
         ended = [False]
         try:
-            yield FakeUtterance(f"{self.name}-{next(self._ids)}", self._pcm(request.text, ended))
+            milestones = tuple(Milestone(step, time.monotonic()) for step in (TEXT, ADMIT))
+            pcm = self._pcm(request.text, ended)
+            yield Utterance(f"{self.name}-{next(self._ids)}", milestones, pcm)
         finally:
             if ended[0]:
                 self.counts.finished += 1

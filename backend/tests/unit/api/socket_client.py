@@ -48,10 +48,14 @@ class Client:
         await self.send("session.config", **fields)
         return await self.until("session.configured")
 
+    async def submit(self, text: str, **fields: Any) -> None:
+        """A complete text; its fields go with `input.done`."""
+        await self.send("input.text", text=text)
+        await self.send("input.done", **fields)
+
     async def speak(self, text: str) -> Event:
         """One utterance; its `audio.done`."""
-        await self.send("input.text", text=text)
-        await self.send("input.done")
+        await self.submit(text)
         done = await self.until("audio.done")
         await self.until("input.spoken")
         return done

@@ -32,8 +32,7 @@ async def until_draining(http: httpx.AsyncClient) -> httpx.Response:
 
 async def begin(c: Client, **configuration: str) -> None:
     await c.configure(**configuration)
-    await c.send("input.text", text=TEXT)
-    await c.send("input.done")
+    await c.submit(TEXT)
     await c.until("audio.start")
 
 
@@ -83,8 +82,7 @@ async def test_sigterm_lets_every_stream_end() -> None:
         assert await close_of(idle) == (["session.going_away", "going_away"], 1001)
         assert '"GOING_AWAY"' in str(await deepgram.recv())
         # A text whose beginning has reached the server may be sent to its end.
-        await midst.send("input.text", text=" sentence.")
-        await midst.send("input.done")
+        await midst.submit(" sentence.")
         server.let_sound()
         assert (await over_http).content == PCM
         seen, code = await close_of(busy)

@@ -66,8 +66,7 @@ async def test_what_is_half_sent_ends_in_time_and_a_stream_goes_on() -> None:
         server.solo.behaviour.may_sound = asyncio.Event()
         async with client(server.socket_url) as listener:
             await listener.configure()
-            await listener.send("input.text", text=TEXT)
-            await listener.send("input.done")
+            await listener.submit(TEXT)
             await listener.until("audio.start")
             nothing = await opened(server)
             halves = {

@@ -30,8 +30,7 @@ async def test_it_is_asked_for_with_its_first_words(server: Server) -> None:
         await c.configure(split_granularity="word")
         await c.send("input.text", text="One")
         await eventually(lambda: server.solo.counts.asked == 1)
-        await c.send("input.text", text=" two.")
-        await c.send("input.done")
+        await c.submit(" two.")
         await c.until("audio.done")
         assert c.pcm == pcm_of(server, "One two.")
 
@@ -78,8 +77,7 @@ async def test_more_text_than_an_utterance_may_have_is_dropped(server: Server) -
         await c.send("input.text", text="y" * 51)
         error = await c.error()
         assert (error["param"], "201 characters" in error["message"]) == ("text", True)
-        await c.send("input.text", text="z" * 50)
-        await c.send("input.done")
+        await c.submit("z" * 50)
         await c.until("audio.done")
         assert c.pcm == pcm_of(server, "x" * 150 + "z" * 50)
 

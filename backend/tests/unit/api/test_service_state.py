@@ -236,8 +236,7 @@ async def test_a_cancel_is_told_from_a_hang_up(server: Server, http: httpx.Async
     for cancels in (True, False):
         async with client(server.socket_url) as c:
             await c.configure()
-            await c.send("input.text", text="a long story")
-            await c.send("input.done")
+            await c.submit("a long story")
             await c.until("audio.start")
             if cancels:
                 await c.send("input.cancel")

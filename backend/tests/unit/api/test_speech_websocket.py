@@ -119,8 +119,7 @@ async def test_cancel_is_answered_before_the_stages_have_let_go(server: Server) 
     how.chunks, how.interval_s, how.may_abort = 1000, 0.01, asyncio.Event()
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="a long story")
-        await c.send("input.done")
+        await c.submit("a long story")
         await c.until("audio.start")
         await eventually(lambda: server.solo.counts.chunks > 5)
         await c.send("input.cancel")
@@ -142,8 +141,7 @@ async def test_cancel_before_the_first_sound(server: Server) -> None:
     server.solo.behaviour.first_after_s = 10
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await c.until("audio.start")
         await c.send("input.cancel")
         done = await c.until("audio.done")
@@ -160,8 +158,7 @@ async def test_cancel_drops_buffered_and_waiting_text(server: Server) -> None:
         await c.until("audio.start")
         await c.send("input.cancel")
         assert (await c.until("audio.done"))["cancelled"] is True
-        await c.send("input.text", text="Five.")
-        await c.send("input.done")
+        await c.submit("Five.")
         assert (await c.until("audio.done"))["cancelled"] is False
         await c.until("input.spoken")
     assert [r.text for r in server.solo.counts.requests] == ["One is spoken.", "Five."]
@@ -211,8 +208,7 @@ async def test_cancel_of_sound_that_waits_for_a_slow_socket(server: Server) -> N
     server.solo.behaviour.chunks = 4000
     async with client(server.socket_url, max_queue=1) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await until_still(lambda: server.solo.counts.chunks)
         made = server.solo.counts.chunks
         assert made < 4000
@@ -227,8 +223,7 @@ async def test_a_slow_reader_holds_back_the_utterance(server: Server) -> None:
     server.solo.behaviour.chunks = 4000
     async with client(server.socket_url, max_queue=1) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await until_still(lambda: server.solo.counts.chunks)
         assert server.solo.counts.chunks < 4000
         await c.until("audio.done")
@@ -241,8 +236,7 @@ async def test_disconnect_aborts_and_waits_for_it(server: Server, first_after_s:
     how.chunks, how.interval_s, how.abort_s, how.first_after_s = 1000, 0.01, 0.05, first_after_s
     async with client(server.socket_url) as c:
         await c.configure(split_granularity="sentence")
-        await c.send("input.text", text="One is spoken. Two waits.")
-        await c.send("input.done")
+        await c.submit("One is spoken. Two waits.")
         await eventually(lambda: server.solo.counts.open == 1)
         # No closing handshake: the cable is cut.
         c.socket.transport.abort()
@@ -256,8 +250,7 @@ async def test_disconnect_right_after_a_cancel_lets_the_abort_end(server: Server
     how.chunks, how.interval_s, how.abort_s = 1000, 0.01, 0.1
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await c.until("audio.start")
         await c.send("input.cancel")
         await c.until("audio.done")
@@ -270,8 +263,7 @@ async def test_close_finishes_what_was_committed(server: Server) -> None:
     server.solo.behaviour.interval_s = 0.01
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await c.send("input.text", text="dropped")
         await c.send("session.close")
         await c.send("input.text", text="too late")
@@ -287,8 +279,7 @@ async def test_a_failed_utterance_leaves_the_session_alive(server: Server) -> No
     server.solo.behaviour.fail_after, server.solo.behaviour.error = 2, RequestFailed("broke")
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done", context_id="x")
+        await c.submit("hello", context_id="x")
         start = await c.until("audio.start")
         failed = await c.event()
         assert failed["error"]["code"] == "request_failed"
@@ -307,8 +298,7 @@ async def test_an_unforeseen_fault_ends_this_session_alone(server: Server) -> No
             await c.configure()
             server.solo.behaviour.fail_after = 1
             server.solo.behaviour.error = ZeroDivisionError("secret")
-            await c.send("input.text", text="hello")
-            await c.send("input.done")
+            await c.submit("hello")
             await c.until("audio.start")
             error = await c.error()
             assert error["code"] == "internal_error"
@@ -345,8 +335,7 @@ async def test_shutdown_ends_open_sessions() -> None:
     ):
         await eventually(lambda: service.ready)
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         await c.until("audio.start")
     assert service.solo.counts.open == 0
     assert service.solo.counts.chunks < 50_000

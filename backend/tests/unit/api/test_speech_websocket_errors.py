@@ -71,16 +71,14 @@ async def test_text_before_the_configuration(server: Server, message: dict[str, 
 async def test_blank_text_cannot_be_committed(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text=" \n ")
-        await c.send("input.done")
+        await c.submit(" \n ")
         assert (await c.error())["code"] == VIOLATION
 
 
 async def test_text_that_cannot_be_spoken(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="...")
-        await c.send("input.done")
+        await c.submit("...")
         event = await c.event()
         assert event["error"]["message"] == "nothing in it can be spoken"
         assert event["utterance_id"].startswith("utt_")
@@ -116,8 +114,7 @@ async def test_overload_is_told_and_over(server: Server) -> None:
     server.solo.behaviour.capacity = 0
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         refusal = await c.until("error")
         error = refusal["error"]
         assert (error["code"], error["type"]) == ("rate_limit_exceeded", "rate_limit_error")
@@ -200,8 +197,7 @@ class TestLimits:
         server.solo.behaviour.chunks = 4000
         async with client(server.socket_url, max_queue=1) as c:
             await c.configure()
-            await c.send("input.text", text="hello")
-            await c.send("input.done")
+            await c.submit("hello")
             await eventually(lambda: server.solo.counts.chunks > 100)
             await until_still(lambda: server.solo.counts.chunks)
             for _ in range(500):

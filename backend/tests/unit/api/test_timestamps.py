@@ -82,16 +82,14 @@ async def test_offsets_run_through_all_sentences_of_an_input(server: Server) -> 
         assert (await heard(c))[0]["words"] == [word("Next", 0)]
         await c.send("input.text", text="forgotten ")
         await c.send("input.cancel")
-        await c.send("input.text", text="anew")
-        await c.send("input.done")
+        await c.submit("anew")
         assert (await heard(c))[0]["words"] == [word("anew", 0)]
 
 
 async def test_timestamps_are_sent_only_on_request(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.send("input.text", text="hello")
-        await c.send("input.done")
+        await c.submit("hello")
         assert await heard(c) == []
 
 
