@@ -12,13 +12,13 @@ from .soak.watching import Footprint
 
 IDLE = Footprint(held=0, descriptors=30, memory_bytes={"api": 100, "talker": 200})
 FINE = Heard(began_s=0, ended_s=2, error="", same_bits=True, stood_still_s=0)
-TOLD = Heard(began_s=9, ended_s=11, error="stage_died", same_bits=True, stood_still_s=0)
+FAILED = Heard(began_s=9, ended_s=11, error="stage_died", same_bits=True, stood_still_s=0)
 RUN = Soak(
     minutes=1,
     seed=1,
     listeners=2,
     injected=[Injected("talker killed", 10, 18), Injected("few descriptors", 30, 36)],
-    heard=[FINE, TOLD, replace(TOLD, began_s=31, ended_s=32, error="ConnectTimeout")],
+    heard=[FINE, FAILED, replace(FAILED, began_s=31, ended_s=32, error="ConnectTimeout")],
     before=IDLE,
     after=IDLE,
     answers=[(5, 0.2), (33, 4.0), (50, 0.1)],
@@ -34,8 +34,10 @@ def test_requests_that_a_fault_ended_are_no_broken_promise() -> None:
 
 
 def test_whatever_else_goes_wrong_is() -> None:
-    alone = replace(TOLD, began_s=20, ended_s=21)
-    under_way = replace(TOLD, began_s=29, ended_s=31)  # it was accepted before descriptors ran out
+    alone = replace(FAILED, began_s=20, ended_s=21)
+    under_way = replace(
+        FAILED, began_s=29, ended_s=31
+    )  # it was accepted before descriptors ran out
     wrong = replace(FINE, same_bits=False)
     for heard in (alone, under_way, wrong):
         assert len(replace(RUN, heard=[*RUN.heard, heard]).broken_promises) == 1

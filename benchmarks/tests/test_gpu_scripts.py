@@ -66,7 +66,7 @@ def test_graphs_complete_frames_as_the_predictor_does(checkpoint: Path, sampled:
             assert torch.equal(codes, complete(*inputs))
 
 
-def test_another_shape_than_those_captured_is_refused() -> None:
+def test_another_shape_than_those_captured_is_rejected() -> None:
     graphs = ShapeGraphs(lambda x: 2 * x, CPU)
     graphs.capture(torch.zeros(3))
     with pytest.raises(ValueError, match=r"\(\(4,\),\); captured: \(\(3,\),\)"):
@@ -176,7 +176,7 @@ def test_serving_is_measured_where_vllm_runs(checkpoint: Path, tmp_path: Path) -
         ([], "sees no CUDA device"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_is_written(
+def test_what_cannot_be_done_is_rejected_before_anything_is_written(
     arguments: list[str],
     message: str,
     tmp_path: Path,

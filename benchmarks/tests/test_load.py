@@ -135,7 +135,7 @@ async def test_a_server_that_does_not_answer_fails_every_request(
     assert {record.outcome for record in report.records} == {"failed"}
 
 
-async def test_a_connection_that_is_refused_has_failed(server: Server) -> None:
+async def test_a_connection_that_is_rejected_has_failed(server: Server) -> None:
     spec = LoadSpec(kind="closed", streams=1, warm_up_s=0.0, seconds=0.3)
     report = await _measured(spec, Target(server.url + "/nowhere"), None)
     assert {record.outcome for record in report.records} == {"failed"}

@@ -106,7 +106,7 @@ def test_what_was_disturbed_neither_passes_nor_fails_the_gate(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", ["{}", "no JSON", '{"version": 1, "colour": "red"}'])
-def test_what_is_not_a_run_is_refused(tmp_path: Path, content: str) -> None:
+def test_what_is_not_a_run_is_rejected(tmp_path: Path, content: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(content)
     result = CliRunner().invoke(app, ["check", str(path)])

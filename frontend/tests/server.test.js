@@ -74,7 +74,7 @@ test("a full server's response has a retry time", async () => {
   });
 });
 
-test("an answer that is no error body is told by its status", async () => {
+test("an answer without an error body is reported by its status", async () => {
   const { server } = serverAt("http://page.example/");
   answer = () => new Response("<html>bad gateway</html>", { status: 502 });
   await assert.rejects(server.request("ready"), /answered 502/);

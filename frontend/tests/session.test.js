@@ -84,7 +84,7 @@ test("configuration, text and flush go out in that order once the socket is open
   ]);
 });
 
-test("an utterance is told from start to end, and the next one reuses the socket", () => {
+test("an utterance reports its start and its end, and the next one reuses the socket", () => {
   const session = new SpeechSession(SERVER);
   const first = listen();
   speak(session, {}, "One.", first);
@@ -101,7 +101,7 @@ test("an utterance is told from start to end, and the next one reuses the socket
   assert.equal(socket.sent.length, 6);
 });
 
-test("after a cancel nothing of the old utterance is told, and a new one does not wait", () => {
+test("after a cancel the old utterance reports nothing, and a new one does not wait", () => {
   const session = new SpeechSession(SERVER);
   const first = listen();
   const second = listen();
@@ -131,7 +131,7 @@ test("a cancelled utterance that has ended leaves the socket for the next one", 
   assert.equal(FakeSocket.made.length, 1);
 });
 
-test("the server's refusal is told in its own words, as a sentence", () => {
+test("the server's error is shown in its own words, as a sentence", () => {
   const session = new SpeechSession(SERVER);
   const heard = listen();
   speak(session, {}, "One.", heard);
@@ -142,7 +142,7 @@ test("the server's refusal is told in its own words, as a sentence", () => {
   assert.equal(socket.readyState, 3);
 });
 
-test("a lost and an impossible connection are told apart", async () => {
+test("a lost connection and an impossible one give different errors", async () => {
   const session = new SpeechSession(SERVER);
   const heard = listen();
   speak(session, {}, "One.", heard);
@@ -176,7 +176,7 @@ test("a server that disconnects between turns causes no error", () => {
   assert.deepEqual(heard.seen, [["finished", 2], ["spoken"]]);
 });
 
-test("no room is told as such, with what to do", () => {
+test("a full server is reported as such, with what to do", () => {
   const session = new SpeechSession(SERVER);
   let told = null;
   const turn = { ...listen(), failed: (error) => (told = error) };
@@ -188,7 +188,7 @@ test("no room is told as such, with what to do", () => {
   assert.equal(told.message, "The server is full at the moment. Try again in 3 s.");
 });
 
-test("a lasting turn hears that the server hung up on it, and goes on with a new begin", () => {
+test("a lasting turn is told that the server has closed the connection, and continues with a new begin", () => {
   const session = new SpeechSession(SERVER);
   let dropped = 0;
   const turn = { ...listen(), dropped: () => (dropped += 1) };

@@ -2,7 +2,7 @@
 
 Three cases. A *stopped* process is recognised by its state. A process that waits for something
 that never comes *sleeps* in the middle of a call and uses no processor time; one that
-only gets little of a busy machine is runnable, or waits for the disk, and its time goes on. One
+only gets little of a busy machine is runnable, or waits for the disk, and its time advances. One
 in an endless loop *computes*: it is judged by its own processor time, so a busy machine makes
 no difference.
 """

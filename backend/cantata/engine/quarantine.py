@@ -56,7 +56,7 @@ class Quarantine:
         stage = self._refused.get(digest)
         if stage is not None:
             raise Quarantined(
-                f"this request has ended the {stage} process twice and is refused; change its "
+                f"this request has ended the {stage} process twice and is rejected; change its "
                 "text or options",
                 "input",
             )

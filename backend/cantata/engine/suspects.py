@@ -96,10 +96,10 @@ class Suspects:
         found = self._quarantine.died(stage, suspects)
         if found is None:
             return {}
-        told = f"this request has ended the {stage} process twice and is refused from now on"
+        message = f"this request has ended the {stage} process twice and is rejected from now on"
         names = [name for name, digest in digests.items() if digest == found]
         logger.error("quarantined: requests %s ended stage %s twice", names, stage)
-        return {name: Quarantined(told, "input") for name in names}
+        return {name: Quarantined(message, "input") for name in names}
 
     def _blames(self, death: Death) -> bool:
         """Whether the process died of its own work, not of a kill from outside."""

@@ -67,7 +67,7 @@ class UtteranceMetrics:
         )
         self._rejected = Counter(
             "cantata_requests_rejected",
-            "Requests refused before anything was made.",
+            "Requests rejected before any sound was made.",
             (*model, "code"),
             registry=registry,
         )

@@ -54,7 +54,7 @@ async def test_places_are_what_the_slowest_stage_keeps_up_with(server: TinyServe
     assert 1 <= server.model.admission.places <= MOST
 
 
-async def test_a_crowd_is_served_whole_or_refused_with_a_time(
+async def test_requests_in_a_crowd_are_served_whole_or_rejected_with_a_retry_time(
     server: TinyServer, http: httpx.AsyncClient
 ) -> None:
     async with server.model.speak(SpeechRequest("One two.", "tiny")) as utterance:

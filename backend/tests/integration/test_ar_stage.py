@@ -222,7 +222,7 @@ def test_min_frames_holds_the_end_code_back(stage: Stage) -> None:
         assert (frames[:, 0] != END_CODE).all()
 
 
-def test_a_bad_payload_is_refused_alone(stage: Stage, alone: dict[str, np.ndarray]) -> None:
+def test_a_bad_payload_is_rejected_alone(stage: Stage, alone: dict[str, np.ndarray]) -> None:
     stage.add("r1", REQUESTS["r1"], batch=False)
     listener = Listener()
     listener.step(stage)
@@ -247,7 +247,7 @@ def test_a_bad_payload_is_refused_alone(stage: Stage, alone: dict[str, np.ndarra
     np.testing.assert_array_equal(listener.frames("r1"), alone["r1"])
 
 
-def test_more_requests_than_slots_are_refused(stage: Stage) -> None:
+def test_more_requests_than_slots_are_rejected(stage: Stage) -> None:
     names = [str(number) for number in range(stage.capacity.slots)]
     for name in names:
         stage.add(name, {"text": [1], "max_frames": 4}, batch=False)

@@ -213,14 +213,14 @@ def joined(chunks: list[SpeechChunk]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("text", ["", "   ", "...", "\N{GRINNING FACE}", "x" * 100_001])
-async def test_text_that_cannot_be_spoken_is_refused(model: PipelineModel, text: str) -> None:
+async def test_text_that_cannot_be_spoken_is_rejected(model: PipelineModel, text: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         await speak(model, request(model, 0, text))
     assert refusal.value.param == "input"
     assert await held(model) == {}
 
 
-async def test_unknown_voices_are_refused_with_the_valid_ones(model: PipelineModel) -> None:
+async def test_unknown_voices_are_rejected_with_the_valid_ones(model: PipelineModel) -> None:
     with pytest.raises(VoiceNotFound, match=model.voices[0].id):
         model.voice("nobody")
     for alias in model.voices[0].aliases:

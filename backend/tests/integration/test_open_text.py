@@ -87,7 +87,7 @@ async def test_words_that_never_come_fail_their_request_alone(server: TinyServer
 
 
 @pytest.mark.parametrize("texts", [(), ("", "")])
-async def test_a_text_that_stays_empty_is_refused(
+async def test_a_text_that_stays_empty_is_rejected(
     server: TinyServer, texts: tuple[str, ...]
 ) -> None:
     with pytest.raises(InvalidRequest, match="nothing to say"):

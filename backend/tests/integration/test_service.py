@@ -79,7 +79,7 @@ async def test_words_have_their_place_in_the_text_and_their_time(model: Pipeline
     assert [word.end_s for word in words] == pytest.approx([start + WORD_S for start in starts])
 
 
-async def test_words_are_told_before_their_sound_is_over(model: PipelineModel) -> None:
+async def test_words_arrive_before_the_end_of_their_sound(model: PipelineModel) -> None:
     async with model.speak(SpeechRequest("One two three. Four five six.", "tiny")) as utterance:
         made, told = 0, 0
         async for chunk in utterance:
@@ -139,7 +139,7 @@ async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineModel)
         ("x" * (MAX_INPUT_CHARACTERS + 1), "at most 20000"),
     ],
 )
-async def test_what_cannot_be_spoken_is_refused(model: PipelineModel, text: str, says: str) -> None:
+async def test_text_without_speech_is_rejected(model: PipelineModel, text: str, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says) as refusal:
         await speak(model, text)
     assert refusal.value.param == "input"

@@ -83,7 +83,7 @@ async def test_a_fast_listener_needs_the_places_of_several() -> None:
         await guests.leave("slow", *"cde")
 
 
-async def test_a_fast_listener_enters_where_nobody_else_listens_and_a_file_takes_no_more() -> None:
+async def test_a_fast_listener_is_admitted_alone_and_a_file_takes_one_place() -> None:
     admission = admission_of(places=2)
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
@@ -224,7 +224,7 @@ async def test_a_no_says_when_there_will_be_room(
     assert refusal.value.retry_after_s == pytest.approx(retry_s, rel=0.26)
 
 
-async def test_those_who_are_rejected_together_are_told_different_times() -> None:
+async def test_rejections_at_one_time_get_different_retry_times() -> None:
     admission = admission_of(places=1, max_waiting=0)
     told = []
     async with admission.admit():
@@ -280,7 +280,7 @@ async def test_a_request_without_sound_does_not_hold_up_the_next_for_long(
         await guests.leave(*"abcdef")
 
 
-async def test_nobody_begins_while_a_listener_has_little_left() -> None:
+async def test_no_request_begins_while_a_listener_has_little_left() -> None:
     calm = [False]
     admission = admission_of(places=8, is_calm=lambda: calm[0])
     async with asyncio.TaskGroup() as group:

@@ -77,7 +77,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
         (("a", "b"), (), "exactly one last stage"),
     ],
 )
-def test_impossible_pipelines_are_refused(
+def test_impossible_pipelines_are_rejected(
     stages: tuple[str, ...], edges: tuple[tuple[str, str], ...], message: str
 ) -> None:
     specs = tuple(StageSpec(name, StageKind.CODEC, "m:f") for name in stages)

@@ -97,7 +97,7 @@ async def test_what_is_no_message_breaks_a_channel_at_once(garbage: bytes) -> No
     await channel.close()
 
 
-def test_an_edge_has_no_file_and_takes_nobody_elses_connection(
+def test_an_edge_has_no_file_and_rejects_other_users(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     address = new_address("edge")

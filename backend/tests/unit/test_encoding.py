@@ -181,7 +181,7 @@ def test_without_a_wish_the_rate_is_the_models_or_the_next(
     assert output_format(name, model_rate, 1, None).sample_rate == sent
 
 
-def test_rates_and_channels_that_a_format_lacks_are_refused() -> None:
+def test_rates_and_channels_that_a_format_lacks_are_rejected() -> None:
     with pytest.raises(InvalidRequest, match="8000, 12000, 16000, 24000, 48000") as rate:
         output_format("opus", MODEL_RATE, 1, 44_100)
     assert rate.value.param == "sample_rate"

@@ -90,6 +90,6 @@ def test_where_calls_were_long_before_they_may_be_again() -> None:
     assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 6, longest_s=0.5) is None
 
 
-def test_time_in_which_nobody_looked_says_nothing() -> None:
+def test_time_without_observations_does_not_count() -> None:
     """The machine slept, or the server was held up: a minute passes between two looks."""
     assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 2, interval_s=60.0) is None

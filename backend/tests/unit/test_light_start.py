@@ -69,7 +69,7 @@ def test_say_takes_hardly_more_than_importing_torch(tmp_path: Path) -> None:
     pytest.fail(f"`cantata say` takes {ratios} times the CPU time of `import torch`")
 
 
-def test_mistakes_are_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+def test_mistakes_are_reported_before_heavy_imports(tmp_path: Path) -> None:
     bad, on_gpu = tmp_path / "bad.yaml", tmp_path / "gpu.yaml"
     bad.write_text("stages: 3\n", encoding="utf-8")
     on_gpu.write_text("stages: {talker: {device: cuda}, decoder: {}}\n", encoding="utf-8")

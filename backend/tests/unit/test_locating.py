@@ -27,7 +27,7 @@ def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "a/b/c", "./nowhere"])
-def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
+def test_an_unknown_name_is_rejected_with_the_known_ones(name: str) -> None:
     with pytest.raises(ConfigError, match="solo"):
         locate(name)
 

@@ -64,7 +64,7 @@ def test_tasks_and_threads_belong_to_their_request(records: list[dict[str, Any]]
         assert mine[1]["work_id"].startswith(f"{name}-")
 
 
-def test_what_belongs_to_no_request_says_so(records: list[dict[str, Any]]) -> None:
+def test_records_outside_requests_have_no_request_id(records: list[dict[str, Any]]) -> None:
     last = records[-1]
     assert "request_id" not in last
     assert last["message"] == "outside"

@@ -68,7 +68,7 @@ def test_pauses(text: str, expected: list[str | float]) -> None:
         ('<break strength="huge"/>', "strengths are none, x-weak, weak, medium, strong, x-strong"),
     ],
 )
-def test_refusals_name_the_markup_and_its_place(text: str, says: str) -> None:
+def test_errors_name_the_markup_and_its_position(text: str, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says) as refusal:
         read_markup(text)
     assert refusal.value.param == "input"
@@ -141,7 +141,7 @@ def test_what_is_read_of_markup(text: str, spoken: str | None) -> None:
     assert spoken_text(text) == (text if spoken is None else spoken)
 
 
-def test_a_line_that_goes_on_begins_with_no_mark_of_a_line() -> None:
+def test_a_continued_line_does_not_begin_with_a_line_mark() -> None:
     (part,) = read_markup("> 3.\n> x", line_start=False)
     assert isinstance(part, Passage)
     assert part.text == "> 3.\nx"

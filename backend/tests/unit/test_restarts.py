@@ -48,7 +48,7 @@ def test_attempts_that_never_become_ready_wait_longer_and_longer() -> None:
     assert tuple(waits) == BACKOFF_S
 
 
-def test_three_kills_within_a_minute_are_told() -> None:
+def test_three_kills_within_a_minute_are_reported() -> None:
     clock = Clock()
     history = RestartHistory(clock)
     for _ in range(2):

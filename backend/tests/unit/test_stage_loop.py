@@ -233,7 +233,7 @@ def test_batch_mode_holds_output_and_an_abort_forgets_it() -> None:
         assert harness.ask(2).counts == {"requests": 0, "held_chunks": 0}
 
 
-def test_faults_are_told_and_stay_with_their_request() -> None:
+def test_faults_are_reported_and_fail_only_their_request() -> None:
     with running_loop() as harness:
         harness.register("refused", {"refuse": True})
         refusal = harness.control.receive()
@@ -265,7 +265,7 @@ def test_more_input_reaches_its_request() -> None:
         assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
 
 
-def test_what_steps_take_is_told_once_while_it_stays_the_same() -> None:
+def test_step_times_are_reported_only_when_they_change() -> None:
     with running_loop(step_s=0.6) as harness:
         harness.register("a")
         received: list[object] = []

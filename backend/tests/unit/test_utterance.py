@@ -102,14 +102,14 @@ def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", "[pause 1s]", "[pause 1s] . [pause 2s]"])
-def test_a_text_without_words_is_refused_unless_it_ends_another(text: str) -> None:
+def test_a_text_without_words_is_rejected_unless_it_ends_another(text: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         plan(text)
     assert refusal.value.param == "input"
     assert not any(isinstance(part, Piece) for part in plan(text, continued=True))
 
 
-def test_a_passage_that_cannot_be_spoken_is_refused() -> None:
+def test_a_passage_that_cannot_be_spoken_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="no word for #"):
         plan("One [pause 1s] a # b", continued=True)
 

@@ -85,12 +85,12 @@ def _unanswered(transport: asyncio.Transport) -> _Asked | None:
     """What a client's machine has not acknowledged; None: nothing."""
     connection = transport.get_extra_info("socket")
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
+        answer = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
     except OSError:
         return None
-    if len(told) < _INFO.size:
+    if len(answer) < _INFO.size:
         return None
-    info = _INFO.unpack(told)
+    info = _INFO.unpack(answer)
     if not (info[_UNACKED] or info[_PROBES]):
         return None
     return _Asked(

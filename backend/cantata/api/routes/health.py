@@ -75,8 +75,8 @@ def _status(context: ApiContext, reports: list[StageReport]) -> Status:
 
 
 def _trouble(reports: list[StageReport]) -> str | None:
-    told = [f"{report.stage}: {report.trouble}" for report in reports if report.trouble]
-    return "; ".join(told) or None
+    troubles = [f"{report.stage}: {report.trouble}" for report in reports if report.trouble]
+    return "; ".join(troubles) or None
 
 
 def _stage_health(report: StageReport) -> StageHealth:

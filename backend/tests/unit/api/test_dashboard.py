@@ -35,7 +35,7 @@ async def test_every_metric_that_it_shows_is_exposed(asgi: httpx.AsyncClient) ->
     assert shown <= exposed, shown - exposed
 
 
-def test_panels_are_told_apart_and_do_not_overlap() -> None:
+def test_panels_have_distinct_ids_and_do_not_overlap() -> None:
     ids = Counter(panel["id"] for panel in PANELS)
     assert set(ids.values()) == {1}
     places = Counter(

@@ -61,7 +61,7 @@ def trickling(connection: Connection) -> asyncio.Task[None]:
     return asyncio.create_task(trickle())
 
 
-async def test_what_is_half_sent_ends_in_time_and_a_stream_goes_on() -> None:
+async def test_half_sent_requests_end_in_time_and_a_stream_continues() -> None:
     async with limited(head_timeout_s=0.3, body_timeout_s=0.3) as server:
         server.solo.behaviour.may_sound = asyncio.Event()
         async with client(server.socket_url) as listener:
@@ -109,7 +109,7 @@ async def test_a_slow_upload_and_a_slow_stream_are_not_cut() -> None:
         assert (await rest(connection)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_half_heads_do_not_stop_newcomers() -> None:
+async def test_half_sent_heads_do_not_block_new_connections() -> None:
     async with (
         limited(head_timeout_s=3600, max_connections=24) as server,
         client(server.socket_url) as listener,
@@ -125,7 +125,7 @@ async def test_half_heads_do_not_stop_newcomers() -> None:
             writer.close()
 
 
-async def test_newcomers_wait_while_every_connection_is_at_work() -> None:
+async def test_new_connections_wait_while_all_others_are_busy() -> None:
     async with (
         limited(max_connections=3) as server,
         httpx.AsyncClient(timeout=60) as http,
@@ -145,7 +145,7 @@ async def test_newcomers_wait_while_every_connection_is_at_work() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"NONSENSE\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nhost: a\r\n\r\n"])
-async def test_what_is_no_http_is_refused_in_the_words_of_every_error(sent: bytes) -> None:
+async def test_invalid_http_gets_the_usual_error_body(sent: bytes) -> None:
     async with limited() as server:
         answer = await rest(await opened(server, sent))
         assert answer.startswith(b"HTTP/1.1 400 ")

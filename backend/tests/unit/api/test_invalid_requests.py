@@ -262,7 +262,7 @@ async def answer_to(http: httpx.AsyncClient, wrong: Wrong) -> httpx.Response:
     return await http.request(wrong.method, wrong.path, content=wrong.content, headers=headers)
 
 
-async def test_every_refusal_says_what_is_wrong(asgi: httpx.AsyncClient) -> None:
+async def test_every_error_says_what_is_wrong(asgi: httpx.AsyncClient) -> None:
     unexpected = []
     for wrong in TABLE:
         answer = await answer_to(asgi, wrong)
@@ -289,7 +289,9 @@ def told(wrong: Wrong, answer: httpx.Response) -> tuple[str, str | None]:
 
 
 @pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP.keys())
-async def test_what_is_no_http_is_refused_and_closed(server: Server, sent: bytes) -> None:
+async def test_invalid_http_is_rejected_and_the_connection_closed(
+    server: Server, sent: bytes
+) -> None:
     """Rejected by uvicorn, before any protocol's error format applies."""
     host, port = server.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))

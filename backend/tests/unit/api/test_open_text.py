@@ -82,7 +82,7 @@ async def test_more_text_than_an_utterance_may_have_is_dropped(server: Server) -
         assert c.pcm == pcm_of(server, "x" * 150 + "z" * 50)
 
 
-async def test_a_model_for_whole_texts_refuses_it(server: Server) -> None:
+async def test_a_model_for_whole_texts_rejects_it(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.send("session.config", model="duo", split_granularity="word")
         error = await c.error()

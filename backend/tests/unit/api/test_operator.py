@@ -63,7 +63,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         OperatorOptions(allow_origins=("null",)),
     ],
 )
-def test_options_that_are_refused(options: OperatorOptions) -> None:
+def test_invalid_options_are_rejected(options: OperatorOptions) -> None:
     with pytest.raises(ConfigError) as refusal:
         settings_for(options, "127.0.0.1")
     for key in filter(None, options.api_keys.split(",")):

@@ -44,7 +44,7 @@ async def test_live_speech_is_rejected_before_its_body_is_read(
     assert server.solo.counts.asked == 1
 
 
-async def test_a_websocket_is_rejected_in_its_handshake_and_an_open_one_goes_on(
+async def test_a_websocket_is_rejected_in_its_handshake_and_an_open_one_continues(
     server: Server,
 ) -> None:
     async with client(server.socket_url) as c:

@@ -187,7 +187,7 @@ async def test_outbox_holds_back_audio() -> None:
     assert await outbox.get() == frame(1)
 
 
-async def test_outbox_refuses_an_endless_row_of_answers() -> None:
+async def test_the_outbox_is_bounded() -> None:
     outbox = Outbox(max_bytes=100)
     for _ in range(128):
         outbox.post(InputSpoken())

@@ -107,7 +107,7 @@ def test_wyoming_events_are_what_its_own_package_reads(side: str, kinds: tuple[A
         check_part(event.get("data", {}), read.event().data)
 
 
-def test_messages_are_told_apart_by_their_type() -> None:
+def test_messages_are_distinguished_by_their_type() -> None:
     adapters = {
         **dict.fromkeys(members(messages.ClientMessage), messages.CLIENT_MESSAGES),
         **dict.fromkeys(members(messages.ServerMessage), messages.SERVER_MESSAGES),
@@ -132,7 +132,7 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"a file of more than {speech_batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
 
 
-def test_every_format_is_told_with_its_sample_rates() -> None:
+def test_every_format_is_listed_with_its_sample_rates() -> None:
     for one in FORMATS.values():
         pattern = rf"^\| `{one.name}`.* \| `{one.media_type}` \|.*$"
         (row,) = re.findall(pattern, DOCUMENT, re.MULTILINE)

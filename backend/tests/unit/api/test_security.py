@@ -76,7 +76,7 @@ async def test_every_way_to_show_a_key(headers: dict[str, str]) -> None:
         {"origin": "null", "authorization": "Bearer \xff"},
     ],
 )
-async def test_strangers_are_refused(headers: dict[str, str]) -> None:
+async def test_requests_without_a_valid_key_are_rejected(headers: dict[str, str]) -> None:
     async with guarded() as (server, http):
         raw = [(name, value.encode("latin-1")) for name, value in headers.items()]
         refused = await http.post(SPEECH, json=BODY, headers=raw)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ async def test_a_browsers_socket_shows_its_key_as_subprotocol(
 @pytest.mark.parametrize(
     "offered", [["cantata"], ["cantata", "cantata-api-key.wrong-0123456789"], ["token"], [FIRST]]
 )
-async def test_subprotocols_without_a_key_are_refused(offered: list[str]) -> None:
+async def test_subprotocols_without_a_key_are_rejected(offered: list[str]) -> None:
     async with guarded() as (server, _):
         with pytest.raises(InvalidStatus):
             async with client(server.socket_url, subprotocols=offered):
@@ -149,7 +149,7 @@ async def test_what_is_open() -> None:
             assert shown.status_code == 200, path
 
 
-async def test_who_was_uploaded_is_told_to_holders_of_a_key_only(tmp_path: Path) -> None:
+async def test_uploaded_voices_are_listed_only_with_a_key(tmp_path: Path) -> None:
     async with guarded(tmp_path) as (_, http):
         key = {"x-api-key": FIRST}
         form = {"name": "Ada", "consent": "true"}
@@ -293,7 +293,7 @@ async def test_strangers_bodies_are_not_read() -> None:
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
 
 
-async def test_an_early_refusal_is_heard_and_ends_the_connection() -> None:
+async def test_an_early_rejection_arrives_and_ends_the_connection() -> None:
     async with guarded() as (server, http):
         refused = await http.post(SPEECH, content=bytes(2 << 20))
         assert (refused.status_code, refused.headers["connection"]) == (401, "close")
@@ -333,7 +333,7 @@ async def test_half_bodies_do_not_lock_a_key_out() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/audio/voices", "/metrics", "/v1/voices", "/v2/voices", "/x"])
-async def test_reading_under_a_foreign_name_is_refused(
+async def test_reading_under_a_foreign_name_is_rejected(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with guarded(api_keys=ApiKeys(), allowed_hosts=("cantata.lan",)) as (server, http):

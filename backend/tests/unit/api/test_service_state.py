@@ -231,7 +231,9 @@ async def test_failures_are_counted_by_reason(
     assert (await samples(http))[("cantata_aborts_total", "solo", reason)] == 1
 
 
-async def test_a_cancel_is_told_from_a_hang_up(server: Server, http: httpx.AsyncClient) -> None:
+async def test_a_cancel_and_a_disconnect_are_counted_apart(
+    server: Server, http: httpx.AsyncClient
+) -> None:
     server.solo.behaviour.chunks, server.solo.behaviour.interval_s = 1000, 0.01
     for cancels in (True, False):
         async with client(server.socket_url) as c:

@@ -180,7 +180,7 @@ BAD_BATCHES: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "param", "says"), BAD_BATCHES)
-async def test_a_batch_that_is_no_batch_is_refused_whole(
+async def test_an_invalid_batch_is_rejected_as_a_whole(
     asgi: httpx.AsyncClient, body: dict[str, Any], param: str, says: str
 ) -> None:
     response = await asgi.post(URL, json=body)

@@ -137,7 +137,7 @@ async def test_unknown_route_and_method(asgi: httpx.AsyncClient) -> None:
     assert error_of(wrong)["code"] == "method_not_allowed"
 
 
-async def test_huge_bodies_are_refused(http: httpx.AsyncClient) -> None:
+async def test_huge_bodies_are_rejected(http: httpx.AsyncClient) -> None:
     announced = await http.post("/v1/audio/speech/batch", json={"input": "x" * (2 << 20)})
     assert announced.status_code == 413
     assert error_of(announced)["code"] == "body_too_large"

@@ -101,7 +101,7 @@ async def test_text_over_the_limit_is_dropped_by_the_message(
     assert [r.text for r in server.solo.counts.requests] == ["kept"]
 
 
-async def test_a_refused_configuration_leaves_the_former(server: Server) -> None:
+async def test_a_rejected_configuration_keeps_the_previous_one(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure(voice="ben")
         await c.send("session.config", voice="bob")
@@ -110,7 +110,7 @@ async def test_a_refused_configuration_leaves_the_former(server: Server) -> None
     assert server.solo.counts.requests[0].voice == "ben"
 
 
-async def test_overload_is_told_and_over(server: Server) -> None:
+async def test_overload_is_reported_and_passes(server: Server) -> None:
     server.solo.behaviour.capacity = 0
     async with client(server.socket_url) as c:
         await c.configure()

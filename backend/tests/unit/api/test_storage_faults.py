@@ -94,7 +94,9 @@ async def test_a_full_and_a_read_only_disk(small_disk: Path) -> None:
         assert not os.listdir(small_disk / "voices")
 
 
-async def test_a_slow_disk_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_disk_delays_no_other_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Uploads hang on the disk, more of them than the shared threads."""
     writing, may_write = threading.Event(), threading.Event()
     write_file = store._write_file

@@ -83,7 +83,7 @@ async def test_life_of_an_uploaded_voice(
     assert (again.status_code, again.json()["error"]["code"]) == (404, "voice_not_found")
 
 
-async def test_a_voice_that_is_deleted_goes_on_speaking(
+async def test_running_requests_outlive_their_deleted_voice(
     server: Server, http: httpx.AsyncClient
 ) -> None:
     await upload(http)
@@ -97,7 +97,9 @@ async def test_a_voice_that_is_deleted_goes_on_speaking(
         assert (await socket.error())["code"] == "voice_not_found"
 
 
-async def test_a_model_without_references_refuses(server: Server, http: httpx.AsyncClient) -> None:
+async def test_a_model_without_references_rejects_them(
+    server: Server, http: httpx.AsyncClient
+) -> None:
     await upload(http)
     for options in ({"voice": "Ada"}, {"ref_audio": data_url(wav())}):
         answer = await http.post("/v1/audio/speech", json={"input": "a", "model": "duo", **options})
@@ -262,7 +264,7 @@ CASES: list[tuple[str, Form, bytes | None, int, str, str | None]] = [
     [case[1:] for case in CASES],
     ids=[case[0] for case in CASES],
 )
-async def test_uploads_that_are_refused(
+async def test_invalid_uploads_are_rejected(
     server: Server,
     http: httpx.AsyncClient,
     tmp_path: Path,
@@ -311,7 +313,7 @@ async def test_bodies_that_are_no_form(
     assert answer.json()["error"]["code"] == "invalid_value"
 
 
-async def test_an_endless_upload_is_refused_and_not_read(http: httpx.AsyncClient) -> None:
+async def test_an_endless_upload_is_rejected_unread(http: httpx.AsyncClient) -> None:
     sent = 0
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -364,7 +366,7 @@ REFERENCES: list[tuple[str, dict[str, Any], int, str, str]] = [
     [case[1:] for case in REFERENCES],
     ids=[case[0] for case in REFERENCES],
 )
-async def test_reference_audio_that_is_refused(
+async def test_invalid_reference_audio_is_rejected(
     server: Server, http: httpx.AsyncClient, body: dict[str, Any], status: int, code: str, says: str
 ) -> None:
     if "voice" in body:

@@ -64,7 +64,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_refused(address: str) -> None:
+def test_local_addresses_are_rejected(address: str) -> None:
     assert not may_connect(address)
 
 

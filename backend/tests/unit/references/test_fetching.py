@@ -118,7 +118,7 @@ async def test_redirects_are_followed_three_times(web: Web) -> None:
         "//127.0.0.2/",
     ],
 )
-async def test_a_redirect_to_a_near_address_is_refused(web: Web, target: str) -> None:
+async def test_a_redirect_to_a_near_address_is_rejected(web: Web, target: str) -> None:
     with pytest.raises(InvalidAudio, match="not public"):
         await fetcher(web).fetch(web.redirect("/", target))
 
@@ -137,7 +137,7 @@ async def test_a_redirect_is_checked_like_any_url(web: Web, target: str, says: s
         await fetcher(web).fetch(web.redirect("/", target))
 
 
-async def test_a_name_that_changes_its_mind_is_refused(web: Web) -> None:
+async def test_a_name_whose_address_changes_is_rejected(web: Web) -> None:
     """DNS rebinding: first an allowed address, then a forbidden one."""
     answers = [[HERE], ["10.0.0.1"], [HERE]]
     asked: list[str] = []

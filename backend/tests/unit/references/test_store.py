@@ -157,7 +157,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../../etc", "a/b", "a\\b", "a\0b", "a\nb", "<b>", "voice_1", "...", "\u202eada"]
 )
-def test_names_that_are_refused(name: str) -> None:
+def test_invalid_names_are_rejected(name: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         upload(name)
     assert refusal.value.param == "name"

@@ -99,7 +99,7 @@ function average(samples, name, format) {
 
 function outcomes(samples) {
   const ends = ENDS.map((end) => [end, total(samples, `cantata_speech_stream_${end}_total`)]);
-  const counts = [...ends, ["refused", total(samples, "cantata_requests_rejected_total")]];
+  const counts = [...ends, ["rejected", total(samples, "cantata_requests_rejected_total")]];
   const element = document.createElement("figure");
   const caption = document.createElement("figcaption");
   caption.innerHTML = "<strong>Utterances so far</strong>";

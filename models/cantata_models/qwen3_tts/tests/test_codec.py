@@ -130,7 +130,7 @@ def test_a_missing_or_misshapen_tensor_is_named(checkpoint: Path, tmp_path: Path
         load_encoder(tmp_path)
 
 
-def test_another_tokenizer_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+def test_another_tokenizer_is_rejected(checkpoint: Path, tmp_path: Path) -> None:
     codec = tmp_path / "speech_tokenizer"
     codec.mkdir()
     (codec / "config.json").write_text('{"model_type": "qwen3_tts_tokenizer_25hz"}')

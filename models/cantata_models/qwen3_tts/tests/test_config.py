@@ -92,7 +92,7 @@ def test_what_generation_config_leaves_out_is_the_reference_s(tmp_path: Path) ->
         (["talker_config"], [], "must be an object"),
     ],
 )
-def test_what_cannot_be_served_is_refused(
+def test_what_cannot_be_served_is_rejected(
     tmp_path: Path, path: list[str], value: Any, message: str
 ) -> None:
     raw: dict[str, Any] = json.loads(json.dumps(model_config(TINY_SMALL, "custom_voice")))

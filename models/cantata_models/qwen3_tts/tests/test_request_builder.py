@@ -160,7 +160,7 @@ def test_cloning_by_vector_or_in_context(builders: Builders) -> None:
         ),
     ],
 )
-def test_what_cannot_be_followed_is_refused(
+def test_unsupported_options_are_rejected(
     builders: Builders, kind: str, changes: dict[str, Any], param: str, message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message) as refusal:
@@ -198,7 +198,7 @@ def test_open_text_beside_a_recording_begins_when_it_reaches_as_far(builders: Bu
 
 
 @pytest.mark.parametrize("text", ["", "  "])
-def test_open_text_that_stays_empty_is_refused(builders: Builders, text: str) -> None:
+def test_open_text_that_stays_empty_is_rejected(builders: Builders, text: str) -> None:
     feed = builders("custom_voice").open("r", ask(text=text))
     feed.close()
     with pytest.raises(InvalidRequest, match="nothing"):

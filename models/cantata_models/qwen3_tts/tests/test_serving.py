@@ -181,7 +181,7 @@ def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> Non
         ({"max_new_tokens": 100_000}, None, "more than the 4096 of this deployment"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(
+def test_unsupported_options_are_rejected(
     custom: str, fields: dict[str, Any], param: str | None, message: str
 ) -> None:
     error = refused(custom, **{**SPOKEN, **fields})

@@ -30,7 +30,7 @@ from cantata_models.solo.training.phone_classifier import PhoneClassifier
 FRAME = SMALL.codec.samples_per_frame
 CLIPS = (50, 70, 90)
 """Frames of each utterance."""
-NOBODY = torch.empty(0, dtype=torch.int64)
+NO_INDICES = torch.empty(0, dtype=torch.int64)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def bank(tmp_path: Path) -> ClipBank:
 def test_a_crop_sounds_as_it_does_within_its_utterance() -> None:
     decoder = small_decoder()
     latents = torch.randn(2, LEAD_FRAMES + 5, SMALL.codec.latent_size)
-    crops = Crops(np.zeros(2, dtype=np.int64), torch.tensor([1]), NOBODY)
+    crops = Crops(np.zeros(2, dtype=np.int64), torch.tensor([1]), NO_INDICES)
     output = decode_crops(decoder, crops, latents)
     led_in = decoder.advance(decoder.init_state(1), latents[:1])[:, LEAD_FRAMES * FRAME :]
     begun = decoder.advance(decoder.init_state(1), latents[1:, LEAD_FRAMES:])
@@ -54,7 +54,7 @@ def test_a_crop_sounds_as_it_does_within_its_utterance() -> None:
 def test_only_the_crop_is_learned_from() -> None:
     decoder = small_decoder()
     latents = torch.randn(1, LEAD_FRAMES + 2, SMALL.codec.latent_size, requires_grad=True)
-    crops = Crops(np.zeros(1, dtype=np.int64), NOBODY, NOBODY)
+    crops = Crops(np.zeros(1, dtype=np.int64), NO_INDICES, NO_INDICES)
     torch.autograd.backward(decode_crops(decoder, crops, latents).square().sum())
     assert latents.grad is not None
     assert not latents.grad[:, :LEAD_FRAMES].any()
@@ -87,8 +87,8 @@ def test_a_faint_last_burst_counts() -> None:
     with_burst[:, -4 * FRAME : -3 * FRAME] = torch.randn(1, FRAME, generator=generator) * 0.01
     late = functional.pad(speech, (decoder.lag, 0))[:, LEAD_FRAMES * FRAME : HEARD_FRAMES * FRAME]
     starts = np.zeros(1, dtype=np.int64)
-    usual = Crops(starts, NOBODY, NOBODY)
-    ending = Crops(starts, NOBODY, ends)
+    usual = Crops(starts, NO_INDICES, NO_INDICES)
+    ending = Crops(starts, NO_INDICES, ends)
     missed, _ = compare_crops(loss, decoder, usual, late, with_burst)
     missed_at_the_end, figures = compare_crops(loss, decoder, ending, late, with_burst)
     assert missed_at_the_end > 1.5 * missed

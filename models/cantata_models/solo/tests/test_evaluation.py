@@ -165,7 +165,7 @@ def speakers(pitch_hz: float, formants: float) -> list[Heard]:
     return [measure(buzz(pitch_hz + k, formants, seed=k), None) for k in range(3)]
 
 
-def test_speakers_are_told_apart_and_followed() -> None:
+def test_speakers_are_distinguished_and_followed() -> None:
     teachers = {"low": speakers(100, 1.0), "high": speakers(200, 1.15)}
     spread = usual_spread([rows(sounds) for sounds in teachers.values()])
     found = {name: rows(sounds) for name, sounds in teachers.items()}

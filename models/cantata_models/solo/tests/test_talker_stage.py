@@ -144,7 +144,7 @@ def test_sampled_code0_is_seeded(stage: Stage, expected: dict[str, np.ndarray]) 
         ({"phones": np.zeros(0, np.int64), "word_starts": np.zeros(0, bool)}, "not empty"),
     ],
 )
-def test_bad_payloads_are_refused(stage: Stage, change: dict[str, Any], message: str) -> None:
+def test_bad_payloads_are_rejected(stage: Stage, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         stage.add("bad", payloads()["r1"] | change, batch=False)
 

@@ -68,12 +68,12 @@ def test_speed_scales_durations() -> None:
 
 
 @pytest.mark.parametrize("speed", [0.0, 0.49, 2.01, float("nan")])
-def test_speed_outside_the_range_is_refused(speed: float) -> None:
+def test_speed_outside_the_range_is_rejected(speed: float) -> None:
     with pytest.raises(ValueError, match="speed must be within"):
         speak(speed)
 
 
-def test_unequal_lengths_are_refused() -> None:
+def test_unequal_lengths_are_rejected() -> None:
     encoder = small_talker().text_track
     with pytest.raises(ValueError, match="equally long"):
         encoder.forward_track(

@@ -66,7 +66,7 @@ def main(
     workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
     weights: Annotated[Path, typer.Option(help="Where export writes.")] = WEIGHTS_FOLDER,
     start: Annotated[
-        Path | None, typer.Option(help="Exported weights to go on from, not from random ones.")
+        Path | None, typer.Option(help="Exported weights to start from, in place of random ones.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
     hours_scale: Annotated[float, typer.Option(help="1 is 33 hours of speech.")] = 1.0,

@@ -79,7 +79,7 @@ class TrainingLoop:
         saved: dict[str, Any] = torch.load(self.path, weights_only=False)
         self.optimizer.load_state_dict(saved["optimizer"])
         self.progress = Progress(**saved["progress"])
-        logger.info("%s goes on from step %d", self.name, self.progress.step)
+        logger.info("%s resumes at step %d", self.name, self.progress.step)
         model: dict[str, Any] = saved["model"]
         return model
 

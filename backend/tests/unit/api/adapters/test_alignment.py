@@ -19,7 +19,7 @@ def test_words_are_interpolated_and_gaps_belong_to_what_stands_in_them() -> None
     assert told[-1].end_s == pytest.approx(11.2)
 
 
-def test_a_number_that_is_read_as_several_words_is_told_once() -> None:
+def test_a_number_that_is_read_as_several_words_is_aligned_once() -> None:
     clock = CharacterClock("21 cats")
     told = clock.words([(0, 2, 0.0, 0.3), (0, 2, 0.3, 0.6), (3, 7, 0.7, 1.1)])
     assert "".join(one.character for one in told) == "21 cats"

@@ -59,7 +59,7 @@ async def test_text_is_spoken_sentence_by_sentence_and_flushed(server: Server) -
         assert await c.closed() == 1000
 
 
-async def test_sentences_without_a_space_between_them_are_told_apart(server: Server) -> None:
+async def test_sentences_without_a_space_between_them_are_split(server: Server) -> None:
     async with json_socket(address(server)) as c:
         await started(c)
         for text in ("This is one.", "That is another.", "3", ".", "14"):
@@ -160,7 +160,7 @@ async def test_a_wrong_message_is_warned_of(
         assert c.sound == spoken(server, "fine")
 
 
-async def test_overload_and_failures_are_told_and_survived(server: Server) -> None:
+async def test_overload_and_failures_are_reported_and_survived(server: Server) -> None:
     async with json_socket(address(server)) as c:
         await started(c)
         server.solo.behaviour.capacity = 0
@@ -179,7 +179,7 @@ async def test_overload_and_failures_are_told_and_survived(server: Server) -> No
         assert (await c.message())["type"] == "Flushed"
 
 
-async def test_more_text_than_may_wait_is_refused(server: Server) -> None:
+async def test_more_text_than_may_wait_is_rejected(server: Server) -> None:
     server.solo.behaviour.first_after_s = 5
     async with json_socket(address(server)) as c:
         await started(c)

@@ -177,7 +177,7 @@ async def test_a_client_that_reads_nothing_holds_back_its_own_sound(
         (Synthesize(text="x" * 300), "at most 200"),
     ],
 )
-async def test_an_error_is_told_and_ends_the_connection(
+async def test_an_error_is_reported_and_ends_the_connection(
     client: AsyncTcpClient, service: FakeService, order: Synthesize, says: str
 ) -> None:
     if order.text == "no room":
@@ -189,7 +189,7 @@ async def test_an_error_is_told_and_ends_the_connection(
     assert await next_event(client) is None
 
 
-async def test_a_failure_is_told_without_a_stop(
+async def test_a_failure_is_reported_without_a_stop(
     client: AsyncTcpClient, service: FakeService
 ) -> None:
     service.solo.behaviour.fail_after = 2

@@ -110,7 +110,7 @@ def test_parts_of_one_clause_are_of_similar_size() -> None:
     assert max(sizes) - min(sizes) <= 8
 
 
-def test_max_phones_below_the_least_is_refused() -> None:
+def test_max_phones_below_the_least_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least 3"):
         phonemize("hello", max_phones=2)
 

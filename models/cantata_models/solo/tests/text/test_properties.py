@@ -158,7 +158,7 @@ def test_no_rule_can_backtrack_without_bound(place: int) -> None:
     "unit",
     ["a", "1,", "½", "㎑", "U.S. ", "not really ", "\n ", "[[AA"],
 )
-def test_long_repetitive_text_is_spoken_or_refused(unit: str) -> None:
+def test_long_repetitive_text_is_spoken_or_rejected(unit: str) -> None:
     text = (unit * 20_000)[:20_000]
     try:
         sentences = phonemize(text)
