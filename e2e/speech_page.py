@@ -87,17 +87,22 @@ class SpeechPage:
     def tab(self, name: str) -> None:
         self.page.get_by_role("tab", name=name, exact=True).click()
 
-    def choose(self, *, speed: float, seed: int) -> None:
+    def open_settings(self) -> None:
+        """Unfolds the controls that are rarely used."""
+        settings = self.page.locator("details", has_text="Settings")
+        if settings.get_attribute("open") is None:
+            settings.locator("summary").click()
+
+    def choose_speed(self, speed: float) -> None:
+        self.open_settings()
         self.page.get_by_label("Speed").fill(str(speed))
-        self.page.get_by_label("Seed", exact=True).fill(str(seed))
 
     def chosen(self) -> dict[str, Any]:
-        """The controls' values under the API's names."""
+        """The controls' values under the API's names, of a model whose seed has no effect."""
         return {
             "voice": self.page.get_by_label("Voice", exact=True).input_value(),
             "model": self.page.get_by_label("Model", exact=True).input_value(),
             "speed": float(self.page.get_by_label("Speed").input_value()),
-            "seed": int(self.page.get_by_label("Seed", exact=True).input_value()),
         }
 
     def options(self, menu: str) -> list[str]:

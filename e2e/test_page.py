@@ -51,7 +51,7 @@ window.AudioContext = class extends Native {
 def test_the_page_plays_exactly_what_the_api_returns(
     speech_page: SpeechPage, server: Server, figures: Callable[..., None]
 ) -> None:
-    speech_page.choose(speed=1.1, seed=7)
+    speech_page.choose_speed(1.1)
     heard = []
     for sentence in SENTENCES:
         speech_page.write(sentence)
@@ -148,11 +148,12 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
 
 
 def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Path) -> None:
+    speech_page.open_settings()
     speech_page.page.get_by_label("Download as").select_option("flac")
     speech_page.write(SENTENCES[0])
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
-    speech_page.choose(speed=2, seed=99)  # for the next one, not for the file of this one
+    speech_page.choose_speed(2)  # for the next one, not for the file of this one
     with speech_page.page.expect_download() as download:
         speech_page.press("Download")
     assert download.value.suggested_filename == "cantata.flac"

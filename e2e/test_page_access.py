@@ -156,7 +156,7 @@ def test_streams_without_room_show_what_the_server_answered(
     ) as taken:
         assert taken.status_code == httpx.codes.OK
         speech_page.press("Start")
-        refused = browser_page.get_by_text("429: 1 requests are running and 1 waiting")
+        refused = browser_page.get_by_text("429: 1 request is running and 1 waiting")
         expect(refused).to_have_count(3)
     expect(speech_page.status("Streams")).to_have_text(
         "1 of 4 streams completed; the server rejected 3 with 429. Run fewer at a time.",

@@ -99,6 +99,12 @@ class Deployment(StrictModel):
     """The longest text that one utterance may have."""
     stages: Mapping[str, StageDeployment]
 
+    @property
+    def sampled(self) -> bool:
+        """Whether requests that set no temperature draw their codes, so that the seed matters."""
+        ar = [stage for stage in self.stages.values() if isinstance(stage, ArDeployment)]
+        return any(stage.sampling.temperature > 0 for stage in ar)
+
     def with_dtype(self, dtype: Dtype) -> Deployment:
         """The same with this dtype in every AR stage."""
         stages = {

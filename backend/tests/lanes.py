@@ -20,6 +20,7 @@ SHARED_SERVER = "the shared server"
 """The unit of the files below, which only send requests to the server of `e2e/conftest.py`."""
 ON_SHARED_SERVER = (
     "e2e/test_page.py",
+    "e2e/test_page_layout.py",
     "e2e/test_page_tabs.py",
     "e2e/test_firefox.py",
     "e2e/test_concurrency.py",

@@ -31,7 +31,7 @@ GRADIO_FOLDERS = ("/assets/", "/static/")
 
 TABS = ("speak", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "narrow")
+STYLES = ("colours", "base", "controls", "stage", "tabs", "narrow", "forced")
 
 # Runs once Gradio has put the markup into the page. Relative to the page's base, so that it also
 # holds behind a proxy that serves the page under a prefix.

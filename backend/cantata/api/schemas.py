@@ -294,6 +294,8 @@ class AudioModelObject(WireModel):
     channels: int
     max_input_characters: int
     default_voice: str
+    sampled: bool
+    """Whether requests without `temperature` are random: if not, `seed` alone changes nothing."""
     formats: list[FormatObject]
     capabilities: CapabilitiesObject
 

@@ -146,6 +146,11 @@ class ServedModel(Protocol):
         ...
 
     @property
+    def sampled(self) -> bool:
+        """Whether requests that set no temperature are random, so that the seed matters."""
+        ...
+
+    @property
     def capabilities(self) -> Capabilities: ...
 
     @property

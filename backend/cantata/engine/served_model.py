@@ -46,10 +46,12 @@ class PipelineModel:
         builder: RequestBuilder,
         orchestrator: Orchestrator,
         max_input_characters: int,
+        sampled: bool,
     ) -> None:
         self.name = plugin.name
         self.capabilities = builder.capabilities
         self.max_input_characters = max_input_characters
+        self.sampled = sampled
         self.orchestrator = orchestrator
         self._builder = builder
         self._text_work = TextWork()

@@ -138,5 +138,7 @@ def create_service(
         plugin.pipeline, located.checkpoint, deployment, log_level, log_format
     )
     builder = plugin.load_builder(located.checkpoint)
-    served = PipelineModel(plugin, builder, orchestrator, deployment.max_input_characters)
+    served = PipelineModel(
+        plugin, builder, orchestrator, deployment.max_input_characters, deployment.sampled
+    )
     return PipelineService([served])

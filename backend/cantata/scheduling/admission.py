@@ -131,7 +131,9 @@ class Admission:
             Overloaded: the queue is full.
         """
         if len(self._live) >= self._limits.max_waiting and not self._has_room_for_live():
-            state = f"{self._running} requests are running and {len(self._live)} waiting"
+            count = self._running
+            running = "1 request is" if count == 1 else f"{count} requests are"
+            state = f"{running} running and {len(self._live)} waiting"
             raise self._refusal(QUEUE_FULL, state)
 
     @asynccontextmanager

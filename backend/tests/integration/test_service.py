@@ -44,7 +44,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     deployment = parse_deployment(settings, PIPELINE)
     orchestrator = Orchestrator(PIPELINE, folder, deployment, logging.WARNING)
     limit = deployment.max_input_characters
-    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit)
+    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit, deployment.sampled)
     await model.start()
     yield model
     await orchestrator.stop(deadline_s=5)

@@ -103,7 +103,7 @@ async def test_queue_is_served_in_order_and_bounded() -> None:
         guests = Guests(admission, group)
         await guests.come("a", "b", "c")
         assert counts(admission) == (1, 2, 0)
-        with pytest.raises(Overloaded, match="1 requests are running and 2 waiting"):
+        with pytest.raises(Overloaded, match="1 request is running and 2 waiting"):
             async with admission.admit():
                 pass
         await guests.leave("a", "b", "c")

@@ -29,6 +29,13 @@ def test_another_dtype_is_that_of_the_ar_stages() -> None:
     assert changed.stages["decoder"] == deployment.stages["decoder"]
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_a_deployment_samples_at_a_temperature(temperature: float) -> None:
+    talker = {"sampling": {"temperature": temperature}}
+    deployment = parse_deployment({"stages": {"talker": talker, "decoder": {}}}, PIPELINE)
+    assert deployment.sampled == (temperature > 0)
+
+
 def test_stages_get_the_settings_of_their_kind() -> None:
     deployment = parse_deployment({"stages": {"talker": {"slots": 3}, "decoder": {}}}, PIPELINE)
     assert isinstance(deployment.stages["talker"], ArDeployment)

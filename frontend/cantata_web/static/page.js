@@ -8,6 +8,7 @@ import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
+import { counted } from "./views/plural.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
 import { SpeakView } from "./views/speak.js";
@@ -65,8 +66,7 @@ function connect(server, choices, notice) {
   });
   choices.addEventListener("change", () => {
     if (!connection.ready) return;
-    const count = choices.voices.length;
-    notice.show(true, count === 1 ? "Ready, one voice" : `Ready, ${count} voices`);
+    notice.show(true, `Ready, ${counted(choices.voices.length, "voice")}`);
   });
   connection.start();
 }

@@ -48,6 +48,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
                 channels=model.channels,
                 max_input_characters=model.max_input_characters,
                 default_voice=model.voice(None).id,
+                sampled=model.sampled,
                 formats=_formats_of(model),
                 capabilities=CapabilitiesObject(
                     instructions=model.capabilities.instructions,

@@ -114,6 +114,7 @@ class FakeModel:
         self.sample_rate = sample_rate
         self.channels = channels
         self.max_input_characters = 200
+        self.sampled = instructions
         self.behaviour = Behaviour()
         self.counts = Counts()
         self.meter = StepMeter()

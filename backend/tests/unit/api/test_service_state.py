@@ -100,6 +100,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
     audio = (await asgi.get("/v1/audio/models")).json()["models"]
     assert audio[1]["sample_rate"] == 48000
     assert audio[0]["default_voice"] == "clara"
+    assert [model["sampled"] for model in audio] == [True, False]
     assert audio[0]["capabilities"] == {
         "instructions": True,
         "references": False,

@@ -1,51 +1,58 @@
-// Two kinds of drawings in SVG, coloured by the page's style: lines over time and a histogram.
+// Two kinds of drawings in SVG, coloured by the page's style: lines over time and a histogram. They
+// are drawn as wide as they are shown, so that their text keeps its size.
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 320;
-const HEIGHT = 120;
-const LEFT = 38;
-const BOTTOM = 18;
-const TOP = 8;
+const HEIGHT = 132;
+const LEFT = 44;
+const BOTTOM = 20;
+const TOP = 10;
+const CHARACTER = 7.5; // pixels that one takes at most
 
 /**
  * @param {{label, values: number[]}[]} lines oldest value first, the newest at the right edge
- * @param {{places: number, least: number, format(value)}} axis `places` values fit into the width;
- *   it reaches up to `least` at least
+ * @param {{width: number, places: number, least: number, format(value)}} axis `width` in pixels, into
+ *   which `places` values fit; it reaches up to `least` at least
  */
-export function lineChart(title, lines, { places, least, format }) {
+export function lineChart(title, lines, { width, places, least, format }) {
   const most = niceCeiling(Math.max(least, ...lines.flatMap(({ values }) => values)));
-  const x = (age) => WIDTH - (age / (places - 1)) * (WIDTH - LEFT);
+  const x = (age) => width - (age / (places - 1)) * (width - LEFT);
   const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - TOP);
   const paths = lines.map(({ values }, i) => {
     const points = values.map((value, at) => `${x(values.length - 1 - at)},${y(value)}`);
     return shape("polyline", { points: points.join(" "), class: `line line-${i}` });
   });
   const latest = lines.map(({ label, values }) => `${label} ${format(values.at(-1) ?? 0)}`);
-  return figure(title, latest, [...grid(most, y, format), ...paths], latest.join(", "));
+  const shapes = [...grid(width, most, y, format), ...paths];
+  return figure(title, latest, { width, shapes, description: latest.join(", ") });
 }
 
 /** @param {{to: number, count: number}[]} bars */
-export function histogram(title, bars, { format, summary }) {
+export function histogram(title, bars, { width, format, summary }) {
   const most = niceCeiling(Math.max(2, ...bars.map(({ count }) => count)));
-  const wide = (WIDTH - LEFT) / bars.length;
+  const wide = (width - LEFT) / bars.length;
+  const bounds = bars.map(({ to }) => (to === Infinity ? "∞" : format(to)));
+  // Where they would touch, only every so many bounds are written.
+  const longest = Math.max(...bounds.map(({ length }) => length)) + 1;
+  const every = Math.ceil((longest * CHARACTER) / wide);
   const y = (count) => HEIGHT - BOTTOM - (count / most) * (HEIGHT - BOTTOM - TOP);
-  const parts = bars.flatMap(({ to, count }, i) => {
+  const parts = bars.flatMap(({ count }, i) => {
     const x = LEFT + i * wide;
     const size = { width: wide - 3, height: HEIGHT - BOTTOM - y(count), rx: 1.5 };
     const bar = shape("rect", { x: x + 1.5, y: y(count), ...size, class: "bar" });
-    const bound = label(x + wide / 2, HEIGHT - 5, to === Infinity ? "∞" : format(to), "middle");
-    return [bar, bound];
+    if ((bars.length - 1 - i) % every !== 0) return [bar];
+    return [bar, label(x + wide / 2, HEIGHT - 5, bounds[i], "middle")];
   });
-  return figure(title, [summary], [...grid(most, y, String), ...parts], summary);
+  const shapes = [...grid(width, most, y, String), ...parts];
+  return figure(title, [summary], { width, shapes, description: summary });
 }
 
-function figure(title, notes, shapes, description) {
+function figure(title, notes, { width, shapes, description }) {
   const element = document.createElement("figure");
   const caption = document.createElement("figcaption");
   const name = document.createElement("strong");
   name.textContent = title;
   caption.append(name, ...notes.map((note, i) => noteOf(note, i)));
-  const drawing = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
+  const drawing = shape("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img" });
   drawing.setAttribute("aria-label", `${title}: ${description}`);
   drawing.append(...shapes);
   element.append(caption, drawing);
@@ -59,10 +66,10 @@ function noteOf(text, index) {
   return note;
 }
 
-function grid(most, y, format) {
+function grid(width, most, y, format) {
   return [0, most / 2, most].flatMap((value) => [
-    shape("line", { x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value), class: "grid" }),
-    label(LEFT - 5, y(value) + 3, format(value), "end"),
+    shape("line", { x1: LEFT, x2: width, y1: y(value), y2: y(value), class: "grid" }),
+    label(LEFT - 5, y(value) + 4, format(value), "end"),
   ]);
 }
 

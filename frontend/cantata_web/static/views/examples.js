@@ -44,7 +44,6 @@ export function exampleButtons(choose) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = name;
-    button.title = text;
     button.addEventListener("click", () => choose(text));
     return button;
   });

@@ -2,6 +2,7 @@
 
 import { Outcome } from "../parallel/stream.js";
 import { milliseconds } from "./meters.js";
+import { counted } from "./plural.js";
 
 const ARRIVALS = 0.55; // of the lane's height; the rest shows the listener
 
@@ -62,7 +63,7 @@ function resultOf({ outcome, error, listener, rtf }) {
   if (outcome === Outcome.FAILED) return error.message;
   const parts = [milliseconds(listener.firstAt), `${listener.receivedSeconds.toFixed(1)} s`];
   if (rtf !== null) parts.push(`RTF ${rtf.toFixed(2)}`);
-  if (listener.underruns > 0) parts.push(`${listener.underruns} gaps`);
+  if (listener.underruns > 0) parts.push(counted(listener.underruns, "gap"));
   if (outcome === Outcome.STOPPED) parts.push("stopped");
   return parts.join(" · ");
 }

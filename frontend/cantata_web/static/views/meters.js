@@ -1,6 +1,7 @@
 // The moving parts beneath the text: the waveform, the word that is heard, and the readings.
 
 import { State } from "../speech/speaker.js";
+import { counted } from "./plural.js";
 
 const FULL_SECONDS = 5; // of buffered speech fill the level
 
@@ -60,7 +61,9 @@ export class Meters {
       buffer: `${bufferedSeconds.toFixed(1)} s`,
       chunks: String(metrics.chunks),
       underruns:
-        metrics.underruns === 0 ? "none" : `${metrics.underruns} (${starved.toFixed(2)} s)`,
+        metrics.underruns === 0
+          ? "none"
+          : `${counted(metrics.underruns, "time")}, ${starved.toFixed(2)} s`,
     });
   }
 

@@ -20,12 +20,15 @@ export class MetricsView {
   #show;
   #timer = null;
   #watching = false;
+  #samples = new Map(); // of the last answer
+  #width = 300; // of a chart, in pixels
   #history = { running: [], waiting: [], memory: [] };
 
   constructor(root, server) {
     this.#server = server;
     this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
     this.#show = statusLine(this.#find("metrics-status"));
+    new ResizeObserver(() => this.#fit()).observe(this.#find("charts"));
   }
 
   watch(watching) {
@@ -55,20 +58,37 @@ export class MetricsView {
     this.#keep(running, total(samples, "cantata_requests_running"));
     this.#keep(waiting, total(samples, "cantata_requests_waiting"));
     this.#keep(memory, total(samples, "cantata_stage_rss_bytes") / GIB);
-    const whole = { places: PLACES, least: 4, format: String };
-    const gib = { places: PLACES, least: 1, format: (value) => `${value.toFixed(1)} G` };
+    this.#samples = samples;
+    this.#paint();
+    this.#fit();
+    this.#find("stages").replaceChildren(...stageRows(samples));
+  }
+
+  // The charts are drawn for one width; another one is known once they are in the page.
+  #fit() {
+    const shown = this.#find("charts").querySelector("svg")?.clientWidth ?? 0;
+    if (shown === 0 || shown === this.#width) return;
+    this.#width = shown;
+    this.#paint();
+  }
+
+  #paint() {
+    const { running, waiting, memory } = this.#history;
+    const samples = this.#samples;
+    const width = this.#width;
+    const whole = { width, places: PLACES, least: 4, format: String };
+    const gib = { width, places: PLACES, least: 1, format: (value) => `${value.toFixed(1)} G` };
     this.#find("charts").replaceChildren(
       lineChart(
         "Requests",
         [{ label: "running", values: running }, { label: "waiting", values: waiting }],
         whole,
       ),
-      timesChart(samples),
-      rtfChart(samples),
+      timesChart(samples, width),
+      rtfChart(samples, width),
       lineChart("Memory of the stages", [{ label: "resident", values: memory }], gib),
       outcomes(samples),
     );
-    this.#find("stages").replaceChildren(...stageRows(samples));
   }
 
   #keep(values, value) {
@@ -77,18 +97,18 @@ export class MetricsView {
   }
 }
 
-function timesChart(samples) {
+function timesChart(samples, width) {
   const bars = buckets(samples, "cantata_audio_ttfp_seconds");
   const format = (seconds) => (seconds < 1 ? String(Math.round(seconds * 1000)) : `${seconds}s`);
   const summary = average(samples, "cantata_audio_ttfp_seconds", milliseconds);
-  return histogram("First packet after, ms", bars, { format, summary });
+  return histogram("First packet after, ms", bars, { width, format, summary });
 }
 
-function rtfChart(samples) {
+function rtfChart(samples, width) {
   const bars = buckets(samples, "cantata_audio_rtf");
   const summary = average(samples, "cantata_audio_rtf", (mean) => mean.toFixed(2));
   const format = (rtf) => String(rtf).replace(/^0/, "");
-  return histogram("Real-time factor", bars, { format, summary });
+  return histogram("Real-time factor", bars, { width, format, summary });
 }
 
 function average(samples, name, format) {

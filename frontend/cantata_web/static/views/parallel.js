@@ -4,6 +4,7 @@ import { quantile } from "../parallel/listener.js";
 import { connectAll, Outcome, Stream } from "../parallel/stream.js";
 import { Lane } from "./lane.js";
 import { milliseconds } from "./meters.js";
+import { counted } from "./plural.js";
 import { statusLine } from "./status.js";
 
 const LEAST_SPAN_SECONDS = 4;
@@ -61,7 +62,7 @@ export class ParallelView {
     this.#show("Connecting.");
     this.#animate();
     await connectAll(this.streams, this.#settings.request);
-    this.#show(count === 1 ? "One stream is speaking." : `${count} streams are speaking.`);
+    this.#show(`${counted(count, "stream")} ${count === 1 ? "is" : "are"} speaking.`);
     await Promise.all(
       this.streams.map((stream, i) => stream.speak(SENTENCES[i % SENTENCES.length])),
     );
@@ -114,8 +115,8 @@ export class ParallelView {
   #verdict() {
     const refused = this.#having(Outcome.REFUSED);
     const failed = this.streams.find(({ outcome }) => outcome === Outcome.FAILED);
-    const share = `${this.#having(Outcome.DONE)} of ${this.streams.length}`;
-    const done = `${share} streams completed`;
+    const all = counted(this.streams.length, "stream");
+    const done = `${this.#having(Outcome.DONE)} of ${all} completed`;
     if (failed !== undefined) return `${done}. ${failed.error.message}`;
     if (this.#having(Outcome.STOPPED) > 0) return "Stopped.";
     if (refused === 0) return `${done}.`;

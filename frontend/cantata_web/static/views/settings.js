@@ -18,6 +18,8 @@ export class Settings {
       seed: control("seed"),
       format: control("format"),
       about: control("voice-about"),
+      modelControl: root.querySelector("[data-role='model-control']"),
+      seedControl: root.querySelector("[data-role='seed-control']"),
       shownSpeed: root.querySelector("[data-role='speed']"),
     };
     const { model, voice, speed, seed } = this.#controls;
@@ -31,13 +33,13 @@ export class Settings {
     this.#showSpeed();
   }
 
-  /** Fields of a request: model, voice, speed and seed. Unset fields are left out. */
+  /** Fields of a request: model, voice, speed and seed. What is unset or has no effect is left out. */
   get request() {
     const { model, voice, speed, seed } = this.#controls;
     const request = { speed: Number(speed.value) };
     if (model.value !== "") request.model = model.value;
     if (voice.value !== "") request.voice = voice.value;
-    if (seed.value !== "") request.seed = Number(seed.value);
+    if (this.#model?.sampled && seed.value !== "") request.seed = Number(seed.value);
     return request;
   }
 
@@ -68,11 +70,13 @@ export class Settings {
   #offer() {
     const models = this.#choices.models.map(({ id, name }) => ({ value: id, label: name }));
     fillMenu(this.#controls.model, models);
+    this.#controls.modelControl.hidden = models.length === 1;
     this.#offerOfModel();
   }
 
   #offerOfModel() {
     const model = this.#model;
+    this.#controls.seedControl.hidden = !model?.sampled;
     const voices = this.#choices.voicesOf(model?.id);
     const label = ({ name, kind }) => (kind === "uploaded" ? `${name} (yours)` : name);
     fillMenu(

@@ -1,0 +1,242 @@
+"""Where things are on the page: in sight, large enough, in reach of a finger and the keyboard."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, WebSocketRoute, expect
+
+from .server import Server
+from .speech_page import SpeechPage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
+
+TABS = ("Speak", "Your voice", "In parallel", "Server")
+PHONE: ViewportSize = {"width": 390, "height": 844}
+LAPTOP: ViewportSize = {"width": 1280, "height": 720}
+SCREENS = pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])
+
+FINGER_PX = 44
+SMALL_TARGETS = """
+(least) => [...document.querySelectorAll(
+    ".cantata :is(button, select, summary, input, textarea, audio)")]
+  .map((one) => one.matches("[type=checkbox]") ? one.closest("label") : one)
+  .filter((one) => one.checkVisibility())
+  .map((one) => [one, one.getBoundingClientRect()])
+  .filter(([, box]) => box.width < least || box.height < least)
+  .map(([one, { width, height }]) => `${one.outerHTML.slice(0, 90)}: ${width} x ${height}`)
+"""
+# Of each label in a chart: its size on the screen, and its box.
+CHART_LABELS = """
+(svg) => [...svg.querySelectorAll("text")].map((text) => {
+  const { left, right, top, bottom } = text.getBoundingClientRect();
+  const size = parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
+  return { size, left, right, top, bottom };
+})
+"""
+# What the keyboard reaches, in its order: labels, names, or what is written on it.
+FOCUSED = """
+() => {
+  const one = document.activeElement;
+  return one.labels?.[0]?.textContent.trim().replace(/\\s+/g, " ") || one.textContent.trim();
+}
+"""
+
+
+def is_in_sight(thing: Locator, screen: ViewportSize) -> bool:
+    box = thing.bounding_box()
+    assert box is not None
+    inside = box["x"] >= 0 and box["x"] + box["width"] <= screen["width"]
+    return inside and box["y"] >= 0 and box["y"] + box["height"] <= screen["height"]
+
+
+def assert_result_in_sight(speech_page: SpeechPage, screen: ViewportSize) -> None:
+    page = speech_page.page
+    assert page.evaluate("window.scrollY") == 0
+    speak = page.get_by_role("button", name="Speak", exact=True)
+    waveform = page.get_by_role("img", name="Waveform")
+    out = [
+        str(one) for one in (speak, speech_page.status(), waveform) if not is_in_sight(one, screen)
+    ]
+    assert out == []
+
+
+@SCREENS
+def test_button_status_and_waveform_are_in_sight_together(
+    browser_page: Page, server: Server, screen: ViewportSize
+) -> None:
+    browser_page.set_viewport_size(screen)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    assert_result_in_sight(speech_page, screen)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("playing")
+    assert_result_in_sight(speech_page, screen)
+    speech_page.wait_for_state("done")
+    assert_result_in_sight(speech_page, screen)
+
+
+@SCREENS
+def test_an_error_is_in_sight(browser_page: Page, server: Server, screen: ViewportSize) -> None:
+    error = {"message": "16 requests are running", "code": "rate_limit_exceeded"}
+
+    def refuse(route: WebSocketRoute) -> None:
+        route.on_message(lambda _: route.send(json.dumps({"type": "error", "error": error})))
+
+    browser_page.route_web_socket("**/v1/audio/speech/stream", refuse)
+    browser_page.set_viewport_size(screen)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.press("Speak")
+    expect(speech_page.status()).to_have_attribute("data-error", "true")
+    assert_result_in_sight(speech_page, screen)
+
+
+def test_the_keyboard_reaches_the_important_first_and_unfolds_the_rest(
+    speech_page: SpeechPage,
+) -> None:
+    page = speech_page.page
+    speed = page.get_by_label("Speed")
+    expect(speed).to_be_hidden()
+    speech_page.text.focus()
+    reached = []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(FOCUSED))
+    assert reached == ["Speak", "Voice", "Speak while I type", "Settings"]
+    page.keyboard.press("Enter")
+    expect(speed).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(speed).to_be_focused()
+
+
+def test_a_seed_is_offered_only_where_it_changes_something(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    (model,) = server.get("/v1/audio/models").json()["models"]
+    assert model["sampled"] is False
+    page = speech_page.page
+    seed = page.get_by_label("Seed", exact=True)
+    configs: list[dict[str, Any]] = []
+
+    def note(frame: str | bytes) -> None:
+        message = json.loads(frame)
+        if message["type"] == "session.config":
+            configs.append(message)
+
+    page.on("websocket", lambda socket: socket.on("framesent", note))
+    speech_page.write("One.")
+    speech_page.open_settings()
+    expect(seed).to_be_hidden()
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    assert "seed" not in configs[0]
+
+    def sampled(route: Route) -> None:
+        route.fulfill(json={"models": [{**model, "sampled": True}]})
+
+    page.route("**/v1/audio/models", sampled)
+    page.reload()
+    speech_page.wait_until_ready()
+    speech_page.write("One.")
+    speech_page.open_settings()
+    seed.fill("7")
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    assert configs[-1]["seed"] == 7
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_a_finger_hits_every_control(speech_page: SpeechPage, tab: str) -> None:
+    page = speech_page.page
+    page.set_viewport_size(PHONE)
+    if tab == "Speak":
+        speech_page.open_settings()
+    speech_page.tab(tab)
+    assert page.evaluate(SMALL_TARGETS, FINGER_PX) == []
+
+
+@pytest.mark.parametrize("tab", ["Speak", "In parallel"])
+def test_explanations_open_by_touch_and_none_needs_a_mouse(
+    browser: Browser, server: Server, tab: str
+) -> None:
+    context = browser.new_context(viewport=PHONE, has_touch=True)
+    page = context.new_page()
+    speech_page = SpeechPage(page)
+    speech_page.open(server.url)
+    speech_page.tab(tab)
+    panel = page.get_by_role("tabpanel")
+    terms = panel.locator(".meters dt").all_inner_texts()
+    panel.get_by_text("What these figures mean").tap()
+    explained = panel.locator(".explained dt")
+    expect(explained.first).to_be_visible()
+    assert explained.all_inner_texts() == terms
+    assert page.locator(".cantata [title]").count() == 0
+    context.close()
+
+
+@SCREENS
+def test_the_text_of_charts_can_be_read(speech_page: SpeechPage, screen: ViewportSize) -> None:
+    page = speech_page.page
+    page.set_viewport_size(screen)
+    speech_page.tab("Server")
+    charts = page.get_by_role("region", name="The server's own figures").get_by_role("img")
+    expect(charts.first).to_be_visible()
+    assert charts.count() == 4
+    for chart in charts.all():
+        labels = chart.evaluate(CHART_LABELS)
+        assert min(label["size"] for label in labels) >= 12
+        for i, one in enumerate(labels):
+            for other in labels[:i]:
+                beside = one["left"] >= other["right"] or other["left"] >= one["right"]
+                above = one["top"] >= other["bottom"] or other["top"] >= one["bottom"]
+                assert beside or above, f"{chart.get_attribute('aria-label')}: labels overlap"
+
+
+def test_one_stream_is_one_stream(speech_page: SpeechPage) -> None:
+    speech_page.tab("In parallel")
+    speech_page.streams.fill("1")
+    speech_page.press("Start")
+    expect(speech_page.status("Streams")).to_have_text("1 of 1 stream completed.")
+
+
+def picture(of: Locator) -> NDArray[np.uint8]:
+    return np.asarray(Image.open(io.BytesIO(of.screenshot())).convert("L"))
+
+
+def share_that_differs(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """Of the pixels: by more than smoothing of edges would explain."""
+    return float((np.abs(one.astype(int) - other) > 96).mean())
+
+
+def test_forced_colours_show_what_is_chosen(browser_page: Page, server: Server) -> None:
+    """As on Windows with a contrast theme, which removes all backgrounds and shadows."""
+    browser_page.emulate_media(forced_colors="active", reduced_motion="reduce")
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    tab = browser_page.get_by_role("tab", name="Server", exact=True)
+    resting = picture(tab)
+    tab.click()
+    browser_page.mouse.move(0, 0)
+    browser_page.get_by_role("tab", name="Speak", exact=True).focus()
+    assert share_that_differs(resting, picture(tab)) > 0.3
+
+    speech_page.tab("Speak")
+    switch = browser_page.get_by_role("switch", name="Speak while I type")
+    off = picture(switch)
+    switch.click()
+    speech_page.text.focus()
+    assert share_that_differs(off, picture(switch)) > 0.2
+
+    speech_page.tab("Your voice")
+    consent = browser_page.get_by_label("has agreed")
+    empty = picture(consent)
+    consent.check()
+    browser_page.get_by_label("Name", exact=True).focus()
+    assert share_that_differs(empty, picture(consent)) > 0.1
