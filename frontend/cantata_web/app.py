@@ -1,68 +1,13 @@
-"""The page as a Gradio app, on a speech server's own origin or alone in front of one elsewhere.
-
-Gradio gives the page its shell; the controls are our own markup and the sound goes from the
-WebSocket to an AudioWorklet, so that no audio passes through Gradio.
-"""
+"""Serves the page: on a speech server's own origin, or alone in front of one elsewhere."""
 
 from __future__ import annotations
 
 import argparse
-import html
-from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Mount
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    import gradio as gr
-
-HERE = Path(__file__).parent
-STATIC_PATH = "/cantata_web"
-
-# What the page asks Gradio for. Everything else is left to the API, so that a wrong path or method
-# is answered in its words, and Gradio's uploads and queue are not open on the server's origin.
-GRADIO_PATHS = ("/", "/theme.css", "/favicon.ico", "/manifest.json")
-GRADIO_FOLDERS = ("/assets/", "/static/")
-
-TABS = ("speak", "clone", "parallel", "metrics")
-# In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "narrow", "forced")
-
-# Runs once Gradio has put the markup into the page. Relative to the page's base, so that it also
-# holds behind a proxy that serves the page under a prefix.
-START_PAGE = f"""
-import(new URL(".{STATIC_PATH}/page.js", document.baseURI))
-  .then((page) => page.start(element.querySelector(".cantata")));
-"""
-
-
-def build_page(api_base: str = "") -> gr.Blocks:
-    """The page; it calls the server at `api_base`, or the one that it came from."""
-    import gradio as gr
-
-    if api_base and not api_base.endswith("/"):
-        api_base += "/"
-    markup = Template(_read("markup/page.html")).substitute(
-        api_base=html.escape(api_base, quote=True),
-        **{tab: _read(f"markup/{tab}.html") for tab in TABS},
-    )
-    style = "".join(_read(f"styles/{name}.css") for name in STYLES)
-    with gr.Blocks(title="Cantata", analytics_enabled=False, fill_width=True) as page:
-        gr.HTML(
-            f"<style>{style}</style>{markup}",
-            apply_default_css=False,
-            js_on_load=START_PAGE,
-        )
-    return page
-
-
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+from cantata_web.page import ASSETS_PATH, build_page
 
 
 def mount(app: FastAPI) -> None:
@@ -70,73 +15,24 @@ def mount(app: FastAPI) -> None:
     _mount(app, api_base="")
 
 
-class _ScriptFiles(StaticFiles):
-    """Has browsers ask before they reuse a script: a page of one release needs its own modules."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
-class _PlainErrors:
-    """Gives errors of the page's files to the app that it is mounted on, which has its own words
-    for them, and takes requests that read only."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            raise HTTPException(405, headers={"allow": "GET, HEAD"})
-        failed = None
-
-        async def send_unless_failed(message: Message) -> None:
-            nonlocal failed
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                failed = message["status"]
-            if failed is None:
-                await send(message)
-
-        await self._app(scope, receive, send_unless_failed)
-        if failed is not None:
-            # Gradio answers 400 for a folder.
-            raise HTTPException(404 if failed < 500 else failed)
-
-
-class _PageMount(Mount):
-    """Takes only Gradio's paths from above."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if path in GRADIO_PATHS or path.startswith(GRADIO_FOLDERS):
-            return super().matches(scope)
-        return Match.NONE, {}
-
-
 def _mount(app: FastAPI, api_base: str) -> None:
-    import gradio as gr
+    page = build_page(api_base)
+    assets = {asset.hashed_name: asset for asset in page.assets}
+    for asset in (page.document, *page.assets):
+        asset.codings  # noqa: B018 - compresses it now, not while the first browser waits
 
-    app.mount(STATIC_PATH, _ScriptFiles(directory=HERE / "static"), name="cantata_web")
-    # On an app that never starts: Gradio would start its queue with it, which looks for work every
-    # millisecond, and this page gives it none.
-    unstarted = FastAPI()
-    gr.mount_gradio_app(
-        unstarted,
-        build_page(api_base),
-        path="/",
-        theme=gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"]),
-        footer_links=[],
-        run_history=False,
-        ssr_mode=False,
-        enable_monitoring=False,
-        mcp_server=False,
-        favicon_path=str(HERE / "favicon.png"),
-    )
-    everything = unstarted.router.routes.pop()
-    assert isinstance(everything, Mount)
-    app.router.routes.append(
-        _PageMount(everything.path, app=_PlainErrors(everything.app), name="page")
+    async def send_document(request: Request) -> Response:
+        return page.document.response(request, immutable=False)
+
+    async def send_asset(request: Request) -> Response:
+        asset = assets.get(request.path_params["name"])
+        if asset is None:
+            raise HTTPException(404)
+        return asset.response(request, immutable=True)
+
+    app.router.add_route("/", send_document, methods=["GET"], include_in_schema=False)
+    app.router.add_route(
+        f"/{ASSETS_PATH}/{{name}}", send_asset, methods=["GET"], include_in_schema=False
     )
 
 

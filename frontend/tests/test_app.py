@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
+import gzip
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from posixpath import dirname, normpath
-from typing import Any
 
+import brotli
 import pytest
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.exceptions import HTTPException
 
-from cantata_web.app import HERE, _mount, mount
+from cantata_web.app import _mount, mount
 
 
 def mounted(app: FastAPI, api_base: str = "") -> FastAPI:
-    """`app` with the page on it, mounted inside a loop: without one Gradio makes its own and leaves
-    it open, which would be a warning here."""
-
-    async def mount_page() -> None:
-        _mount(app, api_base) if api_base else mount(app)
-
-    asyncio.run(mount_page())
+    _mount(app, api_base) if api_base else mount(app)
     return app
-
-
-def config_of(page: str) -> dict[str, Any]:
-    found = re.search(r"window\.gradio_config = (.*?);</script>", page)
-    assert found
-    return dict(json.loads(found[1]))
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +39,16 @@ def client() -> Iterator[TestClient]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def assets(client: TestClient) -> list[str]:
+    """What the page loads, as it names it."""
+    page = client.get("/").text
+    found = re.findall(r'<(?:link|script)[^>]* (?:href|src)="([^"]+)"', page)
+    script = next(name for name in found if name.endswith(".js"))
+    worklet = re.findall(r'new URL\("([^"]+)", import\.meta\.url\)', client.get(script).text)
+    return [*found, *(f"cantata_web/{name}" for name in worklet)]
+
+
 def test_importing_the_module_imports_no_gradio_and_no_backend() -> None:
     code = (
         "import cantata_web.app, sys\n"
@@ -66,20 +62,32 @@ def test_importing_the_module_imports_no_gradio_and_no_backend() -> None:
 def test_the_page_is_served_beside_the_api(client: TestClient) -> None:
     page = client.get("/")
     assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "Text to speak" in page.text
+    assert client.head("/").status_code == 200
     assert client.get("/v1/models").json() == {"object": "list"}
+
+
+def test_without_scripts_the_page_says_what_is_missing(client: TestClient) -> None:
+    page = client.get("/").text
+    (shown,) = re.findall(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
+    assert "needs JavaScript" in shown
+    assert "POST /v1/audio/speech" in shown
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("POST", "/", 405),
-        ("DELETE", "/theme.css", 405),
-        ("GET", "/static", 404),
-        ("GET", "/static/", 404),
-        ("GET", "/static/none.css", 404),
-        ("GET", "/assets/none.js", 404),
-        ("POST", "/static/none.css", 405),
+        ("DELETE", "/", 405),
+        ("GET", "/cantata_web", 404),
+        ("GET", "/cantata_web/", 404),
+        ("GET", "/cantata_web/none.js", 404),
+        ("GET", "/cantata_web/page.js", 404),
+        ("GET", "/cantata_web/../app.py", 404),
+        ("POST", "/cantata_web/none.css", 405),
+        ("GET", "/v1/nothing", 404),
+        ("POST", "/v1/models", 405),
     ],
 )
 def test_errors_beside_the_page_are_in_the_words_of_the_api(
@@ -89,36 +97,47 @@ def test_errors_beside_the_page_are_in_the_words_of_the_api(
     assert (answer.status_code, answer.text) == (status, f"the API's own words: {status}")
 
 
-def test_the_page_sends_no_telemetry(client: TestClient) -> None:
-    page = client.get("/").text
-    assert config_of(page)["analytics_enabled"] is False
-    assert "googleapis" not in page + client.get("/theme.css").text
+def test_what_the_page_loads_is_kept_forever_and_the_page_is_not(
+    client: TestClient, assets: list[str]
+) -> None:
+    assert {name.rsplit(".", 1)[1] for name in assets} == {"js", "css", "png"}
+    assert len(assets) == 4, "script, worklet, stylesheet, icon"
+    for name in assets:
+        assert re.fullmatch(r"cantata_web/\w+-[0-9a-f]{16}\.\w+", name)
+        answer = client.get(f"/{name}")
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    page = client.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    again = client.get("/", headers={"If-None-Match": page.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
 
 
-def test_what_is_not_the_pages_is_left_to_the_api(client: TestClient) -> None:
-    assert client.get("/v1/nothing").text.startswith("the API's own words")
-    assert client.post("/v1/models").status_code == 405
-    upload = client.post("/gradio_api/upload", files={"files": ("a.bin", b"0123456789")})
-    assert upload.text.startswith("the API's own words")
-
-
-def test_every_imported_script_is_served_and_revalidated(client: TestClient) -> None:
-    seen, wanted = set(), {"page.js", "player/worklet.js"}
-    while wanted:
-        name = wanted.pop()
-        seen.add(name)
-        script = client.get(f"/cantata_web/{name}")
-        assert script.status_code == 200, name
-        assert "javascript" in script.headers["content-type"]
-        assert script.headers["cache-control"] == "no-cache"
-        imported = re.findall(r'from "(\.[\w./]+)"', script.text)
-        wanted |= {normpath(f"{dirname(name)}/{path}".lstrip("/")) for path in imported} - seen
-    static = HERE / "static"
-    assert seen == {str(path.relative_to(static)) for path in static.rglob("*.js")}
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("gzip, deflate, br, zstd", "br"),
+        ("br;q=0, gzip;q=0.5", "gzip"),
+        ("gzip", "gzip"),
+        ("identity", None),
+        ("", None),
+    ],
+)
+def test_text_is_compressed_as_the_client_takes_it(
+    client: TestClient, assets: list[str], accepted: str, coding: str | None
+) -> None:
+    decoders = {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}
+    for path in ["/", *(f"/{name}" for name in assets if not name.endswith(".png"))]:
+        whole = client.get(path, headers={"Accept-Encoding": "identity"}).content
+        with client.stream("GET", path, headers={"Accept-Encoding": accepted}) as answer:
+            sent = b"".join(answer.iter_raw())
+        assert answer.headers.get("content-encoding") == coding
+        assert answer.headers["vary"] == "Accept-Encoding"
+        assert decoders[coding](sent) == whole
+        assert coding is None or len(sent) < 0.6 * len(whole)
 
 
 def test_a_page_of_its_own_calls_the_given_server() -> None:
     with TestClient(mounted(FastAPI(), 'http://speech.example:8000/a"b')) as client:
-        config = config_of(client.get("/").text)
-    (page,) = config["components"]
-    assert 'data-api-base="http://speech.example:8000/a&quot;b/"' in page["props"]["value"]
+        page = client.get("/").text
+    assert 'data-api-base="http://speech.example:8000/a&quot;b/"' in page

@@ -14,7 +14,7 @@ import { Settings } from "./views/settings.js";
 import { SpeakView } from "./views/speak.js";
 import { startTabs } from "./views/tabs.js";
 
-export function start(root) {
+function start(root) {
   const part = (name) => root.querySelector(`#cantata-${name}`);
   const base = new URL(root.dataset.apiBase || ".", document.baseURI);
   const dialog = root.querySelector("[data-role='key-dialog']");
@@ -95,3 +95,5 @@ function expose(speaker, parallel) {
     capturedPcm: () => speaker.capturedPcm(),
   };
 }
+
+start(document.querySelector(".cantata"));

@@ -1,0 +1,92 @@
+"""The linked script does what its modules do; what cannot be linked is an error that says why."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cantata_web.bundle import BundleError, link
+from cantata_web.page import SCRIPTS, build_page
+
+MODULES = {
+    "main.js": (
+        'import {\n  Shape,\n  grown as larger,\n} from "./shapes/shape.js";\n'
+        'import { count } from "./shapes/count.js";\n'
+        "const SIZE = 1;\n"
+        "console.log(JSON.stringify([SIZE, larger(new Shape()).size, count(), count()]));\n"
+    ),
+    "shapes/shape.js": (
+        'import { count } from "./count.js";\n'
+        "const SIZE = 10;\n"
+        "export class Shape {\n  size = SIZE + count();\n}\n"
+        "export function grown(shape) {\n  return { size: shape.size * LARGER };\n}\n"
+        "export const LARGER = 2;\n"
+    ),
+    "shapes/count.js": "let counted = 0;\nexport const count = () => (counted += 1);\n",
+}
+
+Write = Callable[[dict[str, str]], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(modules: dict[str, str]) -> Path:
+        for name, source in modules.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(source, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+def run_module(node: str, script: Path) -> str:
+    done = subprocess.run([node, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_linked_script_does_what_the_modules_do(write: Write, node: str) -> None:
+    """Names that two modules both use stay apart, and a module that two import runs once."""
+    folder = write({**MODULES, "package.json": '{"type": "module"}'})
+    linked = folder / "linked.js"
+    linked.write_text(link(folder, "main.js", json.dumps), encoding="utf-8")
+    given = run_module(node, folder / "main.js")
+    assert run_module(node, linked) == given == "[1,22,2,3]\n"
+
+
+def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -> None:
+    folder = write({"a/main.js": 'load(new URL("other.js", import.meta.url));\n'})
+    assert "load(`<a/other.js>`);" in link(folder, "a/main.js", lambda name: f"`<{name}>`")
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        ({"main.js": 'import { a } from "./gone.js";\n'}, "main.js imports gone.js: no such file"),
+        ({"main.js": 'import a from "./a.js";\n'}, "main.js: cannot link 'import a from"),
+        ({"main.js": "export let a = 1;\n"}, "main.js: cannot link 'export let a"),
+        ({"main.js": 'const a = await import("./a.js");\n'}, "main.js: cannot link 'const a"),
+        ({"main.js": "tell(import.meta.url);\n"}, "main.js: cannot link 'tell"),
+        (
+            {
+                "main.js": 'import { a } from "./a.js";\n',
+                "a.js": 'import { b } from "./main.js";\nexport const a = 1;\n',
+            },
+            "modules import each other: main.js -> a.js -> main.js",
+        ),
+    ],
+)
+def test_what_cannot_be_linked_is_said(write: Write, modules: dict[str, str], message: str) -> None:
+    with pytest.raises(BundleError, match=message):
+        link(write(modules), "main.js", json.dumps)
+
+
+def test_every_module_of_the_page_is_in_a_script() -> None:
+    scripts = "".join(asset.body.decode() for asset in build_page().assets if ".js" in asset.name)
+    names = [path.relative_to(SCRIPTS).as_posix() for path in SCRIPTS.rglob("*.js")]
+    assert len(names) > 30
+    assert [name for name in names if f'$modules["{name}"] = ' not in scripts] == []
