@@ -24,7 +24,9 @@ ON_SHARED_SERVER = (
     "e2e/test_page_tabs.py",
     "e2e/test_firefox.py",
     "e2e/test_concurrency.py",
+    "e2e/test_judges.py",
     "e2e/test_voice.py",
+    "e2e/test_word_times.py",
     "e2e/test_idle.py",
 )
 VLLM = "vLLM in the test's process"
