@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from playwright.sync_api import Browser, Playwright
 
@@ -20,8 +21,12 @@ ARGUMENTS = [
 ]
 
 
-def launch_chromium(playwright: Playwright) -> Browser:
+def launch_chromium(playwright: Playwright, microphone: Path | None = None) -> Browser:
     """Starts it without a window.
+
+    Args:
+        playwright: drives it.
+        microphone: a WAV file that its microphone hears, again and again.
 
     Raises:
         FileNotFoundError: none is installed.
@@ -29,4 +34,5 @@ def launch_chromium(playwright: Playwright) -> Browser:
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise FileNotFoundError(f"none of {', '.join(NAMES)} is here: apt-get install chromium")
-    return playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+    heard = [] if microphone is None else [f"--use-file-for-fake-audio-capture={microphone}"]
+    return playwright.chromium.launch(executable_path=found, args=[*ARGUMENTS, *heard])

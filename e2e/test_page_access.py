@@ -172,6 +172,25 @@ def test_a_page_of_its_own_speaks_through_the_server_that_allows_it(
     speak_to_the_end(browser_page)
 
 
+def test_with_a_key_voices_of_other_clients_can_be_deleted(
+    browser_page: Page, locked_server: Server, page_apart: Apart
+) -> None:
+    key = {"Authorization": f"Bearer {KEY}"}
+    body = {"input": SENTENCE, "response_format": "wav"}
+    speech = httpx.post(
+        f"{locked_server.url}/v1/audio/speech", json=body, headers=key, timeout=60
+    ).content
+    voice = {"data": {"name": "Ada", "consent": "true"}, "files": {"audio_sample": speech}}
+    uploaded = httpx.post(f"{locked_server.url}/v1/audio/voices", headers=key, timeout=60, **voice)
+    assert uploaded.status_code == httpx.codes.OK, uploaded.text
+    browser_page.goto(page_apart.allowed)
+    enter_key(browser_page, KEY)
+    SpeechPage(browser_page).tab("Your voice")
+    browser_page.get_by_role("button", name="Delete Ada").click()
+    browser_page.get_by_role("button", name="Delete", exact=True).click()
+    expect(browser_page.get_by_text("Ada is deleted.")).to_be_visible()
+
+
 def test_a_page_that_is_not_allowed_says_how_to_allow_it(
     browser_page: Page, page_apart: Apart
 ) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
-import numpy as np
 import pytest
-import soundfile
-from playwright.sync_api import FilePayload, Page, expect
+from playwright.sync_api import Page, expect
 
 from .server import Server
 from .speech_page import SpeechPage
@@ -24,67 +21,6 @@ UNNAMED_CONTROLS = """
   .filter((one) => !one.labels?.length && one.textContent.trim() === "")
   .map((one) => one.outerHTML)
 """
-
-
-def hum() -> FilePayload:
-    """Four seconds of a loud chord."""
-    seconds = np.arange(4 * 16_000) / 16_000
-    chord = sum(np.sin(2 * np.pi * hertz * seconds) for hertz in (110, 220, 330)) / 4
-    file = io.BytesIO()
-    soundfile.write(file, chord, 16_000, format="WAV")
-    return {"name": "hum.wav", "mimeType": "audio/wav", "buffer": file.getvalue()}
-
-
-def uploaded(server: Server) -> list[str]:
-    voices = server.get("/v1/audio/voices").json()["voices"]
-    return [voice["name"] for voice in voices if voice["kind"] == "uploaded"]
-
-
-def test_a_recorded_voice_is_saved_and_deleted(speech_page: SpeechPage, server: Server) -> None:
-    page = speech_page.page
-    speech_page.tab("Your voice")
-    status = speech_page.status("A voice of your own")
-    speech_page.press("Record")
-    page.wait_for_function(
-        "parseFloat(document.querySelector('[data-role=record-clock]').textContent) > 3.5"
-    )
-    speech_page.press("Stop recording")
-    expect(page.get_by_label("Your recording")).to_be_visible()
-    page.get_by_label("Name", exact=True).fill("Beep")
-    page.get_by_label("has agreed").check()
-    speech_page.press("Save voice")
-    expect(status).to_have_text("Beep is saved.")
-    assert uploaded(server) == ["Beep"]
-    speech_page.press("Delete Beep")
-    expect(status).to_have_text("Beep is deleted.")
-    assert uploaded(server) == []
-
-
-def test_a_file_is_saved_only_with_a_name_and_the_speakers_consent(
-    speech_page: SpeechPage, server: Server
-) -> None:
-    page = speech_page.page
-    speech_page.tab("Your voice")
-    status = speech_page.status("A voice of your own")
-    speech_page.press("Save voice")
-    expect(status).to_have_text("Record something, or choose a file.")
-    page.get_by_label("or a file").set_input_files(hum())
-    page.get_by_label("Name", exact=True).fill("Hum")
-    speech_page.press("Save voice")
-    expect(status).to_have_text("Without the speaker's consent the voice cannot be saved.")
-    expect(page.get_by_label("has agreed")).to_be_focused()
-    assert uploaded(server) == []
-    page.get_by_label("has agreed").check()
-    speech_page.press("Save voice")
-    expect(status).to_have_text("Hum is saved.")
-
-    page.get_by_label("or a file").set_input_files(hum())
-    page.get_by_label("Name", exact=True).fill("Hum")
-    page.get_by_label("has agreed").check()
-    speech_page.press("Save voice")
-    expect(status).to_have_text("There is a voice of this name already. Choose another name.")
-    speech_page.press("Delete Hum")
-    expect(status).to_have_text("Hum is deleted.")
 
 
 def test_it_says_whether_a_model_can_follow_a_recording(

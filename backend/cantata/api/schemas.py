@@ -340,6 +340,8 @@ class UploadedVoice(WireModel):
     """Unix time."""
     duration_s: float
     """Of the recording that is used."""
+    deletion_token: str
+    """Deletes the voice where no API key is needed; not shown again."""
 
 
 class DeletedVoice(WireModel):

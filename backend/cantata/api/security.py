@@ -54,7 +54,7 @@ def install(app: FastAPI, settings: SecuritySettings) -> None:
             CORSMiddleware,
             allow_origins=settings.allowed_origins,
             allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("authorization", "content-type", "x-api-key"),
+            allow_headers=("authorization", "content-type", "x-api-key", "x-deletion-token"),
             expose_headers=_EXPOSED,
         )
 
@@ -62,6 +62,11 @@ def install(app: FastAPI, settings: SecuritySettings) -> None:
 def is_trusted(scope: Scope) -> bool:
     """Whether a request has a valid key, or needs none."""
     return bool(scope[_TRUSTED])
+
+
+def has_key(scope: Scope) -> bool:
+    """Whether a request has a valid key."""
+    return scope[_KEY_LABEL] is not None
 
 
 class KeyMiddleware:

@@ -60,6 +60,8 @@ class StoredVoice(BaseModel):
     consent: str
     description: str = ""
     transcript: str | None = None
+    deletion_digest: str | None = None
+    """Of the deletion token; None: the voice is from before there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,15 @@ class VoiceStore:
             voices.sort(key=lambda voice: (voice.created_at, voice.id))
             self._voices = {voice.id: voice for voice in voices}
 
-    async def add(self, upload: VoiceUpload, reference: ReferenceAudio) -> StoredVoice:
+    async def add(
+        self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
+    ) -> StoredVoice:
         """Keep a voice.
+
+        Args:
+            upload: its words.
+            reference: its recording.
+            deletion_digest: of the token that its uploader gets.
 
         Raises:
             VoiceExists: another has this name.
@@ -131,7 +140,9 @@ class VoiceStore:
             NotStored: the disk rejects it.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writing, self._add, upload, reference)
+        return await loop.run_in_executor(
+            self._writing, self._add, upload, reference, deletion_digest
+        )
 
     async def remove(self, name: str) -> StoredVoice:
         """Delete a voice, by id or name, from disk. Requests that use it continue.
@@ -153,7 +164,9 @@ class VoiceStore:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, self._read_reference, voice)
 
-    def _add(self, upload: VoiceUpload, reference: ReferenceAudio) -> StoredVoice:
+    def _add(
+        self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
+    ) -> StoredVoice:
         voice = StoredVoice(
             id=f"{ID_PREFIX}{uuid.uuid4().hex}",
             name=upload.name,
@@ -161,6 +174,7 @@ class VoiceStore:
             consent=upload.consent,
             description=upload.description,
             transcript=upload.transcript,
+            deletion_digest=deletion_digest,
         )
         sound = io.BytesIO()
         soundfile.write(

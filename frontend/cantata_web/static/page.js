@@ -3,9 +3,12 @@
 import { Connection } from "./api/connection.js";
 import { KeyStore, keyDialog } from "./api/keys.js";
 import { Server } from "./api/server.js";
+import { UploadedVoices } from "./clone/voices.js";
+import { BrowserStore } from "./kept/browserstore.js";
 import { Speaker } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
+import { confirmDialog } from "./views/confirm.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { counted } from "./views/plural.js";
@@ -19,6 +22,8 @@ function start(root) {
   const base = new URL(root.dataset.apiBase || ".", document.baseURI);
   const dialog = root.querySelector("[data-role='key-dialog']");
   const server = new Server(base, new KeyStore(base), keyDialog(dialog));
+  const store = new BrowserStore(base);
+  const confirm = confirmDialog(root.querySelector("[data-role='confirm']"));
 
   const choices = new Choices(server);
   const settings = new Settings(part("speak"), choices);
@@ -32,10 +37,11 @@ function start(root) {
     settings.pickVoice(id);
     part("text").focus();
   };
-  new CloneView(part("clone"), { server, choices, tryVoice });
+  const uploads = new UploadedVoices(server, store);
+  new CloneView(part("clone"), { choices, uploads, confirm, tryVoice });
 
   document.addEventListener("keydown", (event) => {
-    if (dialog.open) return;
+    if (root.querySelector("dialog[open]") !== null) return;
     if (event.key === "Escape") {
       speak.stop();
       parallel.stop();

@@ -6,13 +6,22 @@ import logging
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, File, Form, UploadFile
+from fastapi import APIRouter, File, Form, Header, Request, UploadFile
 
 from cantata.api.bodies import CheckedRoute
+from cantata.api.callers import is_local_program
 from cantata.api.context import ApiContext, Context
 from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
-from cantata.contract.errors import Forbidden, PayloadTooLarge, VoiceExists, VoiceNotFound
+from cantata.api.security import has_key
+from cantata.contract.errors import (
+    Forbidden,
+    PayloadTooLarge,
+    UploadNotFound,
+    VoiceExists,
+    VoiceNotFound,
+)
 from cantata.contract.service import ServedModel
+from cantata.references.deletion import digest, is_token_of, new_token
 from cantata.references.store import StoredVoice, VoiceStore
 from cantata.references.upload import check_upload
 
@@ -35,7 +44,8 @@ async def upload_voice(
     _check_free(context, store, upload.name)
     data = await _read(audio_sample, context.settings.references.max_bytes)
     reference = await context.references.decode(data, upload.transcript, "audio_sample")
-    voice = await store.add(upload, reference)
+    token = new_token()
+    voice = await store.add(upload, reference, digest(token))
     logger.info("%s was uploaded", voice.id)
     duration_s = len(reference.samples) / reference.sample_rate
     return UploadedVoice(
@@ -44,13 +54,36 @@ async def upload_voice(
         description=voice.description,
         created_at=voice.created_at,
         duration_s=round(duration_s, 3),
+        deletion_token=token,
     )
 
 
 @router.delete("/voices/{name}")
-async def delete_voice(name: str, context: Context) -> DeletedVoice:
-    """Delete an uploaded voice, by id or name. Running requests with it finish."""
-    voice = await _store(context).remove(name)
+async def delete_voice(
+    name: str,
+    context: Context,
+    request: Request,
+    x_deletion_token: Annotated[str | None, Header()] = None,
+) -> DeletedVoice:
+    """Delete an uploaded voice, by id or name. Running requests with it finish.
+
+    Without an API key it needs the voice's `deletion_token`, except from a program on the server's
+    own machine.
+    """
+    store = _store(context)
+    found = store.find(name)
+    if found is None:
+        raise UploadNotFound(f"no uploaded voice {name!r}", "voice")
+    scope = request.scope
+    authorised = has_key(scope) or is_local_program(scope)
+    if not (authorised or is_token_of(found.deletion_digest, x_deletion_token)):
+        shown = "is not this voice's" if x_deletion_token else "is missing"
+        raise Forbidden(
+            f"the voice {found.name!r} can be deleted with the deletion_token that its upload "
+            f"returned; the header x-deletion-token {shown}"
+        )
+    # By id: meanwhile another voice may have taken the name.
+    voice = await store.remove(found.id)
     logger.info("%s was deleted", voice.id)
     return DeletedVoice(id=voice.id)
 

@@ -20,11 +20,13 @@ from cantata.contract.errors import (
     VoicesFull,
 )
 from cantata.contract.request import ReferenceAudio
+from cantata.references.deletion import digest
 from cantata.references.store import StoreLimits, VoiceStore
 from cantata.references.upload import VoiceUpload, check_upload
 from sounds import humming
 
 SOUND = ReferenceAudio(humming(2)[:, 0], 24_000, "hello there")
+DIGEST = digest("a token")
 
 
 def upload(name: str = "Ada") -> VoiceUpload:
@@ -42,7 +44,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 async def test_a_voice_survives_a_restart(tmp_path: Path) -> None:
-    kept = await opened(tmp_path / "voices").add(upload(), SOUND)
+    kept = await opened(tmp_path / "voices").add(upload(), SOUND, DIGEST)
     store = opened(tmp_path / "voices")
     assert store.voices == (kept,)
     assert store.find(kept.id) == store.find("ADA") == kept
@@ -56,7 +58,7 @@ async def test_only_the_owner_can_read(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "voices"
     opened(folder)
     assert not folder.exists(), "nothing is made before the first upload"
-    voice = await opened(folder).add(upload(), SOUND)
+    voice = await opened(folder).add(upload(), SOUND, DIGEST)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
     assert modes == {
         "voices": 0o700,
@@ -68,7 +70,10 @@ async def test_only_the_owner_can_read(tmp_path: Path) -> None:
 
 async def test_a_deleted_voice_is_gone_from_disk(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    first, second = await store.add(upload("a"), SOUND), await store.add(upload("b"), SOUND)
+    first, second = (
+        await store.add(upload("a"), SOUND, DIGEST),
+        await store.add(upload("b"), SOUND, DIGEST),
+    )
     held = await store.reference(first)
     assert (await store.remove("A")).id == first.id
     assert names_in(tmp_path) == [second.id]
@@ -84,7 +89,7 @@ async def test_two_uploads_of_one_name_are_one_voice(tmp_path: Path) -> None:
     store = opened(tmp_path)
     names = ("Zoe\u0308", "zo\u00eb", "ZO\u00cb")
     results = await asyncio.gather(
-        *(store.add(upload(name), SOUND) for name in names), return_exceptions=True
+        *(store.add(upload(name), SOUND, DIGEST) for name in names), return_exceptions=True
     )
     assert sum(isinstance(result, VoiceExists) for result in results) == 2
     assert len(store.voices) == len(names_in(tmp_path)) == 1
@@ -92,22 +97,22 @@ async def test_two_uploads_of_one_name_are_one_voice(tmp_path: Path) -> None:
 
 async def test_limits(tmp_path: Path) -> None:
     few = opened(tmp_path / "few", StoreLimits(voices=1))
-    await few.add(upload("a"), SOUND)
+    await few.add(upload("a"), SOUND, DIGEST)
     with pytest.raises(VoicesFull, match="1 voices"):
-        await few.add(upload("b"), SOUND)
+        await few.add(upload("b"), SOUND, DIGEST)
     small = opened(tmp_path / "small", StoreLimits(total_bytes=150_000))
-    await small.add(upload("a"), SOUND)
+    await small.add(upload("a"), SOUND, DIGEST)
     with pytest.raises(VoicesFull, match="150000 bytes"):
-        await small.add(upload("b"), SOUND)
+        await small.add(upload("b"), SOUND, DIGEST)
     await small.remove("a")
-    await small.add(upload("b"), SOUND)
+    await small.add(upload("b"), SOUND, DIGEST)
 
 
 async def test_damaged_voices_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = opened(tmp_path)
-    voices = [await store.add(upload(f"voice {n}"), SOUND) for n in range(7)]
+    voices = [await store.add(upload(f"voice {n}"), SOUND, DIGEST) for n in range(7)]
     folders = [tmp_path / voice.id for voice in voices]
     (folders[0] / "voice.json").write_text("{")
     (folders[1] / "voice.json").write_text(voices[2].model_dump_json())
@@ -124,7 +129,7 @@ async def test_damaged_voices_are_left_out(
 
 
 async def test_what_a_crash_left_is_cleared(tmp_path: Path) -> None:
-    voice = await opened(tmp_path).add(upload(), SOUND)
+    voice = await opened(tmp_path).add(upload(), SOUND, DIGEST)
     left = tmp_path / f".{voice.id[:-1]}0"
     left.mkdir()
     (left / "reference.wav").write_bytes(b"half")
@@ -141,10 +146,10 @@ async def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
         with pytest.raises(StorageFailed, match="No space left"):
-            await store.add(upload(), SOUND)
+            await store.add(upload(), SOUND, DIGEST)
     assert names_in(tmp_path) == []
     assert store.voices == ()
-    await store.add(upload(), SOUND)
+    await store.add(upload(), SOUND, DIGEST)
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

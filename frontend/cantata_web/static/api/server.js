@@ -21,6 +21,10 @@ export class Server extends EventTarget {
     this.#askKey = askKey;
   }
 
+  get hasKey() {
+    return this.#keys.key !== null;
+  }
+
   /**
    * Resolves with a successful Response; rejects with a SpeechError.
    * @param {object} options of fetch, and `limitMs`: how long the server may take

@@ -1,0 +1,68 @@
+// Whether a recording can become a voice, before it is uploaded.
+
+import { measure } from "./levels.js";
+
+const LEAST_SECONDS = 3;
+const MOST_SECONDS = 60; // the server's limit
+const LEAST_SPEECH_SECONDS = 1;
+const SILENT_DB = -60;
+const QUIET_DB = -42;
+const MOST_CLIPPED = 0.001;
+const MOST_TONAL = 0.6;
+const MOST_STEADY = 0.93; // of speech: up to 0.86
+const LEAST_OVER_NOISE_DB = 16;
+const PAUSELESS_DB = 4; // below: not even a syllable stands out
+const DECODED_RATE = 48_000;
+
+/**
+ * Resolves with what is wrong with the recording, as a sentence, or null.
+ * A file that this browser cannot read is left to the server.
+ */
+export async function problemOf(recording) {
+  const samples = await decoded(recording);
+  return samples === null ? null : judged(measure(samples, DECODED_RATE));
+}
+
+/** The same of figures from `measure`. */
+export function judged({ seconds, soundingSeconds, loudDb, quietDb, clipped, tonal, steady }) {
+  const overNoiseDb = loudDb - quietDb;
+  if (seconds < LEAST_SECONDS) {
+    return `The recording lasts ${seconds.toFixed(1)} s. At least ${LEAST_SECONDS} s are needed.`;
+  }
+  if (seconds > MOST_SECONDS) {
+    return `The recording lasts ${Math.round(seconds)} s. At most ${MOST_SECONDS} s are accepted.`;
+  }
+  if (loudDb < SILENT_DB) return "The recording is silent. Is the microphone muted?";
+  if (loudDb < QUIET_DB) return "The recording is too quiet. Speak up, or go closer.";
+  if (clipped > MOST_CLIPPED) {
+    return "The recording is distorted: it was too loud. Go further away, or turn the level down.";
+  }
+  const standsOut = overNoiseDb >= PAUSELESS_DB;
+  if (standsOut && overNoiseDb < LEAST_OVER_NOISE_DB) {
+    return "The background is too loud. Record in a quieter place, or closer to the microphone.";
+  }
+  if (tonal > MOST_TONAL || steady > MOST_STEADY || !standsOut) {
+    return "There is no speech in it, only a tone or a steady noise.";
+  }
+  if (soundingSeconds < LEAST_SPEECH_SECONDS) {
+    return "There is less than a second of speech in it. Read the whole sentence.";
+  }
+  return null;
+}
+
+async function decoded(recording) {
+  const context = new OfflineAudioContext(1, 1, DECODED_RATE);
+  let sound;
+  try {
+    sound = await context.decodeAudioData(await recording.arrayBuffer());
+  } catch {
+    return null;
+  }
+  const mixed = new Float32Array(sound.length);
+  for (let channel = 0; channel < sound.numberOfChannels; channel += 1) {
+    sound.getChannelData(channel).forEach((sample, i) => {
+      mixed[i] += sample / sound.numberOfChannels;
+    });
+  }
+  return mixed;
+}
