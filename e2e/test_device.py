@@ -1,0 +1,126 @@
+"""What reaches the sound device: recorded behind the page's player, and judged on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page, WebSocketRoute
+
+from .continuity import first_fault
+from .device import Device
+from .judges import speech, waveform
+from .server import Server
+from .speech_page import SpeechPage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
+
+VOICES = ("clara", "ewan")
+SENTENCE = 4
+PAUSE_S = 1.0
+PAUSED_TEXT = f"Close the window. [pause {PAUSE_S:g}s] Have you read the latest book?"
+PAUSED_WORD = "Have"
+CLOSE_S = 0.08
+STILL = 0.02
+"""Above what is left of a fade when Stop was pressed."""
+
+
+@pytest.fixture
+def device(browser_page: Page) -> Device:
+    return Device.install(browser_page)
+
+
+@pytest.fixture
+def delivered_whole(browser_page: Page) -> None:
+    """The server's messages reach the page when the last is there, so that no machine is too slow
+    to play them without a gap."""
+
+    def pass_on(route: WebSocketRoute) -> None:
+        upstream = route.connect_to_server()
+        held: list[str | bytes] = []
+
+        def forward(message: str | bytes) -> None:
+            held.append(message)
+            spoken = isinstance(message, str) and '"input.spoken"' in message
+            if spoken or not any(isinstance(one, bytes) for one in held):
+                for one in held:
+                    route.send(one)
+                held.clear()
+
+        upstream.on_message(forward)
+
+    browser_page.route_web_socket("**/v1/audio/speech/stream", pass_on)
+
+
+@pytest.fixture
+def page_of_device(
+    browser_page: Page, server: Server, device: Device, delivered_whole: None
+) -> SpeechPage:
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    return speech_page
+
+
+def speak(speech_page: SpeechPage, device: Device, text: str) -> NDArray[np.float32]:
+    """What the device got of one text."""
+    device.clear()
+    speech_page.write(text)
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    device.wait_for_silence()
+    left, right = device.channels()
+    np.testing.assert_array_equal(left, right)
+    return device.sound()
+
+
+def padded(sound: NDArray[np.float32], frames: int) -> NDArray[np.float32]:
+    """The device's recording has no silence of its own at its end; a file has."""
+    return np.pad(sound, (0, max(0, frames - len(sound))))
+
+
+def test_the_device_gets_the_servers_speech_and_nothing_else(
+    page_of_device: SpeechPage, device: Device, server: Server, figures: Callable[..., None]
+) -> None:
+    """Several turns: what one leaves behind must not reach the next."""
+    text = speech.short_form()[SENTENCE]
+    for voice in (*VOICES, VOICES[0]):
+        page_of_device.page.get_by_label("Voice", exact=True).select_option(voice)
+        heard = speak(page_of_device, device, text)
+        answer = server.speech(input=text, response_format="pcm", **page_of_device.chosen())
+        sent = np.trim_zeros(np.frombuffer(answer.content, dtype="<i2"))
+        fault = first_fault(np.round(heard * 32768).astype(np.int16), sent)
+        figures(test="behind the player", what=voice, heard="whole" if fault is None else fault)
+        # The judges first: what they say of it names the defect.
+        whole = padded(heard, len(np.frombuffer(answer.content, dtype="<i2")))
+        assert waveform.faults(whole, device.rate) == []
+        assert speech.faults(text, voice, whole, device.rate) == []
+        assert fault is None
+        assert page_of_device.metrics()["starvedFrames"] == 0
+
+
+def test_sound_resumes_after_a_pause_where_its_word_begins(
+    page_of_device: SpeechPage, device: Device
+) -> None:
+    heard = speak(page_of_device, device, PAUSED_TEXT)
+    word = next(one for one in page_of_device.words() if one["text"] == PAUSED_WORD)
+    silences = waveform.pauses(heard, device.rate, PAUSE_S / 2)
+    assert len(silences) == 1
+    ((start, end),) = silences
+    assert abs(word["start"] - end) <= CLOSE_S
+    assert PAUSE_S - 0.05 <= end - start <= PAUSE_S + 0.5
+
+
+def test_after_stop_the_device_gets_silence(page_of_device: SpeechPage, device: Device) -> None:
+    page_of_device.write(" ".join(speech.short_form()[:3]))
+    device.clear()
+    page_of_device.press("Speak")
+    page_of_device.wait_for_state("playing")
+    page_of_device.press("Stop")
+    page_of_device.wait_for_state("stopped")
+    device.wait_for_silence(0.5)
+    heard = device.sound()
+    assert list(waveform.holes(heard[: -round(0.05 * device.rate)], device.rate)) == []
+    assert np.abs(np.diff(heard)).max() <= waveform.MOST_JUMP
+    assert abs(heard[-1]) <= STILL, "the sound was cut off instead of faded"
