@@ -24,6 +24,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page_tabs.py",
     "e2e/test_device.py",
     "e2e/test_firefox.py",
+    "e2e/test_first_packet.py",
     "e2e/test_concurrency.py",
     "e2e/test_judges.py",
     "e2e/test_voice.py",

@@ -117,6 +117,24 @@ class BarePipeline:
             stage.close()
 
 
+def load_bare(model: str | None) -> tuple[BarePipeline, RequestBuilder]:
+    """A model's stages and its text processing, in this process.
+
+    Args:
+        model: as `cantata serve --model` takes it.
+    """
+    settle_threads()
+    located = locate(model)
+    plugin = located.plugin
+    deployment = load_deployment(plugin.deployment, plugin.pipeline)
+    stages = {
+        spec.name: build_stage(spec, located.checkpoint, deployment.stages[spec.name])
+        for spec in plugin.pipeline.stages
+    }
+    builder = plugin.load_builder(located.checkpoint)
+    return BarePipeline(plugin.pipeline, stages), builder
+
+
 def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor:
     """Run the bare loop; in a process of its own, since it loads the model.
 
@@ -125,16 +143,8 @@ def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor
         batches: requests at a time; those beyond the deployment's slots are left out.
         seed: of the texts' order.
     """
-    settle_threads()
-    located = locate(model)
-    plugin = located.plugin
-    deployment = load_deployment(located.plugin.deployment, plugin.pipeline)
-    stages = {
-        spec.name: build_stage(spec, located.checkpoint, deployment.stages[spec.name])
-        for spec in plugin.pipeline.stages
-    }
-    builder = plugin.load_builder(located.checkpoint)
-    return measure_bare(BarePipeline(plugin.pipeline, stages), builder, batches, seed)
+    bare, builder = load_bare(model)
+    return measure_bare(bare, builder, batches, seed)
 
 
 def measure_bare(
