@@ -22,6 +22,7 @@ ON_SHARED_SERVER = (
     "e2e/test_page.py",
     "e2e/test_page_layout.py",
     "e2e/test_page_tabs.py",
+    "e2e/test_crowd.py",
     "e2e/test_device.py",
     "e2e/test_firefox.py",
     "e2e/test_first_packet.py",
