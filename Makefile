@@ -66,7 +66,8 @@ fuzz: $(VENV)/.dev ## Look for new examples against the properties of text; ever
 	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
 	  --hypothesis-profile=searching
 
-test-clients: $(VENV)/.runtime $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
+test-clients: $(VENV)/.dev $(CLIENTS_VENV)/.installed ## Run unmodified third-party clients against the server.
+	scripts/browser-packages.sh $(BIN)/python
 	CANTATA_PYTHON=$(BIN)/python $(CLIENTS_VENV)/bin/python -m pytest e2e/clients \
 	  --confcutdir=e2e/clients -o filterwarnings=default
 

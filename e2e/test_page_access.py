@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
+import soundfile
 import yaml
 from playwright.sync_api import Page, expect
 
@@ -16,6 +20,7 @@ from cantata_bench.server import free_port, running_server
 from cantata_models.solo.plugin import PLUGIN
 
 from .conftest import ARTIFACTS
+from .page_code import code_in, open_code
 from .server import READY_DEADLINE_S, Server, wait_until
 from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
@@ -135,6 +140,29 @@ def test_a_key_that_is_missed_at_the_socket_is_asked_for_and_the_text_is_spoken(
     speech_page.press("Speak")
     enter_key(browser_page, KEY)
     speech_page.wait_for_state("done")
+
+
+def test_code_reads_the_key_from_the_environment(
+    browser_page: Page, locked_server: Server, tmp_path: Path
+) -> None:
+    browser_page.goto(locked_server.url)
+    enter_key(browser_page, KEY)
+    speak_to_the_end(browser_page)
+    open_code(browser_page)
+    languages = browser_page.get_by_label("Language").locator("option").all_inner_texts()
+    assert len(languages) == 4
+    for language in languages:
+        assert KEY not in code_in(browser_page, language)
+    done = subprocess.run(
+        ["bash", "-euc", code_in(browser_page, "curl")],
+        cwd=tmp_path,
+        env={**os.environ, "CANTATA_API_KEY": KEY, "no_proxy": "*"},
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    samples, _ = soundfile.read(tmp_path / "cantata.wav", dtype="int16")
+    np.testing.assert_array_equal(samples, SpeechPage(browser_page).played())
 
 
 def test_streams_without_room_show_what_the_server_answered(

@@ -16,9 +16,9 @@ HERE = Path(__file__).parent
 SCRIPTS = HERE / "static"
 ASSETS_PATH = "cantata_web"
 
-TABS = ("speak", "clone", "parallel", "metrics")
+PARTS = ("speak", "keep", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "narrow", "forced")
+STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "narrow", "forced")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def build_page(api_base: str = "") -> Page:
         icon=f"{ASSETS_PATH}/{icon.hashed_name}",
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",
         script=f"{ASSETS_PATH}/{script.hashed_name}",
-        **{tab: _read(f"markup/{tab}.html") for tab in TABS},
+        **{part: _read(f"markup/{part}.html") for part in PARTS},
     )
     return Page(
         Asset.of_text("page.html", "text/html", document), (script, worklet, stylesheet, icon)

@@ -8,12 +8,14 @@ import { BrowserStore } from "./kept/browserstore.js";
 import { Speaker } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
+import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { counted } from "./views/plural.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
+import { followLink, offerLink } from "./views/share.js";
 import { SpeakView } from "./views/speak.js";
 import { startTabs } from "./views/tabs.js";
 
@@ -26,9 +28,16 @@ function start(root) {
   const confirm = confirmDialog(root.querySelector("[data-role='confirm']"));
 
   const choices = new Choices(server);
-  const settings = new Settings(part("speak"), choices);
+  const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
-  const speak = new SpeakView(part("speak"), { speaker, server, settings });
+  const speak = new SpeakView(part("speak"), { speaker, server, settings, store });
+  offerLink(part("speak"), () => speak.request);
+  followLink(part("speak"), { text: speak, settings, choices });
+  const code = new CodeView(part("speak"), {
+    server,
+    request: () => ({ ...speak.request, response_format: settings.format.id }),
+  });
+  choices.addEventListener("change", () => code.refresh());
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
   const tabs = startTabs(root, (name) => metrics.watch(name === "metrics"));

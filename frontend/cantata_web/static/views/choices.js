@@ -41,11 +41,11 @@ export class Choices extends EventTarget {
   }
 }
 
-/** Fills a <select> and keeps its choice if that is still offered. */
+/** Fills a <select> and keeps its choice, or else makes the first one preferred that is offered. */
 export function fillMenu(menu, entries, preferred) {
   const before = menu.value;
   menu.replaceChildren(...entries.map(({ value, label }) => new Option(label, value)));
   const offered = entries.map(({ value }) => value);
-  const kept = [before, preferred].find((value) => offered.includes(value));
+  const kept = [before, ...preferred].find((value) => offered.includes(value));
   if (kept !== undefined) menu.value = kept;
 }

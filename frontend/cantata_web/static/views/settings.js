@@ -1,16 +1,22 @@
-// The controls of how to speak, and their values under the API's names.
+// The controls of how to speak, and their values under the API's names. The browser keeps them.
 
 import { fillMenu } from "./choices.js";
 
+const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
 
 export class Settings {
   #choices;
   #controls;
+  #store;
+  #wanted; // chosen last, even where the server does not offer it now
 
-  constructor(root, choices) {
+  /** @param {BrowserStore} store */
+  constructor(root, { choices, store }) {
     const control = (name) => root.querySelector(`#cantata-${name}`);
     this.#choices = choices;
+    this.#store = store;
+    this.#wanted = store.get(KEPT, {});
     this.#controls = {
       model: control("model"),
       voice: control("voice"),
@@ -22,14 +28,20 @@ export class Settings {
       seedControl: root.querySelector("[data-role='seed-control']"),
       shownSpeed: root.querySelector("[data-role='speed']"),
     };
-    const { model, voice, speed, seed } = this.#controls;
+    const { model, voice, speed, seed, format } = this.#controls;
+    this.#restore(speed, "speed");
+    this.#restore(seed, "seed");
     choices.addEventListener("change", () => this.#offer());
     model.addEventListener("change", () => this.#offerOfModel());
     voice.addEventListener("change", () => this.#describe());
     speed.addEventListener("input", () => this.#showSpeed());
     root.querySelector("[data-role='reseed']").addEventListener("click", () => {
       seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000);
+      this.#keep();
     });
+    for (const control of [model, voice, speed, seed, format]) {
+      control.addEventListener("change", () => this.#keep());
+    }
     this.#showSpeed();
   }
 
@@ -57,6 +69,58 @@ export class Settings {
   pickVoice(id) {
     this.#controls.voice.value = id;
     this.#describe();
+    this.#keep();
+  }
+
+  /**
+   * Sets what a link asks for, or a take was made with, as far as it is offered.
+   * @param {{model?, voice?, speed?, seed?}} asked strings or numbers
+   * @returns {{name, value, valid}[]} what is not offered
+   */
+  follow(asked) {
+    const problems = [];
+    const ids = (entries) => entries.map(({ id }) => id).join(", ");
+    const choose = (name, entries, apply) => {
+      if (asked[name] === undefined) return;
+      const value = String(asked[name]);
+      const found = entries.find((entry) => namesOf(entry).includes(value.toLowerCase()));
+      if (found) apply(found.id);
+      else problems.push({ name, value, valid: ids(entries) });
+    };
+    choose("model", this.#choices.models, (id) => {
+      this.#controls.model.value = id;
+      this.#offerOfModel();
+    });
+    const voices = this.#choices.voicesOf(this.#controls.model.value);
+    choose("voice", voices, (id) => (this.#controls.voice.value = id));
+    for (const name of ["speed", "seed"]) {
+      if (asked[name] === undefined) continue;
+      const { [name]: control } = this.#controls;
+      const value = String(asked[name]);
+      if (fits(value, control)) control.value = value;
+      else problems.push({ name, value, valid: rangeOf(control) });
+    }
+    this.#describe();
+    this.#showSpeed();
+    this.#keep();
+    return problems;
+  }
+
+  #keep() {
+    const { model, voice, speed, seed, format } = this.#controls;
+    this.#wanted = {
+      model: model.value || this.#wanted.model,
+      voice: voice.value || this.#wanted.voice,
+      format: format.value || this.#wanted.format,
+      speed: speed.value,
+      seed: seed.value,
+    };
+    this.#store.set(KEPT, this.#wanted);
+  }
+
+  #restore(control, name) {
+    const value = String(this.#wanted[name] ?? "");
+    if (fits(value, control)) control.value = value;
   }
 
   get #model() {
@@ -69,7 +133,7 @@ export class Settings {
 
   #offer() {
     const models = this.#choices.models.map(({ id, name }) => ({ value: id, label: name }));
-    fillMenu(this.#controls.model, models);
+    fillMenu(this.#controls.model, models, [this.#wanted.model]);
     this.#controls.modelControl.hidden = models.length === 1;
     this.#offerOfModel();
   }
@@ -82,10 +146,10 @@ export class Settings {
     fillMenu(
       this.#controls.voice,
       voices.map((voice) => ({ value: voice.id, label: label(voice) })),
-      model?.default_voice,
+      [this.#wanted.voice, model?.default_voice],
     );
     const formats = this.#formats.map(({ id }) => ({ value: id, label: id.toUpperCase() }));
-    fillMenu(this.#controls.format, formats, PLAYED);
+    fillMenu(this.#controls.format, formats, [this.#wanted.format, PLAYED]);
     this.#describe();
   }
 
@@ -99,4 +163,19 @@ export class Settings {
     const { speed, shownSpeed } = this.#controls;
     shownSpeed.textContent = `${Number(speed.value).toFixed(2)}×`;
   }
+}
+
+function namesOf({ id, name, aliases = [] }) {
+  return [id, name, ...aliases].map((one) => one.toLowerCase());
+}
+
+function rangeOf({ min, max, step }) {
+  return `${min} to ${max} in steps of ${step}`;
+}
+
+function fits(value, { min, max, step }) {
+  const number = Number(value);
+  if (value.trim() === "" || !(Number(min) <= number && number <= Number(max))) return false;
+  const steps = (number - Number(min)) / Number(step);
+  return Math.abs(steps - Math.round(steps)) < 1e-6;
 }

@@ -19,22 +19,26 @@ const STATUS = {
   [State.DONE]: "Done.",
   [State.STOPPED]: "Stopped.",
 };
+const KEPT = "text";
 const SHOW_COUNT_FROM = 200; // characters
 
 export class SpeakView {
   #speaker;
   #server;
   #settings;
+  #store;
   #text;
   #find;
   #show;
   #along;
   #spoken = null; // the request whose sound the download is
 
-  constructor(root, { speaker, server, settings }) {
+  /** @param {BrowserStore} store keeps the text */
+  constructor(root, { speaker, server, settings, store }) {
     this.#speaker = speaker;
     this.#server = server;
     this.#settings = settings;
+    this.#store = store;
     this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
     this.#text = root.querySelector("#cantata-text");
     this.#show = statusLine(this.#find("status"));
@@ -42,8 +46,29 @@ export class SpeakView {
     const highlight = new Highlight(this.#text, this.#find("shadow"));
     this.meters = new Meters(root, speaker, new Waveform(root.querySelector("canvas")), highlight);
     this.#listen();
-    this.#text.value = EXAMPLES[1].text;
+    this.#text.value = this.own ?? EXAMPLES[1].text;
     this.#count();
+  }
+
+  /** The text that was written here; null if there is none, now or from an earlier visit. */
+  get own() {
+    const kept = this.#store.get(KEPT);
+    return typeof kept === "string" && kept.trim() !== "" ? kept : null;
+  }
+
+  get value() {
+    return this.#text.value;
+  }
+
+  /** Replaces the text, as if it had been typed. */
+  set value(text) {
+    this.#text.value = text;
+    this.#text.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  /** What would be spoken now: the text and its settings, under the API's names. */
+  get request() {
+    return { input: this.#text.value, ...this.#settings.request };
   }
 
   speak() {
@@ -58,7 +83,7 @@ export class SpeakView {
       this.#text.focus();
       return;
     }
-    this.#spoken = { input: this.#text.value, ...this.#settings.request };
+    this.#spoken = this.request;
     const { input: text, ...config } = this.#spoken;
     this.#speaker.speak({ text, ...config });
   }
@@ -74,11 +99,13 @@ export class SpeakView {
     on("replay", "click", () => this.#speaker.replay());
     on("download", "click", () => void this.#download());
     on("along", "change", () => this.#typeAlong());
-    this.#text.addEventListener("input", () => this.#count());
+    this.#text.addEventListener("input", () => {
+      this.#store.set(KEPT, this.#text.value);
+      this.#count();
+    });
     this.#speaker.addEventListener("state", () => this.#refresh());
     const use = (text) => {
-      this.#text.value = text;
-      this.#text.dispatchEvent(new Event("input", { bubbles: true }));
+      this.value = text;
       this.#text.focus();
       this.#text.setSelectionRange(0, 0);
       this.#text.scrollTop = 0;

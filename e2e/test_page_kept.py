@@ -1,0 +1,166 @@
+"""What the page keeps: the text and the settings over a reload, and links that fill it."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .server import Server
+from .speech_page import SpeechPage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level2]
+
+TEXT = 'With "quotes" & 100% +plus.\nLine two: caf\u00e9, \u738b\u5c0f\u660e, \U0001f3b5 #end?'
+
+
+def settings(speech_page: SpeechPage) -> None:
+    speech_page.page.get_by_text("Settings", exact=True).click()
+
+
+def notice(page: Page) -> Locator:
+    return page.locator("[data-role=link-notice]")
+
+
+def read_clipboard(page: Page) -> str:
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_text_and_settings_survive_a_reload(browser_page: Page, server: Server) -> None:
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    settings(speech_page)
+    speech_page.write(TEXT)
+    browser_page.get_by_label("Voice", exact=True).select_option("ruby")
+    browser_page.get_by_label("Speed").fill("1.5")
+    browser_page.get_by_label("Download as").select_option("flac")
+    chosen = speech_page.chosen()
+    browser_page.reload()
+    speech_page.wait_until_ready()
+    settings(speech_page)
+    expect(speech_page.text).to_have_value(TEXT)
+    assert speech_page.chosen() == chosen
+    assert (chosen["voice"], chosen["speed"]) == ("ruby", 1.5)
+    expect(browser_page.get_by_label("Download as")).to_have_value("flac")
+    expect(browser_page.locator("[data-role=speed]")).to_have_text("1.50\u00d7")
+
+    speech_page.press("A fox")
+    fox = speech_page.text.input_value()
+    browser_page.reload()
+    expect(speech_page.text).to_have_value(fox)
+
+
+def test_a_browser_that_keeps_nothing_speaks_all_the_same(
+    browser_page: Page, server: Server
+) -> None:
+    browser_page.add_init_script(
+        "Object.defineProperty(window, 'localStorage',"
+        " {get() { throw new DOMException('cookies are blocked', 'SecurityError'); }})"
+    )
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    browser_page.get_by_label("Voice", exact=True).select_option("ben")
+    speech_page.write("It works.")
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+
+
+def test_what_was_kept_and_is_damaged_is_ignored(browser_page: Page, server: Server) -> None:
+    kept = {"settings": json.dumps({"speed": "99", "voice": 7}), "text": "{"}
+    for name, value in kept.items():
+        named = json.dumps([f"cantata {server.url}/ {name}", value])
+        browser_page.add_init_script(f"localStorage.setItem(...{named})")
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    chosen = speech_page.chosen()
+    assert (chosen["voice"], chosen["speed"]) == ("clara", 1.0)
+    assert "harbour" in speech_page.text.input_value()
+
+
+def test_a_copied_link_fills_another_browsers_page(browser_page: Page, server: Server) -> None:
+    """The same samples come of it."""
+    page = browser_page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    speech_page = SpeechPage(page)
+    speech_page.open(f"{server.url}?utm_source=x#part")
+    settings(speech_page)
+    speech_page.write(TEXT)
+    page.get_by_label("Voice", exact=True).select_option("ewan")
+    page.get_by_label("Speed").fill("1.25")
+    speech_page.press("Copy a link to this text")
+    expect(page.locator("[data-role=share-status]")).to_have_text("The link is copied.")
+    link = read_clipboard(page)
+    asked = parse_qs(urlsplit(link).query)
+    assert (asked["text"], asked["voice"], asked["speed"]) == ([TEXT], ["ewan"], ["1.25"])
+    speech_page.press("Speak")
+    speech_page.wait_for_state("done")
+    played = speech_page.played()
+
+    assert page.context.browser is not None
+    with page.context.browser.new_context() as elsewhere:
+        there = SpeechPage(elsewhere.new_page())
+        there.open(link)
+        expect(there.text).to_have_value(TEXT)
+        assert there.chosen() == speech_page.chosen()
+        expect(notice(there.page)).to_be_hidden()
+        assert "text=" not in there.page.url
+        there.press("Speak")
+        there.wait_for_state("done")
+        np.testing.assert_array_equal(there.played(), played)
+        # Later changes are not overwritten by the link.
+        there.write("Changed.")
+        there.page.reload()
+        expect(there.text).to_have_value("Changed.")
+
+
+def test_a_link_cannot_set_what_is_not_offered(browser_page: Page, server: Server) -> None:
+    page = browser_page
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    markup = "<img src=x onerror=alert(1)>"
+    speech_page = SpeechPage(page)
+    speech_page.open(server.url)
+    speech_page.write("My own text.")
+    asked = {"text": markup, "voice": markup, "model": "none", "speed": "1e9", "other": markup}
+    speech_page.open(f"{server.url}?{urlencode(asked)}")
+    expect(speech_page.text).to_have_value(markup)
+    expect(notice(page)).to_contain_text(f"the voice “{markup}”, which is not offered.")
+    expect(notice(page)).to_contain_text("Valid: clara, ben")
+    expect(notice(page)).to_contain_text("the model “none”")
+    expect(notice(page)).to_contain_text("the speed “1e9”")
+    expect(notice(page)).to_contain_text("Valid: 0.25 to 4 in steps of 0.05.")
+    assert page.locator(".cantata img").count() == 0
+    chosen = speech_page.chosen()
+    assert (chosen["voice"], chosen["speed"]) == ("clara", 1.0)
+    speech_page.press("Bring my text back")
+    expect(speech_page.text).to_have_value("My own text.")
+    expect(notice(page)).to_be_hidden()
+    for asked in ({"voice": "BEN", "speed": "NaN"}, {"voice": "x" * 5000}):
+        speech_page.open(f"{server.url}?{urlencode(asked)}")
+        expect(notice(page)).to_be_visible()
+        assert len(notice(page).inner_text()) < 300
+        expect(page.get_by_label("Voice", exact=True)).to_have_value("ben")
+        speech_page.press("Close")
+        expect(notice(page)).to_be_hidden()
+    assert dialogs == []
+
+
+def test_a_link_is_copied_over_plain_http_and_a_long_text_says_that_it_is_left_out(
+    browser_page: Page, server: Server
+) -> None:
+    page = browser_page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    speech_page = SpeechPage(page)
+    speech_page.open(server.url)
+    page.evaluate("window.clipboard = navigator.clipboard")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    speech_page.write("\u738b" * 5000)
+    speech_page.press("Copy a link to this text")
+    expect(page.locator("[data-role=share-status]")).to_contain_text("too long for a link")
+    link = str(page.evaluate("window.clipboard.readText()"))
+    assert parse_qs(urlsplit(link).query).keys() >= {"voice", "speed"}
+    assert "text" not in parse_qs(urlsplit(link).query)
+    expect(page.get_by_role("button", name="Copy a link to this text")).to_be_focused()
