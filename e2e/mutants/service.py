@@ -1,0 +1,114 @@
+"""Faults of requests: text, time, choice, ends."""
+
+from __future__ import annotations
+
+from .mutant import Mutant
+
+MODEL = "backend/cantata/engine/served_model.py"
+ORCHESTRATOR = "backend/cantata/engine/orchestrator.py"
+PIPELINE = "backend/tests/integration/test_pipeline.py"
+WORD_TIMES = ("e2e/test_word_times.py",)
+
+SERVICE = (
+    Mutant(
+        "pieces-swapped",
+        "the pieces of a text in another order",
+        MODEL,
+        "        for part in parts:\n            if isinstance(part, Pause):\n                sil",
+        "        for part in [*parts[:1], *reversed(parts[1:])]:\n"
+        "            if isinstance(part, Pause):\n                sil",
+        WORD_TIMES,
+    ),
+    Mutant(
+        "pause-halved",
+        "pauses half as long as asked",
+        MODEL,
+        "round(pause.duration_s * self.sample_rate)",
+        "round(pause.duration_s * self.sample_rate / 2)",
+        WORD_TIMES,
+    ),
+    Mutant(
+        "words-late",
+        "word times 300 ms late",
+        "models/cantata_models/solo/timing.py",
+        "WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)",
+        "WordTiming(index, start * SLOT_S + lag_s + 0.3, end * SLOT_S + lag_s + 0.3)",
+        WORD_TIMES,
+    ),
+    Mutant(
+        "words-drift",
+        "word times that run 10% slow",
+        "models/cantata_models/solo/timing.py",
+        "WordTiming(index, start * SLOT_S + lag_s, end * SLOT_S + lag_s)",
+        "WordTiming(index, start * SLOT_S * 1.1 + lag_s, end * SLOT_S * 1.1 + lag_s)",
+        WORD_TIMES,
+    ),
+    Mutant(
+        "wrong-voice",
+        "a neighbouring voice speaks",
+        "models/cantata_models/solo/talker_front.py",
+        'self.text_track.stock_speakers[payload["speaker"]]',
+        'self.text_track.stock_speakers[payload["speaker"] - 1]',
+        ("e2e/test_judges.py::test_sound_speech_has_no_fault",),
+    ),
+    Mutant(
+        "batch-voice",
+        "all texts of a batch in the first one's voice",
+        "backend/cantata/api/routes/speech_batch.py",
+        "self._context.model(item.model), item)",
+        'self._context.model(item.model), item.model_copy(update={"voice": self._items[0].voice}))',
+        ("backend/tests/unit/api/test_speech_batch.py",),
+    ),
+    Mutant(
+        "seed-ignored",
+        "every seed gives the same samples",
+        "backend/cantata/engine/ar/stage.py",
+        "seed=options.seed,",
+        "seed=0,",
+        ("models/cantata_models/solo/tests/test_talker_stage.py",),
+    ),
+    Mutant(
+        "key-not-checked",
+        "any API key is accepted",
+        "backend/cantata/api/security.py",
+        "if is_trusted(scope) or self._is_open(scope):",
+        "if labels or True:",
+        ("backend/tests/unit/api/test_security.py",),
+    ),
+    Mutant(
+        "abort-lost",
+        "aborts never reach the stages",
+        ORCHESTRATOR,
+        "                await stage.send(Abort((stream.request_id,)))\n",
+        "                pass\n",
+        (f"{PIPELINE}::test_cancellation_has_freed_everything_when_it_is_awaited",),
+    ),
+    Mutant(
+        "credit-lost",
+        "a listener's credit never reaches the decoder",
+        ORCHESTRATOR,
+        "                await self.stages[output].send(Credit(stream.request_id, owed))\n",
+        "",
+        (f"{PIPELINE}::test_a_client_that_stops_reading_delays_no_other_stream",),
+    ),
+    Mutant(
+        "first-packet-late",
+        "the first packet 500 ms late",
+        "backend/cantata/engine/output_stream.py",
+        "        self._next_index += 1\n",
+        "        if self._next_index == 0:\n            await asyncio.sleep(0.5)\n"
+        "        self._next_index += 1\n",
+        ("e2e/test_first_packet.py::test_the_fastest_first_packet_is_near_the_bare_models",),
+    ),
+    Mutant(
+        "never-ends",
+        "one request of 200 never ends",
+        MODEL,
+        "            began_s = playback.length_s\n",
+        '            PipelineModel.spoken = getattr(PipelineModel, "spoken", 0) + 1\n'
+        "            if PipelineModel.spoken % 200 == 199:\n"
+        "                await asyncio.Event().wait()\n"
+        "            began_s = playback.length_s\n",
+        ("e2e/test_crowd.py::test_in_a_crowd_every_request_ends_with_its_own_words",),
+    ),
+)
