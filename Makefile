@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 test-clients screenshots parity lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -56,8 +56,12 @@ pyramid-2: $(VENV)/.dev ## Level 2: one listener in a real browser, to the last 
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest e2e -m level2
 
-pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each with the same samples as alone.
+pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each with the same samples as alone; a crowd.
 	$(BIN)/python -m pytest e2e -m level3
+
+mutants: $(VENV)/.dev ## Put faults into a copy of the code, one at a time; each must be caught (MUTANTS="--only NAME").
+	scripts/browser-packages.sh $(BIN)/python
+	$(BIN)/python -m e2e.mutants $(MUTANTS)
 
 test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not e2e"

@@ -71,7 +71,7 @@ def speak(speech_page: SpeechPage, device: Device, text: str) -> NDArray[np.floa
     speech_page.wait_for_state("done")
     device.wait_for_silence()
     left, right = device.channels()
-    np.testing.assert_array_equal(left, right)
+    assert np.array_equal(left, right), "the two loudspeakers get different sound"
     return device.sound()
 
 
@@ -94,8 +94,9 @@ def test_the_device_gets_the_servers_speech_and_nothing_else(
         figures(test="behind the player", what=voice, heard="whole" if fault is None else fault)
         # The judges first: what they say of it names the defect.
         whole = padded(heard, len(np.frombuffer(answer.content, dtype="<i2")))
-        assert waveform.faults(whole, device.rate) == []
-        assert speech.faults(text, voice, whole, device.rate) == []
+        found = waveform.faults(whole, device.rate)
+        found += speech.faults(text, voice, whole, device.rate)
+        assert not found, f"the device gets {'; '.join(found)}"
         assert fault is None
         assert page_of_device.metrics()["starvedFrames"] == 0
 
@@ -108,7 +109,8 @@ def test_sound_resumes_after_a_pause_where_its_word_begins(
     silences = waveform.pauses(heard, device.rate, PAUSE_S / 2)
     assert len(silences) == 1
     ((start, end),) = silences
-    assert abs(word["start"] - end) <= CLOSE_S
+    late_s = word["start"] - end
+    assert abs(late_s) <= CLOSE_S, f"{PAUSED_WORD!r} is {late_s:.2f} s late"
     assert PAUSE_S - 0.05 <= end - start <= PAUSE_S + 0.5
 
 

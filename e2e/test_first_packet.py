@@ -61,7 +61,8 @@ def test_the_fastest_first_packet_is_near_the_bare_models(
         **{"first packet": f"{1000 * median(ours):.0f} ms"},
         heard=f"{median(ours) / median(bares):.1f} times, at best {min(ours) / min(bares):.1f}",
     )
-    assert min(ours) <= MOST_TIMES_BARE_AT_BEST * min(bares)
+    times = min(ours) / min(bares)
+    assert times <= MOST_TIMES_BARE_AT_BEST, f"the first packet takes {times:.1f} times as long"
 
 
 @timed(one_sided=True)

@@ -143,7 +143,8 @@ def test_every_format_has_the_same_speech(
         wav = of_voice[FORMAT_SENTENCE]
         found = read(server, wav.sentence, voice, sound_format)
         assert found.sample_rate == FORMATS[sound_format]
-        assert found.faults(lossy=lossy) == [], (voice, wav.sentence)
+        faults = found.faults(lossy=lossy)
+        assert not faults, f"{voice}: {'; '.join(faults)}"
         if not lossy:
             np.testing.assert_array_equal(found.sound, wav.sound)
 

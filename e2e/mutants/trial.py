@@ -53,6 +53,7 @@ class Trial:
 @contextmanager
 def scratch_checkout(root: Path, folder: Path) -> Iterator[Path]:
     """A git worktree of the working tree's tracked files as they are now."""
+    _git(root, "worktree", "prune")  # of a run that was killed
     stashed = _git(root, "stash", "create").strip()
     _git(root, "worktree", "add", "--force", "--detach", str(folder), stashed or "HEAD")
     try:
