@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -16,6 +17,7 @@ from cantata_bench.server import free_port, running_server
 from timed import timed
 
 from .conftest import ARTIFACTS, GIVEN_URL
+from .server import Server
 from .speech_page import LOAD_DEADLINE_MS, SpeechPage
 
 pytestmark = [
@@ -26,6 +28,11 @@ pytestmark = [
 
 TABS = ("Speak", "Your voice", "In parallel", "Server")
 NOTICE_S = 3.0
+# Long enough that the server is killed in the middle of it.
+TEXT = " ".join(
+    f"In the year {year} the river rose again, and the lower town stood under water for a week."
+    for year in range(1901, 1904)
+)
 IN_SIGHT = """
 (notice) => {
   window.scrollTo(0, document.body.scrollHeight);
@@ -146,14 +153,30 @@ def test_a_hidden_page_asks_nothing(browser_page: Page, own_server: OwnServer) -
         browser_page.evaluate(f"window.isHidden = false; {change}")
 
 
-def test_a_killed_server_is_noticed_until_another_one_has_started(
+def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     speech_page: SpeechPage, own_server: OwnServer
 ) -> None:
+    page = speech_page.page
+    speech_page.write(TEXT)
+    speech_page.press("Speak")
+    page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
     own_server.kill()
     expect_notice_on_every_tab(speech_page, "The speech server cannot be reached. Is it running?")
-    own_server.start()
-    expect(notice_of(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
     speech_page.tab("Speak")
-    speech_page.write("It is back.")
-    speech_page.press("Speak")
+    expect(speech_page.status()).to_have_text(
+        "The connection closed before the speech was complete."
+    )
+    page.wait_for_function("window.cantata.state === 'error'")
+    came = speech_page.metrics()["receivedFrames"]
+    assert came == len(speech_page.played())
+
+    own_server.start()
+    expect(notice_of(page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
+    speech_page.press("Speak again from here")
     speech_page.wait_for_state("done")
+    answer = Server(own_server.url).speech(
+        input=TEXT, response_format="pcm", **speech_page.chosen()
+    )
+    whole = np.frombuffer(answer.content, dtype="<i2")
+    assert came < len(whole)
+    np.testing.assert_array_equal(speech_page.played(), whole)

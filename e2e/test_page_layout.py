@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, WebSocketRoute, expect
 
 from .server import Server
-from .speech_page import SpeechPage
+from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
@@ -95,6 +95,31 @@ def test_an_error_is_in_sight(browser_page: Page, server: Server, screen: Viewpo
     speech_page.open(server.url)
     speech_page.press("Speak")
     expect(speech_page.status()).to_have_attribute("data-error", "true")
+    assert_result_in_sight(speech_page, screen)
+
+
+@SCREENS
+def test_after_a_break_the_way_to_continue_is_in_sight(
+    browser_page: Page, server: Server, screen: ViewportSize
+) -> None:
+    def break_off(route: WebSocketRoute) -> None:
+        upstream = route.connect_to_server()
+
+        def forward(message: str | bytes) -> None:
+            route.send(message)
+            if isinstance(message, bytes):
+                route.close(code=1011)
+
+        upstream.on_message(forward)
+
+    browser_page.route_web_socket("**/v1/audio/speech/stream", break_off)
+    browser_page.set_viewport_size(screen)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    speech_page.press("Speak")
+    again = browser_page.get_by_role("button", name="Speak again from here")
+    expect(again).to_be_visible()
+    assert is_in_sight(again, screen)
     assert_result_in_sight(speech_page, screen)
 
 
@@ -203,7 +228,9 @@ def test_one_stream_is_one_stream(speech_page: SpeechPage) -> None:
     speech_page.tab("In parallel")
     speech_page.streams.fill("1")
     speech_page.press("Start")
-    expect(speech_page.status("Streams")).to_have_text("1 of 1 stream completed.")
+    expect(speech_page.status("Streams")).to_have_text(
+        "1 of 1 stream completed.", timeout=SPEECH_DEADLINE_MS
+    )
 
 
 def picture(of: Locator) -> NDArray[np.uint8]:

@@ -21,6 +21,7 @@ SHARED_SERVER = "the shared server"
 ON_SHARED_SERVER = (
     "e2e/test_page.py",
     "e2e/test_page_layout.py",
+    "e2e/test_page_stream.py",
     "e2e/test_page_tabs.py",
     "e2e/test_crowd.py",
     "e2e/test_device.py",

@@ -185,3 +185,27 @@ test("stereo plays both channels and stops both in a fade", () => {
   playback.render(block);
   assert.equal(playback.phase, Phase.ENDED);
 });
+
+test("a stream that broke is played to its end, and the silence after it is no underrun", () => {
+  const playback = make();
+  playback.write(ramp(200)); // less than the reserve
+  playback.halt();
+  assert.deepEqual(render(playback, 20).played, [...ramp(200)]);
+  assert.equal(playback.phase, Phase.RESTING);
+  assert.deepEqual(playback.gaps, []);
+  playback.wake();
+  playback.write(ramp(300, 201));
+  playback.end();
+  assert.deepEqual(render(playback, 20).played, [...ramp(300, 201)]);
+  assert.deepEqual(playback.gaps, []);
+  assert.equal(playback.phase, Phase.ENDED);
+});
+
+test("what was waited for before a stream broke stays counted", () => {
+  const playback = make();
+  playback.write(level(300, 1));
+  render(playback, 6);
+  playback.halt();
+  assert.equal(playback.phase, Phase.RESTING);
+  assert.deepEqual(playback.gaps, [{ atFrame: 300, frames: 6 * BLOCK - 300 }]);
+});

@@ -74,3 +74,11 @@ function noiseBelowTone(signal, hertz, rate) {
   const rest = signal.map((v, i) => v - a * Math.sin(angle(i)) - b * Math.cos(angle(i)));
   return 10 * Math.log10(power(signal) / power(rest));
 }
+
+test("the first sound is reported at the frame where it is", () => {
+  const samples = new Int16Array(5000).fill(2); // below -60 dBFS
+  samples[1000] = 3000;
+  const { reports } = play(samples, { sampleRate: 24000, deviceRate: 24000 });
+  const audible = reports.filter(({ type }) => type === "audible");
+  assert.deepEqual(audible.map(({ contextTime }) => Math.round(contextTime * 24000)), [1000]);
+});

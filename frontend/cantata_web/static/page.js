@@ -5,13 +5,15 @@ import { KeyStore, keyDialog } from "./api/keys.js";
 import { Server } from "./api/server.js";
 import { UploadedVoices } from "./clone/voices.js";
 import { BrowserStore } from "./kept/browserstore.js";
-import { Speaker } from "./speech/speaker.js";
+import { Speaker, State } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
+import { Hush } from "./views/hush.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
+import { NowPlaying } from "./views/nowplaying.js";
 import { counted } from "./views/plural.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
@@ -30,7 +32,13 @@ function start(root) {
   const choices = new Choices(server);
   const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
+  const hush = new Hush(root);
+  // Before the views: they change their status lines at the same events.
+  speaker.addEventListener("state", () => {
+    hush.set(speaker.busy && speaker.state !== State.PAUSED);
+  });
   const speak = new SpeakView(part("speak"), { speaker, server, settings, store });
+  new NowPlaying(speaker, () => ({ text: speak.value, voice: settings.voiceName }));
   offerLink(part("speak"), () => speak.request);
   followLink(part("speak"), { text: speak, settings, choices });
   const code = new CodeView(part("speak"), {

@@ -12,7 +12,7 @@ export const Phase = Object.freeze({
   ENDED: "ended",
 });
 
-const AUDIBLE_LEVEL = 1e-3; // -60 dBFS: above dither and a decoder's idle noise
+export const AUDIBLE_LEVEL = 1e-3; // -60 dBFS: above dither and a decoder's idle noise
 const LEAST_RESERVE_SECONDS = 0.08;
 const MOST_RESERVE_SECONDS = 1.28;
 const FILLER_DECAY = 0.97; // per sample: a held level fades within 5 ms and does not click
@@ -38,10 +38,17 @@ export class Playback {
     this.between = false; // no utterance is playing
     this.levels = new Array(channels).fill(0); // the last frame that went out
     this.playedFrames = 0;
-    this.starvedFrames = 0;
-    this.starvedNow = 0; // the part of starvedFrames that belongs to the underrun under way
-    this.underruns = 0;
+    this.gaps = []; // underruns: {atFrame, frames}, the silence that each put before a frame
     this.audible = false;
+  }
+
+  get underruns() {
+    return this.gaps.length;
+  }
+
+  /** Frames of silence that the listener heard inside an utterance. */
+  get starvedFrames() {
+    return this.gaps.reduce((sum, { frames }) => sum + frames, 0);
   }
 
   write(samples) {
@@ -51,7 +58,7 @@ export class Playback {
   /** No more samples will come: what is left plays without waiting for the reserve. */
   end() {
     this.complete = true;
-    if (this.phase === Phase.RESTING) this.#finish();
+    if (this.phase === Phase.RESTING && this.queue.frames === 0) this.#finish();
     if (this.phase !== Phase.STARVED || this.queue.frames > 0) return;
     this.#forgive();
     this.#finish();
@@ -63,6 +70,12 @@ export class Playback {
     if (this.phase !== Phase.STARVED || this.queue.frames > 0) return;
     this.#forgive();
     this.phase = Phase.RESTING;
+  }
+
+  /** The stream broke: what has arrived is played, and then silence until `wake`, `end` or `stop`. */
+  halt() {
+    this.between = true;
+    if (this.phase === Phase.STARVED && this.queue.frames === 0) this.phase = Phase.RESTING;
   }
 
   /** The next utterance begins. */
@@ -131,7 +144,7 @@ export class Playback {
         out[i] = origin + ((target - origin) * i) / out.length;
       }
     });
-    this.starvedFrames += block[0].length;
+    this.gaps.at(-1).frames += block[0].length;
     return 0;
   }
 
@@ -149,22 +162,18 @@ export class Playback {
       this.phase = Phase.RESTING;
     } else {
       this.phase = Phase.STARVED;
-      this.underruns += 1;
-      this.starvedNow = 0;
+      this.gaps.push({ atFrame: this.playedFrames, frames: 0 });
       this.reserveSeconds = Math.min(MOST_RESERVE_SECONDS, 2 * this.reserveSeconds);
     }
   }
 
   #countStarved(frames) {
-    if (this.phase !== Phase.STARVED) return;
-    this.starvedNow += frames;
-    this.starvedFrames += frames;
+    if (this.phase === Phase.STARVED) this.gaps.at(-1).frames += frames;
   }
 
   // The last sample had been played when the end was announced: no sound was missing.
   #forgive() {
-    this.underruns -= 1;
-    this.starvedFrames -= this.starvedNow;
+    this.gaps.pop();
   }
 
   #finish() {

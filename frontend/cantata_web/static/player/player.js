@@ -1,8 +1,10 @@
 // The page's side of the sound: owns the AudioContext and forwards PCM to its outlet.
 
 import { openOutlet } from "./outlet.js";
+import { Phase } from "./playback.js";
 
 const FADE_SECONDS = 0.02;
+const STAMP_SECONDS = 0.5; // an output timestamp older than that is of before a pause
 const IDLE_SUSPEND_MS = 30_000; // an open context keeps the sound hardware awake
 
 export class Player {
@@ -12,6 +14,7 @@ export class Player {
   #waiting = []; // messages from before the outlet was open
   #turn = 0;
   #idleTimer = null;
+  #paused = false;
   #listener = null;
   #stoppedAt = null; // on the context's clock
 
@@ -20,7 +23,8 @@ export class Player {
    * while they handle a user's action.
    */
   unlock(sampleRate) {
-    clearTimeout(this.#idleTimer);
+    this.#keepAwake();
+    this.#paused = false;
     if (this.#wantedRate !== sampleRate) this.#create(sampleRate);
     // Not awaited: it settles only once the device runs. Without a device there is no sound, and
     // the stall shows in the meters.
@@ -52,8 +56,20 @@ export class Player {
     this.#post({ type: "rest" });
   }
 
+  /** The stream broke: what was pushed is played; silence after it, until `wake`, is no underrun. */
+  halt() {
+    this.#post({ type: "halt" });
+  }
+
   wake() {
+    if (!this.#paused) this.unlock(this.#wantedRate);
     this.#post({ type: "wake" });
+  }
+
+  /** Holds the sound where it is, until `unlock`. */
+  pause() {
+    this.#paused = true;
+    void this.#context?.suspend();
   }
 
   end() {
@@ -99,6 +115,11 @@ export class Player {
     void openOutlet(context, (message) => this.#receive(message)).then(opened, failed);
   }
 
+  #keepAwake() {
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = null;
+  }
+
   #post(message, transfer = []) {
     const numbered = { ...message, turn: this.#turn };
     if (this.#outlet === null) this.#waiting.push([numbered, transfer]);
@@ -108,23 +129,43 @@ export class Player {
   #receive(message) {
     if (message.turn !== this.#turn) return;
     if (message.type === "audible") {
-      const agoSeconds = this.#context.currentTime - message.contextTime;
-      this.#listener.audible(performance.now() / 1000 - agoSeconds + this.outputLatencySeconds);
+      this.#listener.audible(leavesAt(this.#context, message.contextTime));
       return;
     }
     this.#listener.report(message);
+    if (message.ended || message.phase === Phase.RESTING) {
+      this.#idleTimer ??= setTimeout(() => void this.#context.suspend(), IDLE_SUSPEND_MS);
+    } else {
+      this.#keepAwake();
+    }
     if (!message.ended) return;
-    this.#idleTimer = setTimeout(() => void this.#context.suspend(), IDLE_SUSPEND_MS);
     this.#listener.ended(this.#stoppedAt === null ? null : message.contextTime - this.#stoppedAt);
   }
 }
 
-// WHY: for outputLatency Firefox holds a lock that its audio thread takes, and asks the sound server,
-// which may be waiting for that thread: with PulseAudio the page then hangs. SCOPE: there the
-// word that is marked runs ahead by the device's latency. It can go when Firefox answers at once.
+// When the frame that was rendered for `contextTime` leaves the loudspeaker, in seconds on
+// performance.now()'s clock.
+function leavesAt(context, contextTime) {
+  const now = performance.now() / 1000;
+  const stamp = readingMayHang() ? null : context.getOutputTimestamp();
+  const stampedAt = (stamp?.performanceTime ?? 0) / 1000;
+  // A device that has just been opened or woken has not said yet where it is.
+  if (stampedAt > 0 && now - stampedAt < STAMP_SECONDS) {
+    return stampedAt + contextTime - stamp.contextTime;
+  }
+  return now + contextTime - context.currentTime + outputLatencyOf(context);
+}
+
+// WHY: for its latency and timestamps Firefox holds a lock that its audio thread takes, and asks the
+// sound server, which may be waiting for that thread: with PulseAudio the page then hangs. SCOPE:
+// there the word that is marked runs ahead by the device's latency. It can go when Firefox answers
+// at once.
 function outputLatencyOf(context) {
-  const asks = navigator.userAgent.includes("Firefox/");
-  return (asks ? 0 : context.outputLatency) || context.baseLatency || 0;
+  return (readingMayHang() ? 0 : context.outputLatency) || context.baseLatency || 0;
+}
+
+function readingMayHang() {
+  return navigator.userAgent.includes("Firefox/");
 }
 
 // At the sound's own rate no sample changes on its way; where the device refuses, at the device's.

@@ -1,12 +1,12 @@
 // Renders one Playback after another, keeps an exact copy of what it played, and reports.
 //
 // In:  {type: "begin", turn, sampleRate, channels, reserveSeconds, fadeSeconds},
-//      {type: "pcm", turn, samples}, {type: "rest" | "wake" | "end" | "stop", turn}
+//      {type: "pcm", turn, samples}, {type: "rest" | "halt" | "wake" | "end" | "stop", turn}
 // Out: {type: "audible", turn, contextTime},
 //      {type: "report", turn, played, ended, phase, contextTime, ...counters}
 // `turn` numbers turns, so that a message which crossed a newer turn is dropped.
 
-import { Phase, Playback } from "./playback.js";
+import { AUDIBLE_LEVEL, Phase, Playback } from "./playback.js";
 import { Resampler } from "./resampler.js";
 
 const REPORT_FRAMES = 2048; // 85 ms at 24 kHz: often enough for meters, rare enough to be free
@@ -21,6 +21,7 @@ export class Renderer {
   #capturedLength = 0;
   #sinceReport = 0;
   #over = true; // the end has been reported
+  #heard = true; // the first frame that can be heard has been reported
 
   /**
    * @param {(message, transfer) => void} post
@@ -49,14 +50,11 @@ export class Renderer {
     }
     const { channels } = this.#playback;
     const own = block.slice(0, channels);
-    const wasAudible = this.#playback.audible;
     if (this.#resampler === null) this.#play(own);
     else this.#resampler.render(own, (source) => this.#play(source));
     for (const out of block.slice(channels)) out.set(own[0]);
 
-    if (this.#playback.audible && !wasAudible) {
-      this.#post({ type: "audible", turn: this.#turn, contextTime }, []);
-    }
+    if (this.#playback.audible && !this.#heard) this.#reportAudible(own, contextTime);
     const ended = this.#playback.phase === Phase.ENDED;
     if (this.#over || (!ended && this.#sinceReport < REPORT_FRAMES)) return;
     this.#report(ended, contextTime + block[0].length / this.#contextRate);
@@ -77,6 +75,17 @@ export class Renderer {
     this.#capturedLength = 0;
     this.#sinceReport = 0;
     this.#over = false;
+    this.#heard = false;
+  }
+
+  // A resampler holds frames back, so that the first one may leave in a later block.
+  #reportAudible(own, contextTime) {
+    const audible = (_, i) => own.some((out) => Math.abs(out[i]) > AUDIBLE_LEVEL);
+    const first = own[0].findIndex(audible);
+    if (first < 0) return;
+    this.#heard = true;
+    const at = contextTime + first / this.#contextRate;
+    this.#post({ type: "audible", turn: this.#turn, contextTime: at }, []);
   }
 
   #play(block) {
@@ -97,9 +106,10 @@ export class Renderer {
   }
 
   #report(ended, contextTime) {
-    const { phase, playedFrames, starvedFrames, underruns, queue } = this.#playback;
+    const { phase, playedFrames, starvedFrames, underruns, gaps, queue } = this.#playback;
     const played = this.#captured.slice(0, this.#capturedLength);
-    const counters = { playedFrames, starvedFrames, underruns, bufferedFrames: queue.frames };
+    const silence = { starvedFrames, underruns, gaps: gaps.map((gap) => ({ ...gap })) };
+    const counters = { playedFrames, bufferedFrames: queue.frames, ...silence };
     const state = { turn: this.#turn, ended, phase, contextTime, played };
     this.#post({ type: "report", ...state, ...counters }, [played.buffer]);
     this.#capturedLength = 0;

@@ -14,10 +14,12 @@ export function freshMetrics(reserveSeconds) {
     reserveSeconds,
     chunks: 0,
     receivedFrames: 0,
+    receivingSeconds: null, // in which they came, when the sound last ran dry
     playedFrames: 0,
     bufferedSeconds: 0,
     starvedFrames: 0, // frames of silence that the listener heard inside an utterance
     underruns: 0,
+    gaps: [], // of each underrun: the frame before which it was silent, and for how many frames
     stopped: false,
     server: null, // the last utterance's audio.done
   };

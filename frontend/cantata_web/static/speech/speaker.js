@@ -6,6 +6,8 @@ import { SpeechSession } from "../api/session.js";
 import { nextReserveSeconds, Phase } from "../player/playback.js";
 import { Player } from "../player/player.js";
 import { freshMetrics } from "./figures.js";
+import { Position } from "./position.js";
+import { Recording } from "./recording.js";
 import { WordTrack } from "./words.js";
 
 export const State = Object.freeze({
@@ -13,13 +15,16 @@ export const State = Object.freeze({
   WAITING: "waiting", // requested; no sound yet
   BUFFERING: "buffering", // sound is coming; none has been played
   PLAYING: "playing",
+  STARVED: "starved", // the sound ran dry in mid-speech; more is awaited
+  PAUSED: "paused",
   LISTENING: "listening", // a text is being typed and all that was finished has been spoken
   DONE: "done",
   STOPPED: "stopped",
   ERROR: "error",
 });
 
-const BUSY = new Set([State.WAITING, State.BUFFERING, State.PLAYING, State.LISTENING]);
+const SOUNDING = new Set([State.BUFFERING, State.PLAYING, State.STARVED]);
+const BUSY = new Set([...SOUNDING, State.WAITING, State.PAUSED, State.LISTENING]);
 const START_RESERVE_SECONDS = 0.08;
 const DEVICE_PATIENCE_MS = 3_000;
 
@@ -29,7 +34,7 @@ const DEVICE_PATIENCE_MS = 3_000;
  */
 export class Speaker extends EventTarget {
   state = State.IDLE;
-  error = null; // a sentence, in state ERROR
+  error = null; // a sentence, in state ERROR, and before it while the sound that came is played
   metrics = freshMetrics(START_RESERVE_SECONDS);
   words = new WordTrack();
   #player = new Player();
@@ -37,13 +42,12 @@ export class Speaker extends EventTarget {
   #turn = null; // identity of the current turn: late callbacks of an older one are ignored
   #typing = null; // {config, open, closing} of a turn whose text is still being typed
   #sent = []; // {text, base} of each commit that has not been spoken, and of what was sent since
-  #played = [];
-  #recording = null; // what a replay plays
+  #asked = null; // {text, config} of a turn whose text came as a whole
+  #played = new Recording();
+  #replayed = null; // the samples that a replay plays
   #reserveSeconds = START_RESERVE_SECONDS;
   #askedAt = 0;
-  #reportedAt = 0;
-  #moving = false; // the last report was of sound still playing
-  #shownSeconds = 0; // never decreases, even if the clock was ahead of the sound
+  #position = new Position();
   #heardFrames = 0; // played when the sound under way was received
 
   constructor(server) {
@@ -56,16 +60,41 @@ export class Speaker extends EventTarget {
   }
 
   get replaying() {
-    return this.#recording !== null;
+    return this.#replayed !== null;
+  }
+
+  /** Whether sound is heard, or may be at any moment. */
+  get sounding() {
+    return SOUNDING.has(this.state);
+  }
+
+  /** Whether the stream broke in a way that `resume` can continue. */
+  get resumable() {
+    return Boolean(this.#turn?.broken) && this.#asked !== null;
   }
 
   /** Speaks `text`. Call it from the click. What is still playing is cut off. */
   speak({ text, ...config }) {
     const turn = this.#start(State.WAITING);
-    this.#sent = [{ text, base: 0 }];
-    this.#session.begin({ ...config, timestamps: true }, this.#callbacks(turn));
-    this.#session.write(text);
-    this.#session.commit();
+    this.#asked = { text, config };
+    this.#request(turn);
+  }
+
+  /**
+   * Continues a text whose stream broke, at the sample where it broke: the same request gives the
+   * same samples, so what has been received is skipped. Call it from the click.
+   */
+  resume() {
+    const turn = this.#turn;
+    turn.broken = false;
+    turn.resumed = true;
+    turn.again = true;
+    turn.skipFrames = this.metrics.receivedFrames;
+    this.error = null;
+    this.words = new WordTrack();
+    this.#player.unlock(this.metrics.sampleRate);
+    this.#request(turn);
+    this.#enter(this.busy ? this.state : State.WAITING);
   }
 
   /** Opens a turn whose text follows with `write`. Call it from the click. */
@@ -86,14 +115,14 @@ export class Speaker extends EventTarget {
     if (current === undefined || current.committed) this.#sent.push({ text, base });
     else current.text += text;
     this.#session.write(text);
-    this.#asked();
+    this.#noteRequest();
   }
 
   /** Commits everything that was written, so that it is spoken. */
   commit() {
     this.#sent.at(-1).committed = true;
     this.#session.commit();
-    this.#asked();
+    this.#noteRequest();
   }
 
   /** No more text will be written: the turn ends when all of it has been heard. */
@@ -107,10 +136,10 @@ export class Speaker extends EventTarget {
     const recording = this.recording();
     const { metrics, words } = this;
     const turn = this.#start(State.BUFFERING);
-    this.#recording = recording;
+    this.#replayed = recording;
     this.words = words;
     const { sampleRate, channels } = metrics;
-    const kept = { ...metrics, playedFrames: 0, bufferedSeconds: 0, stopped: false };
+    const kept = { ...metrics, playedFrames: 0, bufferedSeconds: 0, stopped: false, gaps: [] };
     this.metrics = { ...kept, silenceSeconds: null, receivedFrames: recording.length / channels };
     this.#openPlayer({ sample_rate: sampleRate, channels }, turn);
     this.dispatchEvent(new CustomEvent("samples", { detail: recording }));
@@ -121,48 +150,62 @@ export class Speaker extends EventTarget {
 
   stop() {
     if (!this.busy) return;
+    this.error = null;
+    this.#turn.broken = false;
     this.#session.cancel();
     this.#player.stop();
     // Without sound under way, or without a working device, nothing will report the end.
-    if (this.state !== State.PLAYING || this.#player.stalled) this.#finish(State.STOPPED);
+    const heard = this.state === State.PLAYING || this.state === State.STARVED;
+    if (!heard || this.#player.stalled) this.#finish(State.STOPPED);
     else this.metrics.stopped = true;
+  }
+
+  /** Holds the sound where it is; more of it may arrive. */
+  pause() {
+    if (!this.sounding) return;
+    this.#player.pause();
+    this.#position.hold();
+    this.#enter(State.PAUSED);
+  }
+
+  /** After `pause`. */
+  unpause() {
+    if (this.state !== State.PAUSED) return;
+    this.#player.unlock(this.metrics.sampleRate);
+    this.#enter(this.metrics.playedFrames > this.#heardFrames ? State.PLAYING : State.BUFFERING);
   }
 
   /** Exactly what was played last, without the silence around and inside it; interleaved. */
   capturedPcm() {
-    return joined(this.#played);
+    return this.#played.samples;
   }
 
   /** What the last turn that was spoken played. */
   recording() {
-    return this.#recording ?? this.capturedPcm();
+    return this.#replayed ?? this.capturedPcm();
   }
 
-  /** How much of the turn has been played. Between the reports it moves on by the clock. */
+  /** How much of the turn has been played. */
   get playedSeconds() {
-    const { playedFrames, sampleRate, bufferedSeconds } = this.metrics;
-    const since = performance.now() / 1000 - this.#reportedAt;
-    const moved = this.#moving ? Math.min(since, bufferedSeconds) : 0;
-    this.#shownSeconds = Math.max(this.#shownSeconds, playedFrames / sampleRate + moved);
-    return this.#shownSeconds;
+    return this.#position.seconds;
   }
 
   /** How much of it has left the loudspeaker. */
   get heardSeconds() {
-    const latency = this.state === State.PLAYING ? this.#player.outputLatencySeconds : 0;
+    const latency = this.busy ? this.#player.outputLatencySeconds : 0;
     return Math.max(0, this.playedSeconds - latency);
   }
 
   #start(state) {
     if (this.busy) this.#session.cancel();
     this.#player.stop();
-    this.#played = [];
-    this.#recording = null;
+    this.#played = new Recording();
+    this.#replayed = null;
     this.#typing = null;
+    this.#asked = null;
     this.#sent = [];
     this.#heardFrames = 0;
-    this.#moving = false;
-    this.#shownSeconds = 0;
+    this.#position = new Position();
     this.error = null;
     this.words = new WordTrack();
     const { sampleRate } = this.metrics; // the stream's own is known only at its start
@@ -175,6 +218,14 @@ export class Speaker extends EventTarget {
     return this.#turn;
   }
 
+  #request(turn) {
+    const { text, config } = this.#asked;
+    this.#sent = [{ text, base: 0 }];
+    this.#session.begin({ ...config, timestamps: true }, this.#callbacks(turn));
+    this.#session.write(text);
+    this.#session.commit();
+  }
+
   #callbacks(turn) {
     const current = (handle) => (value) => {
       if (this.#turn === turn) handle(value);
@@ -185,7 +236,7 @@ export class Speaker extends EventTarget {
       words: current((message) => this.#place(message.words)),
       finished: current((message) => this.#complete(message)),
       spoken: current(() => this.#spoken()),
-      failed: current((error) => this.#fail(error)),
+      failed: current((error) => this.#break(error)),
     };
     // Typed text that was not finished is written again.
     if (this.#typing) callbacks.dropped = current(() => (this.#typing.open = false));
@@ -193,9 +244,9 @@ export class Speaker extends EventTarget {
   }
 
   #begin(message, turn) {
-    if (turn.playing) this.#player.wake();
-    else this.#openPlayer(message, turn);
-    turn.startFrames = this.metrics.receivedFrames;
+    if (!turn.playing) this.#openPlayer(message, turn);
+    else if (!turn.resumed) this.#player.wake();
+    turn.startFrames = turn.resumed ? 0 : this.metrics.receivedFrames;
   }
 
   #openPlayer(message, turn) {
@@ -217,10 +268,12 @@ export class Speaker extends EventTarget {
     Object.assign(this.metrics, { sampleRate, channels, deviceRate: this.#player.deviceRate });
   }
 
-  #receive(samples) {
+  #receive(received) {
     const { metrics } = this;
+    const samples = this.#turn.resumed ? this.#unheard(received) : received;
+    if (samples.length === 0) return;
     if (this.state === State.WAITING || this.state === State.LISTENING) {
-      metrics.ttfpSeconds = performance.now() / 1000 - this.#askedAt;
+      metrics.ttfpSeconds ??= performance.now() / 1000 - this.#askedAt;
       this.#heardFrames = metrics.playedFrames;
       this.#enter(State.BUFFERING);
       this.#watchDevice();
@@ -232,10 +285,25 @@ export class Speaker extends EventTarget {
     this.#measured();
   }
 
+  // What a resumed stream sends beyond what came before it broke.
+  #unheard(samples) {
+    const turn = this.#turn;
+    const { channels } = this.metrics;
+    const skipped = Math.min(turn.skipFrames, samples.length / channels);
+    turn.skipFrames -= skipped;
+    const rest = samples.slice(skipped * channels);
+    if (rest.length > 0) {
+      turn.resumed = false;
+      this.#player.wake();
+    }
+    return rest;
+  }
+
   #watchDevice() {
     const turn = this.#turn;
     setTimeout(() => {
-      if (turn !== this.#turn || !this.#player.stalled) return;
+      const paused = this.state === State.PAUSED;
+      if (turn !== this.#turn || paused || !this.#player.stalled) return;
       this.#session.cancel();
       this.#fail(new SpeechError("The browser has not opened a sound device."));
     }, DEVICE_PATIENCE_MS);
@@ -270,11 +338,12 @@ export class Speaker extends EventTarget {
     else this.#finish(State.IDLE);
   }
 
-  #asked() {
+  #noteRequest() {
     if (this.state === State.LISTENING) this.#askedAt = performance.now() / 1000;
   }
 
   #hear(seconds) {
+    if (this.replaying) return;
     this.metrics.audibleSeconds ??= seconds - this.#askedAt;
     this.metrics.outputLatencySeconds = this.#player.outputLatencySeconds;
     this.#measured();
@@ -282,23 +351,61 @@ export class Speaker extends EventTarget {
 
   #note(report) {
     const { metrics } = this;
-    if (report.played.length > 0) this.#played.push(report.played);
-    this.#reportedAt = performance.now() / 1000;
-    this.#moving = report.phase === Phase.PLAYING;
-    metrics.playedFrames = report.playedFrames;
-    metrics.starvedFrames = report.starvedFrames;
-    metrics.underruns = report.underruns;
-    metrics.bufferedSeconds = report.bufferedFrames / metrics.sampleRate;
-    const moving = report.playedFrames > this.#heardFrames;
-    if (this.state === State.BUFFERING && moving) this.#enter(State.PLAYING);
-    const rests = report.phase === Phase.RESTING && this.#typing !== null;
-    if (this.state === State.PLAYING && rests) this.#enter(State.LISTENING);
+    const { playedFrames, starvedFrames, underruns, gaps, phase } = report;
+    this.#played.add(report.played);
+    const bufferedSeconds = report.bufferedFrames / metrics.sampleRate;
+    Object.assign(metrics, { playedFrames, starvedFrames, underruns, gaps, bufferedSeconds });
+    if (this.state !== State.PAUSED) {
+      const seconds = playedFrames / metrics.sampleRate;
+      this.#position.report({ seconds, bufferedSeconds, moving: phase === Phase.PLAYING });
+      this.#follow(phase, playedFrames > this.#heardFrames);
+    }
     this.#measured();
+  }
+
+  #follow(phase, heard) {
+    if (this.state === State.BUFFERING && heard) this.#enter(State.PLAYING);
+    if (this.state === State.STARVED && phase !== Phase.STARVED) this.#enter(State.PLAYING);
+    if (this.state !== State.PLAYING) return;
+    if (phase === Phase.STARVED) this.#starve();
+    else if (phase === Phase.RESTING) this.#rest();
+  }
+
+  #starve() {
+    const { metrics } = this;
+    // Between typed clauses, and while a stream was broken, the server had nothing to send.
+    const steady = this.#asked !== null && !this.#turn.again;
+    const firstAt = this.#askedAt + metrics.ttfpSeconds;
+    metrics.receivingSeconds = steady ? performance.now() / 1000 - firstAt : null;
+    this.#enter(State.STARVED);
+  }
+
+  // All that has come has been played, and more may follow.
+  #rest() {
+    if (this.#turn.broken) this.#finish(State.ERROR);
+    else if (this.#turn.resumed) this.#enter(State.WAITING);
+    else if (this.#typing !== null) this.#enter(State.LISTENING);
   }
 
   #end(silentAfter) {
     this.metrics.silenceSeconds = silentAfter;
     this.#finish(this.metrics.stopped ? State.STOPPED : State.DONE);
+  }
+
+  // What has arrived is played to its end, with the error beside it.
+  #break(error) {
+    if (!this.#turn.playing || this.metrics.receivedFrames === 0) {
+      this.#fail(error);
+      return;
+    }
+    this.error = error.message;
+    this.#turn.broken = true;
+    this.#turn.resumed = false;
+    this.#typing = null;
+    this.#player.halt();
+    const played = this.state === State.WAITING || this.state === State.LISTENING;
+    if (played) this.#finish(State.ERROR);
+    else this.#enter(this.state);
   }
 
   #fail(error) {
@@ -311,7 +418,7 @@ export class Speaker extends EventTarget {
     if (state !== State.ERROR && this.metrics.playedFrames > 0 && !this.replaying) {
       this.#reserveSeconds = nextReserveSeconds(this.#reserveSeconds, this.metrics.underruns);
     }
-    this.#turn = null;
+    if (!this.#turn?.broken) this.#turn = null;
     this.#typing = null;
     this.#enter(state);
   }
@@ -324,15 +431,4 @@ export class Speaker extends EventTarget {
   #measured() {
     this.dispatchEvent(new Event("metrics"));
   }
-}
-
-function joined(parts) {
-  const total = parts.reduce((sum, part) => sum + part.length, 0);
-  const whole = new Int16Array(total);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

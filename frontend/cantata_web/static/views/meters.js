@@ -3,6 +3,7 @@
 import { State } from "../speech/speaker.js";
 import { counted } from "./plural.js";
 
+const MARKED = new Set([State.PLAYING, State.STARVED, State.PAUSED]); // the word heard last stays
 const FULL_SECONDS = 5; // of buffered speech fill the level
 
 export class Meters {
@@ -39,8 +40,9 @@ export class Meters {
 
   #frame() {
     const speaker = this.#speaker;
-    this.#waveform.draw(speaker.playedSeconds);
-    const speaks = speaker.state === State.PLAYING;
+    const { gaps, sampleRate } = speaker.metrics;
+    this.#waveform.draw(speaker.playedSeconds, inSeconds(gaps, sampleRate));
+    const speaks = MARKED.has(speaker.state);
     this.#highlight.show(speaks ? speaker.words.at(speaker.heardSeconds) : null);
     this.#drawing = speaker.busy;
     if (this.#drawing) requestAnimationFrame(() => this.#frame());
@@ -73,6 +75,13 @@ export class Meters {
       if (element.textContent !== value) element.textContent = value;
     }
   }
+}
+
+function inSeconds(gaps, sampleRate) {
+  return gaps.map(({ atFrame, frames }) => ({
+    at: atFrame / sampleRate,
+    seconds: frames / sampleRate,
+  }));
 }
 
 export function milliseconds(seconds) {

@@ -6,6 +6,7 @@ import { State } from "../speech/speaker.js";
 import { exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";
+import { doneSentence, waitingSentence } from "./sentences.js";
 import { statusLine } from "./status.js";
 import { TypeAlong } from "./typealong.js";
 import { Waveform } from "./waveform.js";
@@ -15,8 +16,8 @@ const STATUS = {
   [State.WAITING]: "Asking for the first sound…",
   [State.BUFFERING]: "The first sound is here.",
   [State.PLAYING]: "Speaking.",
+  [State.PAUSED]: "Paused.",
   [State.LISTENING]: "Go on typing. Each clause is spoken as you end it.",
-  [State.DONE]: "Done.",
   [State.STOPPED]: "Stopped.",
 };
 const KEPT = "text";
@@ -96,6 +97,8 @@ export class SpeakView {
     const on = (role, type, act) => this.#find(role).addEventListener(type, act);
     on("speak", "click", () => this.speak());
     on("stop", "click", () => this.stop());
+    on("again", "click", () => this.#speaker.resume());
+    on("pause", "click", () => this.#pause());
     on("replay", "click", () => this.#speaker.replay());
     on("download", "click", () => void this.#download());
     on("along", "change", () => this.#typeAlong());
@@ -134,17 +137,33 @@ export class SpeakView {
   }
 
   #refresh() {
-    const { state, busy, metrics, replaying } = this.#speaker;
-    if (!busy) this.#along.forget();
+    const { state, busy, error, metrics, resumable } = this.#speaker;
+    if (!busy || error !== null) this.#along.forget();
     this.#find("along").checked = this.#along.active;
     this.#find("along-about").hidden = !this.#along.active;
     this.#find("speak").textContent = this.#along.active ? "Finish" : "Speak";
-    const sentence = replaying && state === State.PLAYING ? "Playing it again." : STATUS[state];
-    this.#show(this.#speaker.error ?? sentence, state === State.ERROR);
+    this.#show(error ?? this.#sentence(), error !== null);
+    this.#find("again").hidden = !resumable;
+    const paused = state === State.PAUSED;
+    this.#find("pause").textContent = paused ? "Continue" : "Pause";
+    this.#find("pause").disabled = !paused && !this.#speaker.sounding;
     this.#find("stop").disabled = !busy;
     const heard = !busy && metrics.playedFrames > 0;
     this.#find("replay").disabled = !heard;
     this.#find("download").disabled = !heard;
+  }
+
+  #sentence() {
+    const { state, metrics, replaying } = this.#speaker;
+    if (state === State.PLAYING && replaying) return "Playing it again.";
+    if (state === State.STARVED) return waitingSentence(metrics);
+    if (state === State.DONE) return doneSentence(metrics);
+    return STATUS[state];
+  }
+
+  #pause() {
+    if (this.#speaker.state === State.PAUSED) this.#speaker.unpause();
+    else this.#speaker.pause();
   }
 
   #count() {

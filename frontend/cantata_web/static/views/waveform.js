@@ -1,10 +1,14 @@
 // The drawing of a turn on a staff of five lines: what has arrived in a quiet colour, what has been
-// played in a bright one. The whole turn always fits: when the bars run out, neighbours merge.
+// played in a bright one, and where the sound was waited for, a block. The whole turn always fits:
+// when the bars run out, neighbours merge.
+
+import { columns, withGaps } from "./timeline.js";
 
 const BAR_SECONDS = 0.02;
 const BAR_PIXELS = 3;
 const GAP_PIXELS = 2;
 const STAFF_LINES = 5;
+const WAITED_SHARE = 0.7; // of the height
 
 export class Waveform {
   #canvas;
@@ -12,6 +16,7 @@ export class Waveform {
   #peaks = []; // one per BAR_SECONDS, 0..1
   #partial = { peak: 0, samples: 0 };
   #playedSeconds = 0;
+  #gaps = [];
 
   constructor(canvas) {
     this.#canvas = canvas;
@@ -39,33 +44,43 @@ export class Waveform {
     }
   }
 
-  /** @param {number} playedSeconds everything before it is drawn as played */
-  draw(playedSeconds) {
+  /**
+   * @param {number} playedSeconds everything before it is drawn as played
+   * @param {{at: number, seconds: number}[]} gaps where in the sound it was waited for, and how long
+   */
+  draw(playedSeconds, gaps = []) {
     this.#playedSeconds = playedSeconds;
+    this.#gaps = gaps;
     const { width, height } = this.#canvas;
     const style = getComputedStyle(this.#canvas);
     const colour = (name) => style.getPropertyValue(name);
     const scale = window.devicePixelRatio || 1;
     const step = (BAR_PIXELS + GAP_PIXELS) * scale;
     const places = Math.max(1, Math.floor(width / step));
+    const cells = withGaps(this.#peaks, gaps, BAR_SECONDS);
     let group = 1;
-    while (this.#peaks.length > places * group) group *= 2;
+    while (cells.length > places * group) group *= 2;
 
     this.#context.clearRect(0, 0, width, height);
     this.#drawStaff(width, height, scale, colour("--wave-empty"));
-    const playedBars = playedSeconds / BAR_SECONDS / group;
-    const bars = Math.ceil(this.#peaks.length / group);
-    for (let place = 0; place < bars; place += 1) {
+    const drawn = columns(cells, group, playedSeconds / BAR_SECONDS);
+    drawn.forEach(({ peak, waited, played }, place) => {
+      if (waited) {
+        this.#context.fillStyle = colour("--gap");
+        const tall = WAITED_SHARE * height;
+        this.#context.fillRect(place * step, (height - tall) / 2, step, tall);
+        return;
+      }
       // The square root lets quiet consonants show beside loud vowels.
-      const reach = Math.sqrt(this.#peak(place * group, group)) * (height - 8 * scale);
+      const reach = Math.sqrt(peak) * (height - 8 * scale);
       const tall = Math.max(2 * scale, reach);
-      this.#context.fillStyle = colour(place < playedBars ? "--wave-played" : "--wave-ahead");
+      this.#context.fillStyle = colour(played ? "--wave-played" : "--wave-ahead");
       this.#context.beginPath();
       this.#context.roundRect(
         place * step, (height - tall) / 2, BAR_PIXELS * scale, tall, (BAR_PIXELS * scale) / 2,
       );
       this.#context.fill();
-    }
+    });
   }
 
   #drawStaff(width, height, scale, colour) {
@@ -76,18 +91,10 @@ export class Waveform {
     }
   }
 
-  #peak(from, count) {
-    let peak = 0;
-    for (let i = from; i < Math.min(from + count, this.#peaks.length); i += 1) {
-      peak = Math.max(peak, this.#peaks[i]);
-    }
-    return peak;
-  }
-
   #resize() {
     const scale = window.devicePixelRatio || 1;
     this.#canvas.width = Math.max(1, Math.round(this.#canvas.clientWidth * scale));
     this.#canvas.height = Math.max(1, Math.round(this.#canvas.clientHeight * scale));
-    this.draw(this.#playedSeconds);
+    this.draw(this.#playedSeconds, this.#gaps);
   }
 }

@@ -1,0 +1,27 @@
+// How far a turn has been played: between the audio thread's reports it moves on by the clock.
+
+export class Position {
+  #seconds = 0; // by the last report
+  #bufferedSeconds = 0;
+  #reportedAt = null; // null: the sound stands still
+  #shownSeconds = 0; // never decreases, even if the clock was ahead of the sound
+
+  report({ seconds, bufferedSeconds, moving }) {
+    this.#seconds = seconds;
+    this.#bufferedSeconds = bufferedSeconds;
+    this.#reportedAt = moving ? performance.now() / 1000 : null;
+  }
+
+  /** The sound stands still until the next report. */
+  hold() {
+    this.#seconds = this.seconds;
+    this.#reportedAt = null;
+  }
+
+  get seconds() {
+    const since = this.#reportedAt === null ? 0 : performance.now() / 1000 - this.#reportedAt;
+    const moved = Math.min(since, this.#bufferedSeconds);
+    this.#shownSeconds = Math.max(this.#shownSeconds, this.#seconds + moved);
+    return this.#shownSeconds;
+  }
+}
