@@ -43,11 +43,6 @@ class Outbox:
         self._room = asyncio.Event()
         self._room.set()
 
-    @property
-    def queued_bytes(self) -> int:
-        """PCM that waits."""
-        return self._bytes
-
     async def put(self, item: Item) -> None:
         """Append when there is room; a closed outbox drops it."""
         await self._room.wait()

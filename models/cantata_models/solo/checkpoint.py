@@ -16,13 +16,11 @@ from cantata_models.solo.config import SoloConfig, load_config, save_config
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder, ResidualQuantiser
 from cantata_models.solo.networks.talker import Talker
-from cantata_models.solo.networks.text_track import TextTrackEncoder
 
 WEIGHTS_FOLDER = Path(__file__).with_name("weights")
 """The weights shipped with the package."""
 TALKER_FILE = "talker.safetensors"
 CODEC_FILE = "codec.safetensors"
-TEXT_TRACK_PREFIX = "text_track."
 DECODER_PREFIX = "decoder."
 ENCODER_PREFIX = "encoder."
 
@@ -58,14 +56,6 @@ def load_talker(folder: Path = WEIGHTS_FOLDER) -> Talker:
     talker = Talker(load_config(folder))
     _fill(talker, read_tensors(folder / TALKER_FILE))
     return talker
-
-
-def load_text_track(folder: Path = WEIGHTS_FOLDER) -> TextTrackEncoder:
-    """Returns only the text side of the talker."""
-    config = load_config(folder)
-    encoder = TextTrackEncoder(config.text, len(config.voices), config.talker.hidden_size)
-    _fill(encoder, read_tensors(folder / TALKER_FILE, TEXT_TRACK_PREFIX))
-    return encoder
 
 
 def load_codec_decoder(folder: Path = WEIGHTS_FOLDER) -> CodecDecoder:

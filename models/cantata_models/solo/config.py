@@ -119,17 +119,6 @@ class SoloConfig:
         if self.codec.samples_per_frame % self.codec.hop:
             raise ValueError("codec.samples_per_frame must be a multiple of codec.hop")
 
-    def voice_index(self, voice: str) -> int:
-        """Returns the id of a voice in the networks.
-
-        Raises:
-            ValueError: the voice does not exist.
-        """
-        ids = [item.id for item in self.voices]
-        if voice not in ids:
-            raise ValueError(f"unknown voice {voice!r}; the voices are {', '.join(ids)}")
-        return ids.index(voice)
-
 
 def _parse(kind: type[T], value: object, where: str) -> T:
     """Builds the dataclass `kind` from a JSON object, rejecting unknown keys and wrong values."""

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata_models.solo.checkpoint import load_text_track
+from cantata_models.solo.checkpoint import load_talker
 from cantata_models.solo.networks.phones import PHONE_INVENTORY, SIL_ID, phone_ids
 from cantata_models.solo.networks.text_track import (
     DISTINCT_END_SLOTS,
@@ -45,7 +45,7 @@ def test_rows_and_slots_agree() -> None:
 
 @pytest.mark.parametrize("cuts", [[1], [8], [3, 4, 20]])
 def test_rows_made_in_parts_are_those_made_at_once(cuts: list[int]) -> None:
-    encoder = load_text_track()
+    encoder = load_talker().text_track
     phones = torch.tensor(HELLO * 8)
     plan = encoder.plan(phones, phones == HELLO[1], False, encoder.stock_speakers[0])
     edges = [0, *cuts, plan.frames]

@@ -25,14 +25,12 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One stretch of speech. The first three tuples have the same length."""
+    """One stretch of speech. The first two tuples have the same length."""
 
     phones: tuple[str, ...]
     """All words' phones, with SIL at the start, at the end and where punctuation pauses."""
     word_starts: tuple[bool, ...]
     """True on a word's first phone."""
-    word_index: tuple[int, ...]
-    """Index into `words` of each phone's word, -1 for SIL."""
     question: bool
     words: tuple[Word, ...]
 

@@ -86,15 +86,12 @@ def _pronounced(text: str, clauses: Iterable[Sequence[Item]]) -> list[Clause]:
 def _sentence(clauses: Sequence[Clause], question: bool) -> Sentence:
     phones: list[str] = [SIL]
     starts: list[bool] = [False]
-    index: list[int] = [-1]
     words: list[Word] = []
     for clause in clauses:
         for word in clause:
             phones += word.phones
             starts += [position == 0 for position in range(len(word.phones))]
-            index += [len(words)] * len(word.phones)
             words.append(word)
         phones.append(SIL)
         starts.append(False)
-        index.append(-1)
-    return Sentence(tuple(phones), tuple(starts), tuple(index), question, tuple(words))
+    return Sentence(tuple(phones), tuple(starts), question, tuple(words))
