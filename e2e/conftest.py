@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cantata.plugins import locate
-from cantata_bench.server import running_server
+from cantata_bench.server import free_port, running_server
 
 from .chromium import launch_chromium
 from .server import Server
@@ -98,14 +98,14 @@ def model() -> str | None:
 
 @contextmanager
 def serving(
-    name: str, model: str | None, request: pytest.FixtureRequest, voices: Path
+    name: str, model: str | None, request: pytest.FixtureRequest, voices: Path, *more: str
 ) -> Iterator[Server]:
     """A server whose output is kept if a test fails meanwhile."""
     ARTIFACTS.mkdir(exist_ok=True)
     # Every worker has servers of its own.
     log = ARTIFACTS / f"server-{name}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.log"
     failures = request.session.testsfailed
-    options = ["--voices-dir", str(voices), *(["--model", model] if model else [])]
+    options = ["--voices-dir", str(voices), *(["--model", model] if model else []), *more]
     with running_server(log, options=options) as running:
         yield Server(running.url)
     if request.session.testsfailed == failures:
@@ -113,11 +113,18 @@ def serving(
 
 
 @pytest.fixture(scope="session")
+def other_origin() -> str:
+    """An origin that the default server lets in."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="session")
 def shared_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, other_origin: str
 ) -> Iterator[Server]:
     """The default server, for every module that only sends requests (`backend/tests/lanes.py`)."""
-    with serving("shared", None, request, tmp_path_factory.mktemp("voices")) as server:
+    voices = tmp_path_factory.mktemp("voices")
+    with serving("shared", None, request, voices, "--allow-origin", other_origin) as server:
         yield server
 
 

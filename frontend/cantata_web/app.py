@@ -1,21 +1,57 @@
-"""Serves the page: on a speech server's own origin, or alone in front of one elsewhere."""
+"""Serves the page and the Gradio app: on a speech server's own origin, or for one elsewhere."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
+import httpx
 from fastapi import FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Mount
 
+from cantata_web.gradio_app import GradioApp
 from cantata_web.page import ASSETS_PATH, build_page
+
+if TYPE_CHECKING:
+    from cantata_web.gradio_blocks import OpenClient
+
+GRADIO_PATH = "/gradio"
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def mount(app: FastAPI) -> None:
-    """Serves the page at `/` of `app`."""
-    _mount(app, api_base="")
+    """Serves the page at `/` of `app`, and the Gradio app at `/gradio`.
+
+    Raises:
+        ImportError: Gradio is not installed.
+    """
+
+    def open_client() -> httpx.AsyncClient:
+        """A client of `app` itself, within this process."""
+        transport = httpx.ASGITransport(app=app)
+        return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=None)
+
+    _mount_page(app, api_base="")
+    _mount_gradio(app, "..", open_client)
 
 
-def _mount(app: FastAPI, api_base: str) -> None:
+def mount_apart(app: FastAPI, api_base: str) -> None:
+    """As `mount`, for the speech server at `api_base`."""
+    api_base = api_base.rstrip("/") + "/"
+
+    def open_client() -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=api_base, timeout=None)
+
+    _mount_page(app, api_base)
+    _mount_gradio(app, api_base, open_client)
+
+
+def _mount_page(app: FastAPI, api_base: str) -> None:
     page = build_page(api_base)
     assets = {asset.hashed_name: asset for asset in page.assets}
     for asset in (page.document, *page.assets):
@@ -24,16 +60,34 @@ def _mount(app: FastAPI, api_base: str) -> None:
     async def send_document(request: Request) -> Response:
         return page.document.response(request, immutable=False)
 
+    async def send_icon(request: Request) -> Response:
+        return page.icon.response(request, immutable=False)
+
     async def send_asset(request: Request) -> Response:
         asset = assets.get(request.path_params["name"])
         if asset is None:
             raise HTTPException(404)
         return asset.response(request, immutable=True)
 
-    app.router.add_route("/", send_document, methods=["GET"], include_in_schema=False)
-    app.router.add_route(
-        f"/{ASSETS_PATH}/{{name}}", send_asset, methods=["GET"], include_in_schema=False
-    )
+    _add_route(app, "/", send_document)
+    _add_route(app, "/favicon.ico", send_icon)  # where pages beside this one look for it
+    _add_route(app, f"/{ASSETS_PATH}/{{name}}", send_asset)
+
+
+def _mount_gradio(app: FastAPI, server_url: str, open_client: OpenClient) -> None:
+    if find_spec("gradio") is None:
+        raise ImportError("No module named 'gradio'")
+
+    async def redirect(request: Request) -> Response:
+        return RedirectResponse(f"{GRADIO_PATH.removeprefix('/')}/")
+
+    _add_route(app, GRADIO_PATH, redirect)
+    gradio = GradioApp(server_url, open_client)
+    app.router.routes.append(Mount(GRADIO_PATH, app=gradio, name="gradio"))
+
+
+def _add_route(app: FastAPI, path: str, endpoint: Endpoint) -> None:
+    app.router.add_route(path, endpoint, methods=["GET"], include_in_schema=False)
 
 
 def main() -> None:
@@ -47,5 +101,5 @@ def main() -> None:
     import uvicorn
 
     app = FastAPI()
-    _mount(app, options.api_base)
+    mount_apart(app, options.api_base)
     uvicorn.run(app, host=options.host, port=options.port, log_level="info")

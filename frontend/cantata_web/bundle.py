@@ -8,7 +8,7 @@ Each module becomes a function, so its names stay its own, and its lines stay as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
@@ -22,28 +22,28 @@ class BundleError(Exception):
     """A module cannot be linked."""
 
 
-def link(folder: Path, entry: str, url_of: Callable[[str], str]) -> str:
+def link(folder: Path, entry: str, urls: Mapping[str, str]) -> str:
     """One script that runs the module `entry` after all that it imports.
 
     Args:
         folder: what the modules' names are relative to.
         entry: the module to run.
-        url_of: the JavaScript expression for the URL of a module that another loads as a script
-            of its own, with `new URL("name.js", import.meta.url)`.
+        urls: JavaScript expressions for the URLs of modules that others load as scripts of their
+            own, with `new URL("name.js", import.meta.url)`.
 
     Raises:
         BundleError: a module is missing, imports itself through others, or uses a form of
             `import` or `export` that is not understood.
     """
-    linker = _Linker(folder, url_of)
+    linker = _Linker(folder, urls)
     linker.add(entry, ())
-    return "const $modules = {};\n" + "".join(linker.linked.values())
+    return '"use strict";\nconst $modules = {};\n' + "".join(linker.linked.values())
 
 
 class _Linker:
-    def __init__(self, folder: Path, url_of: Callable[[str], str]) -> None:
+    def __init__(self, folder: Path, urls: Mapping[str, str]) -> None:
         self._folder = folder
-        self._url_of = url_of
+        self._urls = urls
         self.linked: dict[str, str] = {}
 
     def add(self, name: str, importers: tuple[str, ...]) -> None:
@@ -67,7 +67,10 @@ class _Linker:
             return f'const {{{names}}} = $modules["{_resolved(name, found[2])}"];'
 
         def located(found: re.Match[str]) -> str:
-            return self._url_of(_resolved(name, found[1]))
+            loaded = _resolved(name, found[1])
+            if loaded not in self._urls:
+                raise BundleError(f"{name} loads {loaded}, which has no URL")
+            return self._urls[loaded]
 
         text = _EXPORT.sub("", _IMPORT.sub(imported, source))
         if left := _OTHERWISE.search(_LOCATION.sub("", text)):

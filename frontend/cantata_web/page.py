@@ -6,14 +6,10 @@ import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from string import Template
 
 from cantata_web.assets import Asset
-from cantata_web.bundle import link
+from cantata_web.sources import HERE, WORKLET, fill, read, script
 
-HERE = Path(__file__).parent
-SCRIPTS = HERE / "static"
 ASSETS_PATH = "cantata_web"
 
 PARTS = ("speak", "keep", "clone", "parallel", "metrics")
@@ -24,48 +20,42 @@ STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "narrow", "for
 @dataclass(frozen=True)
 class Page:
     document: Asset
+    icon: Asset
     assets: Sequence[Asset]
     """What it loads, under their hashed names in ASSETS_PATH."""
 
 
 def build_page(api_base: str = "") -> Page:
-    """The page; it calls the server at `api_base`, or the one that it came from.
+    """The page.
+
+    Args:
+        api_base: the server that it calls, with a slash at the end; or else the one it came from.
 
     Raises:
         BundleError: the scripts cannot be linked.
     """
-    worklet = _script("worklet.js", link(SCRIPTS, "player/worklet.js", _no_url))
-
-    def url_of(name: str) -> str:
-        assert name == "player/worklet.js", name
-        return f"new URL({json.dumps(worklet.hashed_name)}, import.meta.url)"
-
-    script = _script("page.js", link(SCRIPTS, "page.js", url_of))
-    style = "".join(_read(f"styles/{name}.css") for name in STYLES)
+    worklet = _script("worklet.js", script(WORKLET))
+    worklet_url = f"new URL({json.dumps(worklet.hashed_name)}, import.meta.url)"
+    page = _script("page.js", script("page.js", {WORKLET: worklet_url}))
+    style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
     icon = Asset("favicon.png", "image/png", (HERE / "favicon.png").read_bytes())
 
-    if api_base and not api_base.endswith("/"):
-        api_base += "/"
-    document = Template(_read("markup/page.html")).substitute(
+    document = fill(
+        "page",
         api_base=html.escape(api_base, quote=True),
         icon=f"{ASSETS_PATH}/{icon.hashed_name}",
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",
-        script=f"{ASSETS_PATH}/{script.hashed_name}",
-        **{part: _read(f"markup/{part}.html") for part in PARTS},
+        script=f"{ASSETS_PATH}/{page.hashed_name}",
+        key_dialog=fill("key", id="cantata-key"),
+        **{part: read(f"markup/{part}.html") for part in PARTS},
     )
     return Page(
-        Asset.of_text("page.html", "text/html", document), (script, worklet, stylesheet, icon)
+        document=Asset.of_text("page.html", "text/html", document),
+        icon=icon,
+        assets=(page, worklet, stylesheet, icon),
     )
 
 
 def _script(name: str, source: str) -> Asset:
     return Asset.of_text(name, "text/javascript", source)
-
-
-def _no_url(name: str) -> str:
-    raise AssertionError(f"the audio thread loads no script: {name}")
-
-
-def _read(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")

@@ -15,12 +15,7 @@ from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.exceptions import HTTPException
 
-from cantata_web.app import _mount, mount
-
-
-def mounted(app: FastAPI, api_base: str = "") -> FastAPI:
-    _mount(app, api_base) if api_base else mount(app)
-    return app
+from cantata_web.app import mount, mount_apart
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +30,8 @@ def client() -> Iterator[TestClient]:
     def in_own_words(request: Request, error: HTTPException) -> Response:
         return PlainTextResponse(f"the API's own words: {error.status_code}", error.status_code)
 
-    with TestClient(mounted(app)) as client:
+    mount(app)
+    with TestClient(app) as client:
         yield client
 
 
@@ -138,6 +134,8 @@ def test_text_is_compressed_as_the_client_takes_it(
 
 
 def test_a_page_of_its_own_calls_the_given_server() -> None:
-    with TestClient(mounted(FastAPI(), 'http://speech.example:8000/a"b')) as client:
+    app = FastAPI()
+    mount_apart(app, 'http://speech.example:8000/a"b')
+    with TestClient(app) as client:
         page = client.get("/").text
     assert 'data-api-base="http://speech.example:8000/a&quot;b/"' in page

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cantata_web import StreamingSpeech
 from cantata_web.bundle import BundleError, link
-from cantata_web.page import SCRIPTS, build_page
+from cantata_web.page import build_page
+from cantata_web.sources import SCRIPTS
 
 MODULES = {
     "main.js": (
@@ -53,14 +54,14 @@ def test_the_linked_script_does_what_the_modules_do(write: Write, node: str) -> 
     """Names that two modules both use stay apart, and a module that two import runs once."""
     folder = write({**MODULES, "package.json": '{"type": "module"}'})
     linked = folder / "linked.js"
-    linked.write_text(link(folder, "main.js", json.dumps), encoding="utf-8")
+    linked.write_text(link(folder, "main.js", {}), encoding="utf-8")
     given = run_module(node, folder / "main.js")
     assert run_module(node, linked) == given == "[1,22,2,3]\n"
 
 
 def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -> None:
     folder = write({"a/main.js": 'load(new URL("other.js", import.meta.url));\n'})
-    assert "load(`<a/other.js>`);" in link(folder, "a/main.js", lambda name: f"`<{name}>`")
+    assert "load(`<other>`);" in link(folder, "a/main.js", {"a/other.js": "`<other>`"})
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,10 @@ def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -
         ({"main.js": 'const a = await import("./a.js");\n'}, "main.js: cannot link 'const a"),
         ({"main.js": "tell(import.meta.url);\n"}, "main.js: cannot link 'tell"),
         (
+            {"main.js": 'load(new URL("a.js", import.meta.url));\n'},
+            "main.js loads a.js, which has no URL",
+        ),
+        (
             {
                 "main.js": 'import { a } from "./a.js";\n',
                 "a.js": 'import { b } from "./main.js";\nexport const a = 1;\n',
@@ -82,11 +87,13 @@ def test_a_script_that_is_loaded_apart_is_found_by_its_given_url(write: Write) -
 )
 def test_what_cannot_be_linked_is_said(write: Write, modules: dict[str, str], message: str) -> None:
     with pytest.raises(BundleError, match=message):
-        link(write(modules), "main.js", json.dumps)
+        link(write(modules), "main.js", {})
 
 
-def test_every_module_of_the_page_is_in_a_script() -> None:
-    scripts = "".join(asset.body.decode() for asset in build_page().assets if ".js" in asset.name)
+def test_every_module_is_in_a_script() -> None:
+    assets = [asset.body.decode() for asset in build_page().assets if ".js" in asset.name]
+    component = StreamingSpeech(render=False).js_on_load
     names = [path.relative_to(SCRIPTS).as_posix() for path in SCRIPTS.rglob("*.js")]
     assert len(names) > 30
-    assert [name for name in names if f'$modules["{name}"] = ' not in scripts] == []
+    unused = [n for n in names if f'$modules["{n}"] = ' not in "".join([*assets, component])]
+    assert unused == []

@@ -5,6 +5,7 @@ import { KeyStore, keyDialog } from "./api/keys.js";
 import { Server } from "./api/server.js";
 import { UploadedVoices } from "./clone/voices.js";
 import { BrowserStore } from "./kept/browserstore.js";
+import { Readings } from "./speech/readings.js";
 import { Speaker, State } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
@@ -96,27 +97,8 @@ function connect(server, choices, notice) {
 
 // For tests and the browser's console.
 function expose(speaker, parallel) {
-  window.cantata = {
-    get state() {
-      return speaker.state;
-    },
-    get metrics() {
-      return speaker.metrics;
-    },
-    get words() {
-      return speaker.words.all;
-    },
-    get heardSeconds() {
-      return speaker.heardSeconds;
-    },
-    get error() {
-      return speaker.error;
-    },
-    get streams() {
-      return parallel.streams;
-    },
-    capturedPcm: () => speaker.capturedPcm(),
-  };
+  window.cantata = new Readings(speaker);
+  Object.defineProperty(window.cantata, "streams", { get: () => parallel.streams });
 }
 
 start(document.querySelector(".cantata"));

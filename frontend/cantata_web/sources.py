@@ -1,0 +1,29 @@
+"""The sources of what browsers get: markup, styles and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+
+from cantata_web.bundle import link
+
+HERE = Path(__file__).parent
+SCRIPTS = HERE / "static"
+WORKLET = "player/worklet.js"
+"""The audio thread's script, which browsers load apart."""
+
+
+def read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def fill(name: str, **values: str) -> str:
+    """A markup file with its `$names` filled in."""
+    return Template(read(f"markup/{name}.html")).substitute(values)
+
+
+def script(entry: str, urls: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The module `entry` and all that it imports, as `link` does it."""
+    return link(SCRIPTS, entry, urls)

@@ -1,0 +1,60 @@
+"""The Gradio app beside an API: where it is, what it leaves shut, and when it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from fastapi.testclient import TestClient
+from starlette.exceptions import HTTPException
+
+from cantata_web.app import mount
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    app = FastAPI()
+
+    @app.exception_handler(HTTPException)
+    def in_own_words(request: Request, error: HTTPException) -> Response:
+        return PlainTextResponse(f"the API's own words: {error.status_code}", error.status_code)
+
+    mount(app)
+    with TestClient(app) as client:
+        yield client
+
+
+def test_it_is_served_below_the_page(client: TestClient) -> None:
+    redirected = client.get("/gradio", follow_redirects=False)
+    assert redirected.headers["location"] == "gradio/", "also right behind a proxy's prefix"
+    page = client.get("/gradio")
+    assert page.url.path == "/gradio/"
+    assert '"component_class_name":"StreamingSpeech"' in page.text
+    assert list(client.get("/gradio/gradio_api/info").json()["named_endpoints"]) == ["/speak"]
+
+
+def test_it_sends_no_telemetry_and_loads_nothing_from_elsewhere(client: TestClient) -> None:
+    assert client.get("/gradio/config").json()["analytics_enabled"] is False
+    assert "googleapis" not in client.get("/gradio/").text + client.get("/gradio/theme.css").text
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/gradio/gradio_api/upload"),
+        ("POST", "/gradio/gradio_api/run/speak"),
+        ("GET", "/gradio/gradio_api/proxy=http://127.0.0.1/"),
+        ("GET", "/gradio/monitoring"),
+        ("GET", "/gradio/gradio_api/openapi.json"),
+    ],
+)
+def test_what_it_does_not_need_is_shut(client: TestClient, method: str, path: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.text) == (404, "the API's own words: 404")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/tmp", "pyproject.toml"])
+def test_it_hands_out_no_file_that_it_did_not_make(client: TestClient, path: str) -> None:
+    assert client.get(f"/gradio/gradio_api/file={path}").status_code == 403
