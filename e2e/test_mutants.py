@@ -64,3 +64,4 @@ def test_a_fault_that_survives_stands_out_in_the_table() -> None:
     table = table_of(MUTANTS, trials)
     assert "| `offset`: offset of 0.05 | **survived** |  |" in table
     assert "| `test_x::test_y` | a jump |" in table
+    assert table.count("| not tried |") == len(MUTANTS) - len(trials)

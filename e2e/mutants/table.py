@@ -14,11 +14,11 @@ END = "<!-- end of mutants -->"
 
 def table_of(mutants: Sequence[Mutant], trials: Mapping[str, Trial]) -> str:
     """In the catalogue's order."""
-    rows = [
-        f"| `{mutant.name}`: {mutant.fault} | {_where(trial)} | {_says(trial)} |"
-        for mutant in mutants
-        if (trial := trials.get(mutant.name)) is not None
-    ]
+    rows = []
+    for mutant in mutants:
+        trial = trials.get(mutant.name)
+        cells = ("not tried", "") if trial is None else (_where(trial), _says(trial))
+        rows.append(f"| `{mutant.name}`: {mutant.fault} | {cells[0]} | {cells[1]} |")
     return "\n".join(["| fault | caught by | the failure says |", "|-|-|-|", *rows])
 
 

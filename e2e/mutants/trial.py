@@ -102,7 +102,7 @@ def read_report(name: str, report: Path) -> Trial:
     cases = list(ElementTree.parse(report).iter("testcase"))
     for case in cases:
         if (failure := case.find("failure")) is not None:
-            message = " ".join((failure.get("message") or "").split())
+            message = (failure.get("message") or "").partition("\n")[0]
             return Trial(name, Verdict.CAUGHT, _node(case), message[:MESSAGE_CHARACTERS])
     for case in cases:
         for kind in ("error", "skipped"):
