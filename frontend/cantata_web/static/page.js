@@ -6,6 +6,7 @@ import { Server } from "./api/server.js";
 import { UploadedVoices } from "./clone/voices.js";
 import { BrowserStore } from "./kept/browserstore.js";
 import { Readings } from "./speech/readings.js";
+import { openTakes } from "./kept/takes.js";
 import { Speaker, State } from "./speech/speaker.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
@@ -18,9 +19,11 @@ import { NowPlaying } from "./views/nowplaying.js";
 import { counted } from "./views/plural.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
+import { Preview } from "./views/preview.js";
 import { followLink, offerLink } from "./views/share.js";
 import { SpeakView } from "./views/speak.js";
 import { startTabs } from "./views/tabs.js";
+import { TakesView } from "./views/takes.js";
 
 function start(root) {
   const part = (name) => root.querySelector(`#cantata-${name}`);
@@ -47,6 +50,8 @@ function start(root) {
     request: () => ({ ...speak.request, response_format: settings.format.id }),
   });
   choices.addEventListener("change", () => code.refresh());
+  new TakesView(part("speak"), { speaker, speak, takes: openTakes(base), confirm });
+  const preview = offerPreview(part("speak"), { server, settings, speaker, speak });
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
   const tabs = startTabs(root, (name) => metrics.watch(name === "metrics"));
@@ -56,19 +61,42 @@ function start(root) {
     part("text").focus();
   };
   const uploads = new UploadedVoices(server, store);
-  new CloneView(part("clone"), { choices, uploads, confirm, tryVoice });
+  new CloneView(part("clone"), { choices, uploads, confirm, preview, tryVoice });
 
   document.addEventListener("keydown", (event) => {
     if (root.querySelector("dialog[open]") !== null) return;
     if (event.key === "Escape") {
       speak.stop();
       parallel.stop();
+      preview.stop();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       if (!part("speak").hidden) speak.speak();
     }
   });
   expose(speaker, parallel);
   connect(server, choices, new ServerNotice(root.querySelector("[data-role='server']")));
+}
+
+function offerPreview(root, { server, settings, speaker, speak }) {
+  const preview = new Preview(server, (sentence, isError) => speak.tell(sentence, isError));
+  const button = root.querySelector("[data-role='preview']");
+  const show = () => {
+    const { voice } = settings;
+    button.disabled = voice === undefined;
+    const plays = voice !== undefined && preview.playing?.id === voice.id;
+    button.textContent = plays ? `Stop ${voice.name}` : `Hear ${voice?.name ?? "this voice"}`;
+  };
+  button.addEventListener("click", () => {
+    speaker.stop();
+    void preview.toggle(settings.voice);
+  });
+  speaker.addEventListener("begin", () => preview.stop());
+  preview.addEventListener("change", show);
+  settings.addEventListener("voice", () => {
+    preview.stop();
+    show();
+  });
+  return preview;
 }
 
 // Whatever the server offers is read again whenever it comes back: it may be another one.

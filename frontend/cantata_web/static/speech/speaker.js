@@ -45,6 +45,7 @@ export class Speaker extends EventTarget {
   #asked = null; // {text, config} of a turn whose text came as a whole
   #played = new Recording();
   #replayed = null; // the samples that a replay plays
+  #replayedWords = [];
   #reserveSeconds = START_RESERVE_SECONDS;
   #askedAt = 0;
   #position = new Position();
@@ -133,17 +134,34 @@ export class Speaker extends EventTarget {
 
   /** Plays the last turn again, as it was heard. Call it from the click. */
   replay() {
-    const recording = this.recording();
-    const { metrics, words } = this;
+    const words = this.replaying ? this.#replayedWords : this.words.all;
+    this.#playAgain(this.recording(), 0, { metrics: this.metrics, words });
+  }
+
+  /** Plays an earlier turn from `fromSeconds` on. Call it from the click. */
+  play({ samples, sampleRate, channels, words }, fromSeconds) {
+    const metrics = { ...freshMetrics(this.#reserveSeconds), sampleRate, channels };
+    this.#playAgain(samples, fromSeconds, { metrics, words });
+  }
+
+  #playAgain(recording, fromSeconds, { metrics, words }) {
+    const { sampleRate, channels } = metrics;
+    const part = recording.slice(Math.round(fromSeconds * sampleRate) * channels);
     const turn = this.#start(State.BUFFERING);
     this.#replayed = recording;
-    this.words = words;
-    const { sampleRate, channels } = metrics;
+    this.#replayedWords = words;
+    this.words = new WordTrack(
+      words.map((word) => ({
+        ...word,
+        start: word.start - fromSeconds,
+        end: word.end - fromSeconds,
+      })),
+    );
     const kept = { ...metrics, playedFrames: 0, bufferedSeconds: 0, stopped: false, gaps: [] };
-    this.metrics = { ...kept, silenceSeconds: null, receivedFrames: recording.length / channels };
+    this.metrics = { ...kept, silenceSeconds: null, receivedFrames: part.length / channels };
     this.#openPlayer({ sample_rate: sampleRate, channels }, turn);
-    this.dispatchEvent(new CustomEvent("samples", { detail: recording }));
-    this.#player.push(recording.slice());
+    this.dispatchEvent(new CustomEvent("samples", { detail: part.slice() }));
+    this.#player.push(part);
     this.#player.end();
     this.#watchDevice();
   }

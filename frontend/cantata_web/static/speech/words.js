@@ -1,7 +1,12 @@
 // When words are heard, and their positions in the text.
 
 export class WordTrack {
-  #words = [];
+  #words;
+
+  /** @param {object[]} words of another track */
+  constructor(words = []) {
+    this.#words = [...words];
+  }
 
   /**
    * Adds the words of one message.

@@ -19,9 +19,10 @@ export class CloneView {
   /**
    * @param {UploadedVoices} uploads
    * @param {(question) => Promise<boolean>} confirm asks before a voice is deleted
+   * @param {Preview} preview plays a voice
    * @param {(id) => void} tryVoice goes where the voice can speak
    */
-  constructor(root, { choices, uploads, confirm, tryVoice }) {
+  constructor(root, { choices, uploads, confirm, preview, tryVoice }) {
     this.#root = root;
     this.#choices = choices;
     this.#uploads = uploads;
@@ -30,6 +31,7 @@ export class CloneView {
     this.#recording = new Recording(root);
     const act = {
       speakWith: (voice) => tryVoice(voice.id),
+      hear: (voice) => void preview.toggle(voice),
       remove: (voice) => void this.#attempt(() => this.#delete(voice)),
     };
     this.#saved = new SavedVoices(root, { choices, uploads, act });

@@ -1,5 +1,7 @@
 // The list of uploaded voices.
 
+import { button, element } from "./elements.js";
+
 export class SavedVoices {
   #list;
   #title;
@@ -8,7 +10,7 @@ export class SavedVoices {
   #act;
 
   /**
-   * @param {{speakWith(voice), remove(voice)}} act what the buttons do
+   * @param {{speakWith(voice), hear(voice), remove(voice)}} act what the buttons do
    */
   constructor(root, { choices, uploads, act }) {
     this.#list = root.querySelector("[data-role='saved']");
@@ -38,25 +40,12 @@ export class SavedVoices {
     const speak = button("Speak with it", `Speak with ${voice.name}`, () =>
       this.#act.speakWith(voice),
     );
-    speak.disabled = voice.model === null;
+    const hear = button("Hear it", `Hear ${voice.name}`, () => this.#act.hear(voice));
+    for (const one of [speak, hear]) one.disabled = voice.model === null;
     const last = this.#uploads.mayDelete(voice.id)
       ? button("Delete", `Delete ${voice.name}`, () => this.#act.remove(voice))
       : element("small", "saved in another browser");
-    entry.append(element("strong", voice.name), element("span", made), speak, last);
+    entry.append(element("strong", voice.name), element("span", made), hear, speak, last);
     return entry;
   }
-}
-
-function element(name, text = "") {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return made;
-}
-
-function button(text, label, act) {
-  const made = element("button", text);
-  made.type = "button";
-  made.setAttribute("aria-label", label);
-  made.addEventListener("click", act);
-  return made;
 }

@@ -5,7 +5,8 @@ import { fillMenu } from "./choices.js";
 const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
 
-export class Settings {
+/** Dispatches "voice" when another one is chosen. */
+export class Settings extends EventTarget {
   #choices;
   #controls;
   #store;
@@ -13,6 +14,7 @@ export class Settings {
 
   /** @param {BrowserStore} store */
   constructor(root, { choices, store }) {
+    super();
     const control = (name) => root.querySelector(`#cantata-${name}`);
     this.#choices = choices;
     this.#store = store;
@@ -68,6 +70,16 @@ export class Settings {
 
   get maxCharacters() {
     return this.#model?.max_input_characters ?? Infinity;
+  }
+
+  get voiceName() {
+    return this.voice?.name ?? "The default voice";
+  }
+
+  /** The chosen voice; undefined until the lists have come. */
+  get voice() {
+    const { model, voice } = this.#controls;
+    return this.#choices.voicesOf(model.value).find(({ id }) => id === voice.value);
   }
 
   pickVoice(id) {
@@ -158,9 +170,8 @@ export class Settings {
   }
 
   #describe() {
-    const { model, voice, about } = this.#controls;
-    const chosen = this.#choices.voicesOf(model.value).find(({ id }) => id === voice.value);
-    about.textContent = chosen?.description ?? "";
+    this.#controls.about.textContent = this.voice?.description ?? "";
+    this.dispatchEvent(new Event("voice"));
   }
 
   #showSpeed() {

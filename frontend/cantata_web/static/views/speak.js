@@ -6,6 +6,7 @@ import { State } from "../speech/speaker.js";
 import { exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";
+import { save } from "./save.js";
 import { doneSentence, waitingSentence } from "./sentences.js";
 import { statusLine } from "./status.js";
 import { TypeAlong } from "./typealong.js";
@@ -33,6 +34,7 @@ export class SpeakView {
   #show;
   #along;
   #spoken = null; // the request whose sound the download is
+  #turn = null; // {text, request, voiceName} of the last turn; a text that is typed has none
 
   /** @param {BrowserStore} store keeps the text */
   constructor(root, { speaker, server, settings, store }) {
@@ -72,6 +74,27 @@ export class SpeakView {
     return { input: this.#text.value, ...this.#settings.request };
   }
 
+  /** What was spoken last: {text, request, voiceName}. */
+  get spoken() {
+    return { ...this.#turn, text: this.#turn.text ?? this.#text.value };
+  }
+
+  /** Plays a take, and marks its words if its text is the one in the box. */
+  play(take, fromSeconds) {
+    this.#spoken = null;
+    this.#along.forget();
+    const words = take.text === this.#text.value ? take.words : [];
+    this.#speaker.play({ ...take, words }, fromSeconds);
+  }
+
+  /** Puts a take's text and settings back. */
+  bringBack({ text, request }) {
+    this.value = text;
+    const [problem] = this.#settings.follow(request);
+    if (problem) this.#show(`The ${problem.name} “${problem.value}” is no longer offered.`, true);
+    this.#text.focus();
+  }
+
   speak() {
     if (this.#along.active) {
       this.#along.finish();
@@ -85,12 +108,18 @@ export class SpeakView {
       return;
     }
     this.#spoken = this.request;
-    const { input: text, ...config } = this.#spoken;
-    this.#speaker.speak({ text, ...config });
+    const { input: text, ...request } = this.#spoken;
+    this.#turn = { text, request, voiceName: this.#settings.voiceName };
+    this.#speaker.speak({ text, ...request });
   }
 
   stop() {
     this.#speaker.stop();
+  }
+
+  /** Shows a sentence in the tab's status line. */
+  tell(sentence, isError) {
+    this.#show(sentence, isError);
   }
 
   #listen() {
@@ -126,8 +155,10 @@ export class SpeakView {
 
   #typeAlong() {
     if (this.#find("along").checked) {
+      const { request, voiceName } = this.#settings;
       this.#spoken = null;
-      this.#along.start(this.#settings.request);
+      this.#turn = { text: null, request, voiceName };
+      this.#along.start(request);
       this.#text.focus();
     } else {
       this.#along.finish();
@@ -202,13 +233,4 @@ export class SpeakView {
       throw asSpeechError({ message: "the file broke off; try again", code: null });
     }
   }
-}
-
-function save(bytes, extension, type) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([bytes], { type }));
-  link.download = `cantata.${extension}`;
-  link.click();
-  // Not at once: Firefox and Safari begin to read it after the click has been handled.
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
