@@ -57,10 +57,6 @@ export class Settings extends EventTarget {
     return request;
   }
 
-  get voiceName() {
-    return this.#controls.voice.selectedOptions[0]?.label ?? "";
-  }
-
   get format() {
     const { id, media_type: type } = this.#formats.find(
       (format) => format.id === this.#controls.format.value,
