@@ -57,6 +57,7 @@ SOUND = (
         "8% too fast, as at a wrong rate",
         "samples = np.interp(np.arange(0, len(samples), 1.08), np.arange(len(samples)), samples)"
         ".astype(np.float32)",
+        USUAL,
     ),
     Mutant(
         "last-frame-lost",
