@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from fastapi import FastAPI, Request, Response
@@ -84,6 +85,21 @@ def _mount_gradio(app: FastAPI, server_url: str, open_client: OpenClient) -> Non
     _add_route(app, GRADIO_PATH, redirect)
     gradio = GradioApp(server_url, open_client)
     app.router.routes.append(Mount(GRADIO_PATH, app=gradio, name="gradio"))
+    _at_shutdown(app, gradio.stop)
+
+
+def _at_shutdown(app: FastAPI, stop: Callable[[], Awaitable[None]]) -> None:
+    served = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
+        async with served(app) as state:
+            try:
+                yield state
+            finally:
+                await stop()
+
+    app.router.lifespan_context = lifespan
 
 
 def _add_route(app: FastAPI, path: str, endpoint: Endpoint) -> None:

@@ -7,6 +7,7 @@ users take the page, or the API, needs none of it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,13 @@ class GradioApp:
                 self._app = await self._start()
         await self._app(scope, receive, send)
 
+    async def stop(self) -> None:
+        """End the app, if it was started, and remove its files."""
+        if self._running is not None:
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+
     async def _start(self) -> FastAPI:
         folder = tempfile.TemporaryDirectory(prefix="cantata-gradio-")
         app, parent = await asyncio.to_thread(asyncio.run, self._build(Path(folder.name)))
@@ -62,7 +70,7 @@ class GradioApp:
             with folder:
                 async with parent.router.lifespan_context(parent):
                     started.set()
-                    await asyncio.Event().wait()  # until the server's loop cancels it
+                    await asyncio.Event().wait()  # until `stop`
 
         self._running = asyncio.create_task(run())
         await started.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -14,16 +15,20 @@ from cantata_web.app import mount
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[TestClient]:
-    app = FastAPI()
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder, app = tmp_path_factory.mktemp("temporary"), FastAPI()
 
     @app.exception_handler(HTTPException)
     def in_own_words(request: Request, error: HTTPException) -> Response:
         return PlainTextResponse(f"the API's own words: {error.status_code}", error.status_code)
 
     mount(app)
-    with TestClient(app) as client:
-        yield client
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", str(folder))
+        with TestClient(app) as client:
+            yield client
+            assert list(folder.glob("cantata-gradio-*"))
+    assert not list(folder.glob("cantata-gradio-*")), "files stay after the server's end"
 
 
 def test_it_is_served_below_the_page(client: TestClient) -> None:
