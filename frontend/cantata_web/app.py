@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -92,7 +92,7 @@ def _at_shutdown(app: FastAPI, stop: Callable[[], Awaitable[None]]) -> None:
     served = app.router.lifespan_context
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
         async with served(app) as state:
             try:
                 yield state
