@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata_bench.floor import load_bare
 
 READY = "ready"

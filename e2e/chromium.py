@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -36,3 +36,30 @@ def launch_chromium(playwright: Playwright, microphone: Path | None = None) -> B
         raise FileNotFoundError(f"none of {', '.join(NAMES)} is here: apt-get install chromium")
     heard = [] if microphone is None else [f"--use-file-for-fake-audio-capture={microphone}"]
     return playwright.chromium.launch(executable_path=found, args=[*ARGUMENTS, *heard])
+
+
+class Driver:
+    """Playwright and its Chromium, each started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+
+    def playwright(self) -> Playwright:
+        if self._playwright is None:
+            self._playwright = sync_playwright().start()
+        return self._playwright
+
+    def browser(self) -> Browser:
+        """The same one again, if it still runs."""
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = launch_chromium(self.playwright())
+        return self._browser
+
+    def close(self) -> None:
+        """Ends both; asking again starts others."""
+        if self._browser is not None:
+            self._browser.close()
+        if self._playwright is not None:
+            self._playwright.stop()
+        self._browser = self._playwright = None

@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright
 from rich.console import Console
 from rich.table import Table
 
 from cantata.plugins import locate
 from cantata_bench.server import free_port, running_server
 
-from .chromium import launch_chromium
+from .chromium import Driver
+from .own_server import OwnServer
 from .server import Server
 from .speech_page import SpeechPage
 
@@ -41,6 +42,7 @@ TABLE_WIDTH = 120
 FIGURES = "figures"
 Row = dict[str, object]
 failed = pytest.StashKey[bool]()
+open_driver = pytest.StashKey[Driver]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -142,19 +144,52 @@ def server(
             yield server
 
 
-# Not for the whole session: while Playwright's synchronous side is open, an event loop counts as
-# running in this thread, and tests in other modules could not start theirs.
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as running:
-        yield running
+@pytest.fixture(scope="session")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    """For the modules that lock, break, freeze or kill it (`backend/tests/lanes.py`)."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    own = OwnServer(tmp_path_factory.mktemp("own"), ARTIFACTS)
+    own.start()
+    yield own
+    own.stop()
+
+
+@pytest.fixture(scope="session")
+def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
+    driver = request.session.stash[open_driver] = Driver()
+    yield driver
+    driver.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, bool | None, bool | None]:
+    """One browser for the modules that follow each other with one. Not for the whole session: while
+    Playwright's synchronous side is open, an event loop counts as running in this thread, and
+    tests in other modules could not start theirs."""
+    done = yield
+    driver = item.session.stash.get(open_driver, None)
+    if driver is not None and not _goes_on(item, nextitem):
+        driver.close()
+    return done
+
+
+def _goes_on(item: pytest.Item, following: pytest.Item | None) -> bool:
+    """Whether the next test may use the open browser."""
+    if following is None:
+        return False
+    return item.path == following.path or "playwright" in getattr(following, "fixturenames", ())
 
 
 @pytest.fixture(scope="module")
-def browser(playwright: Playwright) -> Iterator[Browser]:
-    browser = launch_chromium(playwright)
-    yield browser
-    browser.close()
+def playwright(driver: Driver) -> Playwright:
+    return driver.playwright()
+
+
+@pytest.fixture(scope="module")
+def browser(driver: Driver, playwright: Playwright) -> Browser:
+    return driver.browser()
 
 
 @pytest.fixture

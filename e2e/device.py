@@ -136,6 +136,10 @@ class Device:
         """On the clock of `performance.now()`."""
         return float(self.page.evaluate("window.device.firstSoundAt"))
 
+    def first_sound_at_unix_s(self) -> float:
+        """On the machine's clock, as of `time.time()`."""
+        return self.first_sound_at_s() + self.page.evaluate("performance.timeOrigin") / 1000
+
     def last_sound_at_s(self) -> float:
         """On the clock of `performance.now()`."""
         return float(self.page.evaluate("window.device.lastSoundAt"))

@@ -28,7 +28,7 @@ def speak_awkward_text(speech_page: SpeechPage, url: str) -> None:
     speech_page.write(TEXT)
     page.get_by_label("Voice", exact=True).select_option("ben")
     page.get_by_text("Settings", exact=True).click()
-    page.get_by_label("Speed").fill("1.3")
+    page.get_by_label("Speed").fill("3.65")
     open_code(page)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import httpx
 
@@ -16,12 +16,15 @@ POLL_S = 0.1
 @dataclass(frozen=True)
 class Server:
     url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of every request."""
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=10.0)
+        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=10.0)
 
     def speech(self, **fields: object) -> httpx.Response:
-        return httpx.post(f"{self.url}/v1/audio/speech", json=fields, timeout=120.0)
+        url = f"{self.url}/v1/audio/speech"
+        return httpx.post(url, json=fields, headers=self.headers, timeout=120.0)
 
     def is_idle(self) -> bool:
         """Whether no request runs and no stage holds anything."""

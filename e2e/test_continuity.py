@@ -5,43 +5,29 @@ A count of samples does not detect it: what a faulty server sends is played to t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from playwright.sync_api import Page
 
-from .conftest import GIVEN_URL
 from .continuity import Fault, Kind, first_fault
+from .own_server import OwnServer
 from .server import Server
 from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-PLUGINS = Path(__file__).parent / "plugins"
-FAULT_VARIABLE = "CANTATA_TEST_FAULT"
-TEXT = "The gate is open."
+TEXT = "Hello."
 
 
-@pytest.fixture(scope="module")
-def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The fault of the next utterance; empty: none."""
-    file = tmp_path_factory.mktemp("faults") / "next"
-    file.touch()
-    return file
-
-
-@pytest.fixture(scope="module")
-def model(fault_file: Path) -> Iterator[str]:
-    """A model with injected faults (e2e/plugins/faulty)."""
-    if GIVEN_URL:
-        pytest.skip("a server that runs already cannot be broken")
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYTHONPATH", str(PLUGINS), prepend=os.pathsep)
-        environment.setenv(FAULT_VARIABLE, str(fault_file))
-        yield "faulty"
+@pytest.fixture
+def speech_page(browser_page: Page, own_server: OwnServer) -> Iterator[SpeechPage]:
+    speech_page = SpeechPage(browser_page)
+    own_server.open(speech_page)
+    yield speech_page
+    own_server.order("")
 
 
 def hear(speech_page: SpeechPage) -> NDArray[np.int16]:
@@ -70,15 +56,13 @@ def sound_of(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
 )
 def test_a_broken_stream_is_heard_as_such(
     speech_page: SpeechPage,
-    server: Server,
-    fault_file: Path,
+    own_server: OwnServer,
     figures: Callable[..., None],
     fault: str,
     kind: Kind | None,
 ) -> None:
-    fault_file.write_text("", encoding="utf-8")
-    sound = sound_of(server, speech_page)
-    fault_file.write_text(fault, encoding="utf-8")
+    sound = sound_of(own_server.server, speech_page)
+    own_server.order(fault)
     heard = first_fault(hear(speech_page), sound)
     verdict = "whole" if heard is None else f"{heard.samples} samples {heard.kind} at {heard.at}"
     figures(test="broken stream", what=f"told to {fault or 'be sound'}", heard=verdict)

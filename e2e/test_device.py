@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +25,13 @@ PAUSE_S = 1.0
 PAUSED_TEXT = f"Close the window. [pause {PAUSE_S:g}s] Have you read the latest book?"
 PAUSED_WORD = "Have"
 CLOSE_S = 0.08
+RATE = 24_000
+PACKETS = np.random.default_rng(7).integers(-9_000, 9_000, (6, RATE // 5)).astype("<i2")
+"""Of 200 ms, more than the player collects before it starts."""
+PACKET_EVERY_MS = 200
+START_TURNS = 4
+MOST_START_S = 0.3
+"""The packet's way into the browser, and the device's buffers; found: 20 ms."""
 STILL = 0.02
 """Above what is left of a fade when Stop was pressed."""
 
@@ -99,6 +108,42 @@ def test_the_device_gets_the_servers_speech_and_nothing_else(
         assert not found, f"the device gets {'; '.join(found)}"
         assert fault is None
         assert page_of_device.metrics()["starvedFrames"] == 0
+
+
+def test_sound_begins_soon_after_its_first_packet(
+    browser_page: Page, server: Server, device: Device, figures: Callable[..., None]
+) -> None:
+    """The fastest of several turns: no busy moment decides."""
+    sent_at: list[float] = []
+
+    def answer(route: WebSocketRoute) -> None:
+        def reply(message: str | bytes) -> None:
+            if json.loads(message)["type"] != "input.done":
+                return
+            route.send(json.dumps({"type": "audio.start", "sample_rate": RATE, "channels": 1}))
+            sent_at.append(time.time())
+            for packet in PACKETS:
+                route.send(packet.tobytes())
+                browser_page.wait_for_timeout(PACKET_EVERY_MS)
+            samples = sum(len(packet) for packet in PACKETS)
+            route.send(json.dumps({"type": "audio.done", "samples": samples}))
+            route.send(json.dumps({"type": "input.spoken"}))
+
+        route.on_message(reply)
+
+    browser_page.route_web_socket("**/v1/audio/speech/stream", answer)
+    speech_page = SpeechPage(browser_page)
+    speech_page.open(server.url)
+    delays_s = []
+    for _ in range(START_TURNS):
+        speak(speech_page, device, "Hello.")
+        delays_s.append(device.first_sound_at_unix_s() - sent_at[-1])
+    figures(
+        test="behind the player",
+        what="first packet to sound",
+        heard=f"after {1000 * min(delays_s):.0f} ms",
+    )
+    assert 0 < min(delays_s) <= MOST_START_S, f"sound begins {min(delays_s):.2f} s after its packet"
 
 
 def test_sound_resumes_after_a_pause_where_its_word_begins(

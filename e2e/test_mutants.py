@@ -65,3 +65,6 @@ def test_a_fault_that_survives_stands_out_in_the_table() -> None:
     assert "| `offset`: offset of 0.05 | **survived** |  |" in table
     assert "| `test_x::test_y` | a jump |" in table
     assert table.count("| not tried |") == len(MUTANTS) - len(trials)
+    later = table_of(MUTANTS, {"wrap": Trial("wrap", Verdict.SURVIVED)}, table)
+    assert "| `offset`: offset of 0.05 | **survived** |  |" in later, "it keeps what was found"
+    assert "| `test_x::test_y` | a jump |" not in later

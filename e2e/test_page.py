@@ -26,8 +26,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
 SENTENCES = (
     "The quick brown fox jumps over the lazy dog.",
-    "Good morning. The train to the coast leaves at half past nine.",
+    "Good morning. The train leaves at nine.",
 )
+SHORT = "The gate is open."
 LONG_TEXT = " ".join(SENTENCES * 16)
 WORST_WER = 0.4
 STOP_DEADLINE_S = 10.0
@@ -117,7 +118,7 @@ def test_a_new_sentence_cuts_off_the_old_one(speech_page: SpeechPage, server: Se
     speech_page.write(LONG_TEXT)
     speech_page.press("Speak")
     speech_page.wait_for_state("playing")
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     metrics = speech_page.metrics()
@@ -135,7 +136,7 @@ def test_the_keyboard_is_enough(speech_page: SpeechPage) -> None:
 
 
 def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path) -> None:
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     with speech_page.page.expect_download() as download:
@@ -150,7 +151,7 @@ def test_the_download_is_what_was_played(speech_page: SpeechPage, tmp_path: Path
 def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Path) -> None:
     speech_page.open_settings()
     speech_page.page.get_by_label("Download as").select_option("flac")
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     speech_page.choose_speed(2)  # for the next one, not for the file of this one
@@ -167,7 +168,7 @@ def test_another_format_is_the_same_speech(speech_page: SpeechPage, tmp_path: Pa
 def test_a_replay_is_the_same_sound_and_asks_nothing_of_the_server(
     speech_page: SpeechPage,
 ) -> None:
-    speech_page.write(" ".join(SENTENCES))
+    speech_page.write(SENTENCES[1])
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     first = speech_page.played()
@@ -232,12 +233,12 @@ def test_a_device_with_a_rate_of_its_own_loses_no_sample(
     browser_page.add_init_script(STUBBORN_DEVICE)
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     metrics = speech_page.metrics()
     assert (metrics["sampleRate"], metrics["deviceRate"]) == (24_000, 48_000)
-    answer = server.speech(input=SENTENCES[0], response_format="pcm", **speech_page.chosen())
+    answer = server.speech(input=SHORT, response_format="pcm", **speech_page.chosen())
     np.testing.assert_array_equal(speech_page.played(), np.frombuffer(answer.content, dtype="<i2"))
 
 
@@ -364,12 +365,12 @@ def test_a_page_without_worklets_plays_the_same(browser_page: Page, server: Serv
     browser_page.add_init_script("delete BaseAudioContext.prototype.audioWorklet")
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     played = speech_page.played()
     assert len(played) == speech_page.metrics()["server"]["samples"]
-    answer = server.speech(input=SENTENCES[0], response_format="pcm", **speech_page.chosen())
+    answer = server.speech(input=SHORT, response_format="pcm", **speech_page.chosen())
     np.testing.assert_array_equal(played, np.frombuffer(answer.content, dtype="<i2"))
 
 
@@ -394,7 +395,7 @@ def test_no_request_leaves_the_origin(browser_page: Page, server: Server) -> Non
     )
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
     hosts = {urlsplit(url).netloc for url in asked if not url.startswith(("data:", "blob:"))}
@@ -438,8 +439,8 @@ def test_escape_ends_typing_and_the_next_sentence_is_spoken_whole(
     speech_page.page.keyboard.press("Escape")
     speech_page.wait_for_state("stopped")
     expect(speech_page.page.get_by_role("switch", name="Speak while I type")).not_to_be_checked()
-    speech_page.write(SENTENCES[0])
+    speech_page.write(SHORT)
     speech_page.press("Speak")
     speech_page.wait_for_state("done")
-    answer = server.speech(input=SENTENCES[0], response_format="pcm", **speech_page.chosen())
+    answer = server.speech(input=SHORT, response_format="pcm", **speech_page.chosen())
     np.testing.assert_array_equal(speech_page.played(), np.frombuffer(answer.content, dtype="<i2"))

@@ -6,72 +6,36 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 import soundfile
-import yaml
 from playwright.sync_api import Page, expect
 
-from cantata_bench.server import free_port, running_server
-from cantata_models.solo.plugin import PLUGIN
-
-from .conftest import ARTIFACTS
+from .own_server import AUTHORIZATION, KEY, Apart, OwnServer, enter_key
 from .page_code import code_in, open_code
 from .server import READY_DEADLINE_S, Server, wait_until
 from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-KEY = "a-key-for-the-tests"
 WRONG_KEY = "another-key-altogether"
 SENTENCE = "The gate is open."
 LONG_TEXT = "We are still talking, and there is nobody who listens. " * 40
 
 
-@dataclass(frozen=True)
-class Apart:
-    """A page on an origin of its own."""
-
-    port: int
-
-    @property
-    def allowed(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def stranger(self) -> str:
-        """The same page under an origin that the server does not know."""
-        return f"http://localhost:{self.port}"
+@pytest.fixture(scope="module")
+def locked_server(own_server: OwnServer) -> Server:
+    """With a key and one place."""
+    return own_server.server
 
 
 @pytest.fixture(scope="module")
-def apart() -> Apart:
-    return Apart(free_port())
-
-
-@pytest.fixture(scope="module")
-def locked_server(apart: Apart, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a key, which lets the page of the other origin in, and has one place."""
-    folder = tmp_path_factory.mktemp("locked")
-    keys = folder / "keys"
-    keys.write_text(KEY, encoding="utf-8")
-    options = ["--api-key-file", str(keys), "--allow-origin", apart.allowed]
-    options += ["--voices-dir", str(folder / "voices"), "--deploy", str(folder / "deploy.yaml")]
-    deployment = yaml.safe_load(PLUGIN.deployment.read_text(encoding="utf-8"))
-    for stage in deployment["stages"].values():
-        stage["slots"] = 1
-    (folder / "deploy.yaml").write_text(yaml.safe_dump(deployment), encoding="utf-8")
-    with running_server(ARTIFACTS / "server-locked.log", options=options) as running:
-        yield Server(running.url)
-
-
-@pytest.fixture(scope="module")
-def page_apart(apart: Apart, locked_server: Server) -> Iterator[Apart]:
-    command = [sys.executable, "-m", "cantata_web", "--api-base", locked_server.url]
+def page_apart(own_server: OwnServer) -> Iterator[Apart]:
+    apart = own_server.apart
+    command = [sys.executable, "-m", "cantata_web", "--api-base", own_server.url]
     process = subprocess.Popen([*command, "--port", str(apart.port)])
 
     def is_served() -> bool:
@@ -87,11 +51,6 @@ def page_apart(apart: Apart, locked_server: Server) -> Iterator[Apart]:
     finally:
         process.terminate()
         process.wait()
-
-
-def enter_key(page: Page, key: str) -> None:
-    page.get_by_role("dialog", name="API key").get_by_label("Key").fill(key)
-    page.keyboard.press("Enter")
 
 
 def speak_to_the_end(page: Page) -> None:
@@ -179,7 +138,7 @@ def test_streams_without_room_show_what_the_server_answered(
         "POST",
         f"{locked_server.url}/v1/audio/speech",
         json={"input": LONG_TEXT, "response_format": "pcm"},
-        headers={"Authorization": f"Bearer {KEY}"},
+        headers=AUTHORIZATION,
         timeout=60,
     ) as taken:
         assert taken.status_code == httpx.codes.OK
@@ -203,13 +162,10 @@ def test_a_page_of_its_own_speaks_through_the_server_that_allows_it(
 def test_with_a_key_voices_of_other_clients_can_be_deleted(
     browser_page: Page, locked_server: Server, page_apart: Apart
 ) -> None:
-    key = {"Authorization": f"Bearer {KEY}"}
-    body = {"input": SENTENCE, "response_format": "wav"}
-    speech = httpx.post(
-        f"{locked_server.url}/v1/audio/speech", json=body, headers=key, timeout=60
-    ).content
+    speech = locked_server.speech(input=SENTENCE, response_format="wav").content
     voice = {"data": {"name": "Ada", "consent": "true"}, "files": {"audio_sample": speech}}
-    uploaded = httpx.post(f"{locked_server.url}/v1/audio/voices", headers=key, timeout=60, **voice)
+    voices = f"{locked_server.url}/v1/audio/voices"
+    uploaded = httpx.post(voices, headers=AUTHORIZATION, timeout=60, **voice)
     assert uploaded.status_code == httpx.codes.OK, uploaded.text
     browser_page.goto(page_apart.allowed)
     enter_key(browser_page, KEY)

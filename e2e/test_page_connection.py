@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from cantata_bench.server import free_port, running_server
 from timed import timed
 
-from .conftest import ARTIFACTS, GIVEN_URL
-from .server import Server
+from .conftest import GIVEN_URL
+from .own_server import OwnServer
 from .speech_page import LOAD_DEADLINE_MS, SpeechPage
 
 pytestmark = [
@@ -28,7 +22,8 @@ pytestmark = [
 
 TABS = ("Speak", "Your voice", "In parallel", "Server")
 NOTICE_S = 3.0
-# Long enough that the server is killed in the middle of it.
+# Long enough that the server is killed in the middle of it; fast, so that it soon has played.
+SPEED = 4
 TEXT = " ".join(
     f"In the year {year} the river rose again, and the lower town stood under water for a week."
     for year in range(1901, 1904)
@@ -42,56 +37,10 @@ IN_SIGHT = """
 """
 
 
-class OwnServer:
-    """A server that a test may freeze, kill and start again on the same port."""
-
-    def __init__(self, voices: Path) -> None:
-        self._voices = voices
-        self._port = free_port()
-        self._running = ExitStack()
-        self._pid = 0
-        self._starts = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        self._starts += 1
-        log = ARTIFACTS / f"server-connection-{self._starts}.log"
-        options = ["--voices-dir", str(self._voices)]
-        starting = running_server(log, port=self._port, options=options)
-        self._pid = self._running.enter_context(starting).pid
-
-    def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
-        self.stop()
-
-    def stop(self) -> None:
-        self._running.close()
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Its sockets stay open and nothing answers."""
-        os.kill(self._pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self._pid, signal.SIGCONT)
-
-
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
-    server = OwnServer(tmp_path_factory.mktemp("voices"))
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def speech_page(browser_page: Page, own_server: OwnServer) -> SpeechPage:
     speech_page = SpeechPage(browser_page)
-    speech_page.open(own_server.url)
+    own_server.open(speech_page)
     return speech_page
 
 
@@ -136,7 +85,7 @@ def test_a_hidden_page_asks_nothing(browser_page: Page, own_server: OwnServer) -
     )
     browser_page.clock.install()
     speech_page = SpeechPage(browser_page)
-    speech_page.open(own_server.url)
+    own_server.open(speech_page)
     speech_page.tab("Server")
     expect(speech_page.page.locator("[data-role=metrics-status]")).to_contain_text("Live")
     asked: list[str] = []
@@ -157,6 +106,7 @@ def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     speech_page: SpeechPage, own_server: OwnServer
 ) -> None:
     page = speech_page.page
+    speech_page.choose_speed(SPEED)
     speech_page.write(TEXT)
     speech_page.press("Speak")
     page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
@@ -174,9 +124,7 @@ def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     expect(notice_of(page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
     speech_page.press("Speak again from here")
     speech_page.wait_for_state("done")
-    answer = Server(own_server.url).speech(
-        input=TEXT, response_format="pcm", **speech_page.chosen()
-    )
+    answer = own_server.server.speech(input=TEXT, response_format="pcm", **speech_page.chosen())
     whole = np.frombuffer(answer.content, dtype="<i2")
     assert came < len(whole)
     np.testing.assert_array_equal(speech_page.played(), whole)

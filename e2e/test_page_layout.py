@@ -75,6 +75,7 @@ def test_button_status_and_waveform_are_in_sight_together(
     speech_page = SpeechPage(browser_page)
     speech_page.open(server.url)
     assert_result_in_sight(speech_page, screen)
+    speech_page.write("The gate is open.")
     speech_page.press("Speak")
     speech_page.wait_for_state("playing")
     assert_result_in_sight(speech_page, screen)

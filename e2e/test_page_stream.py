@@ -135,8 +135,8 @@ def opened(page: Page, server: Server) -> SpeechPage:
     return speech_page
 
 
-def whole(server: Server, speech_page: SpeechPage) -> NDArray[np.int16]:
-    answer = server.speech(input=SENTENCE, response_format="pcm", **speech_page.chosen())
+def whole(server: Server, speech_page: SpeechPage, text: str = SENTENCE) -> NDArray[np.int16]:
+    answer = server.speech(input=text, response_format="pcm", **speech_page.chosen())
     return np.frombuffer(answer.content, dtype="<i2")
 
 
@@ -238,6 +238,25 @@ def test_a_rest_that_breaks_too_is_continued_where_it_broke(
     speech_page.wait_for_state("done")
     assert gate.connections == 4
     np.testing.assert_array_equal(speech_page.played(), whole(server, speech_page))
+
+
+def test_the_rest_of_a_broken_stream_follows_though_its_text_was_typed(
+    browser_page: Page, server: Server
+) -> None:
+    clauses = ("When the rain stops,", "we walk down to the harbour,")
+    speech_page = opened(browser_page, server)
+    sound = [whole(server, speech_page, clause) for clause in clauses]
+    gate = Gate(browser_page, sound[0].nbytes + SECOND // 2)
+    browser_page.get_by_role("switch", name="Speak while I type").click()
+    browser_page.keyboard.type(" ".join(clauses) + " ")
+    gate.cut_when_full()
+    expect(speech_page.status()).to_have_text(BROKEN)
+    gate.passing = 10**12
+    speech_page.press("Speak again from here")
+    speech_page.wait_for_state("done")
+    np.testing.assert_array_equal(speech_page.played(), np.concatenate(sound))
+    words = " ".join(clauses).replace(",", "").split()
+    assert [word["text"] for word in speech_page.words()] == words
 
 
 def test_waiting_for_sound_is_said_and_drawn_where_it_was(

@@ -16,7 +16,7 @@ from .test_page import act_as_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TEXT = "We walk along the river, and then we turn back home."
+TEXT = "We walk to the river, and then we go back."
 MOST_TAKES = 10
 
 

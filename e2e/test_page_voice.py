@@ -12,7 +12,7 @@ import soundfile
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, FilePayload, Locator, Page, Playwright, Request, expect
 
-from .chromium import launch_chromium
+from .chromium import Driver, launch_chromium
 from .server import Server
 from .speech_page import SpeechPage
 
@@ -48,11 +48,10 @@ def browser(
 
 
 @pytest.fixture
-def beeping_browser(playwright: Playwright) -> Iterator[Browser]:
-    """Chromium's own fake microphone."""
-    browser = launch_chromium(playwright)
-    yield browser
-    browser.close()
+def beeping_page(driver: Driver) -> Iterator[Page]:
+    """With Chromium's own fake microphone."""
+    with driver.browser().new_context() as context:
+        yield context.new_page()
 
 
 def wav(sound: Sound, name: str = "sound.wav") -> FilePayload:
@@ -106,7 +105,7 @@ def test_a_recorded_voice_is_saved_and_nothing_of_it_stays_in_the_form(
     read = page.locator("[data-role=read]").inner_text()
     assert len(read.split()) > 20
     assert read != sentence
-    record(speech_page, 5.0)
+    record(speech_page, 3.5)
     expect(verdict(page)).to_have_text(GOOD)
     expect(page.get_by_label("Your recording")).to_be_visible()
     speech_page.press("I read the sentence above")
@@ -193,10 +192,10 @@ def test_what_is_no_speech_is_refused_before_it_is_sent(
     assert uploaded(server) == []
 
 
-def test_a_recorded_beep_is_refused(beeping_browser: Browser, server: Server) -> None:
-    page = beeping_browser.new_page()
+def test_a_recorded_beep_is_refused(beeping_page: Page, server: Server) -> None:
+    page = beeping_page
     speech_page = open_tab(page, server)
-    record(speech_page, 3.5)
+    record(speech_page, 3.1)
     expect(verdict(page)).to_have_text("There is no speech in it, only a tone or a steady noise.")
     assert verdict(page).get_attribute("data-error") == "true"
     describe(page, "Beep")

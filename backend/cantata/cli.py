@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ async def _serve(
 
     from cantata.api.listening import url_of
     from cantata.api.operator import settings_for
-    from cantata.engine.service import create_service
+    from cantata.engine.plan import plan_service
 
     listener = _listen(host, port)
     with listener:
@@ -253,12 +253,14 @@ async def _serve(
             # Its clients cannot send a key: where keys are required, they must be on this machine.
             wyoming_host = "127.0.0.1" if settings.security.api_keys else host
             wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        service = create_service(model, deploy, dtype.value if dtype else None, log_format)
-        service.preload()
+        plan = plan_service(model, deploy, dtype.value if dtype else None)
+        plan.preload()
         # The stages' imports have begun; the following ones take seconds too.
         from cantata.api.app import create_app, mount_pages
         from cantata.api.serve import serve as serve_app
+        from cantata.engine.service import create_service
 
+        service = create_service(plan, log_format)
         web_app = create_app(service, settings, wyoming=wyoming)
         console.print(f"loading {', '.join(service.models)} ...", highlight=False)
         # The stages load in their own processes while this one imports the pages.

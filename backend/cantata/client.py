@@ -22,7 +22,7 @@ import numpy as np
 import websockets.asyncio.client as sockets
 from numpy.typing import NDArray
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
 
 Pcm = NDArray[np.int16]

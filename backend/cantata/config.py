@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cantata.contract.errors import ConfigError
-from cantata.contract.pipeline import PipelineSpec, StageKind
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import PipelineSpec, StageKind
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 

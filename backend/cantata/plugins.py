@@ -1,18 +1,24 @@
-"""Finding models: by name through entry points, by `model_type` from a checkpoint."""
+"""Finding models: by name through entry points, by `model_type` from a checkpoint.
+
+An entry point of the group `cantata.models` names one plug-in (`package.module:PLUGIN`), or a
+package of models (`package`): each folder in it with a `plugin.py` is a model.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cantata.contract.errors import ConfigError
-from cantata.contract.plugin import ModelPlugin
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.plugin import ModelPlugin
 
 ENTRY_POINT_GROUP = "cantata.models"
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -43,15 +49,31 @@ def installed_plugins() -> Mapping[str, ModelPlugin]:
     """Every plug-in that an installed package offers, by name.
 
     Raises:
-        ConfigError: an entry point is not a `ModelPlugin`.
+        ConfigError: an entry point is neither a `ModelPlugin` nor a package of models, or two
+            plug-ins have the same name.
     """
-    plugins = {}
+    plugins: dict[str, ModelPlugin] = {}
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        plugin = resolve(entry_point.value)
-        if not isinstance(plugin, ModelPlugin):
-            raise ConfigError(f"entry point {entry_point.value!r} is not a ModelPlugin")
-        plugins[plugin.name] = plugin
+        value = entry_point.value
+        for plugin in [resolve(value)] if entry_point.attr else _in_package(value):
+            if not isinstance(plugin, ModelPlugin):
+                raise ConfigError(f"entry point {value!r} is not a ModelPlugin")
+            if plugin.name in plugins:
+                raise ConfigError(f"entry point {value!r}: there is another model {plugin.name!r}")
+            plugins[plugin.name] = plugin
     return plugins
+
+
+def _in_package(name: str) -> Iterator[ModelPlugin]:
+    """Every plug-in in the folders of a package of models."""
+    try:
+        package = importlib.import_module(name)
+        for folder in pkgutil.iter_modules(package.__path__, f"{name}."):
+            if folder.ispkg and find_spec(f"{folder.name}.plugin") is not None:
+                module = importlib.import_module(f"{folder.name}.plugin")
+                yield from (v for v in vars(module).values() if isinstance(v, ModelPlugin))
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"models in {name!r} cannot be imported: {error}") from error
 
 
 def locate(model: str | None) -> LocatedModel:

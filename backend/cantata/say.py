@@ -21,7 +21,7 @@ from cantata.audio import sinks
 from cantata.audio.captions import check_captions, write_captions
 from cantata.audio.pcm import to_s16
 from cantata.audio.sinks import DeviceSink, FileSink, Pcm, Sink
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpokenWord
 
 if TYPE_CHECKING:
@@ -129,9 +129,10 @@ async def _from_here(order: Order, local: LocalModel, console: Console) -> Async
 @asynccontextmanager
 async def _from_stages(order: Order, console: Console) -> AsyncIterator[_Sound]:
     """Load the model in stage processes, and end them afterwards."""
+    from cantata.engine.plan import plan_service
     from cantata.engine.service import create_service
 
-    service = create_service(order.model, None)
+    service = create_service(plan_service(order.model))
     model = service.model(service.default_model)
     voice = model.voice(order.voice).id
     with _progress(console):

@@ -1,7 +1,7 @@
 """Tests side by side (`pytest -n 2`): what shares a server stays together, timed tests run alone.
 
 One pytest run, one summary. Each file is one unit of work for one worker, so that its fixtures are
-set up once. Files that share the session's server are one unit. While a test marked `timed` runs,
+set up once. Files that share a server are one unit. While a test marked `timed` runs,
 no other worker runs a test.
 """
 
@@ -17,21 +17,39 @@ from typing import Any
 import pytest
 
 SHARED_SERVER = "the shared server"
-"""The unit of the files below, which only send requests to the server of `e2e/conftest.py`."""
+"""The unit of the files below, which only send requests to the server of `e2e/conftest.py`; no
+other worker needs to start it. In this order: those with a browser follow each other, and Gradio,
+which the server keeps once it was opened, comes after the idle server's figures."""
 ON_SHARED_SERVER = (
     "e2e/test_page.py",
+    "e2e/test_page_code.py",
+    "e2e/test_page_dark.py",
+    "e2e/test_page_kept.py",
     "e2e/test_page_layout.py",
     "e2e/test_page_stream.py",
     "e2e/test_page_tabs.py",
-    "e2e/test_crowd.py",
+    "e2e/test_page_takes.py",
+    "e2e/test_page_voice.py",
     "e2e/test_device.py",
+    "e2e/test_first_load.py",
+    "e2e/test_concurrency.py",
+    "e2e/test_crowd.py",
     "e2e/test_firefox.py",
     "e2e/test_first_packet.py",
-    "e2e/test_concurrency.py",
     "e2e/test_judges.py",
+    "e2e/test_stampede.py",
     "e2e/test_voice.py",
     "e2e/test_word_times.py",
     "e2e/test_idle.py",
+    "e2e/test_gradio.py",
+)
+OWN_SERVER = "the tests' own server"
+"""The unit of the files below, which lock, freeze, kill and break one; in this order, since it is
+started again in the second."""
+ON_OWN_SERVER = (
+    "e2e/test_page_access.py",
+    "e2e/test_page_connection.py",
+    "e2e/test_continuity.py",
 )
 VLLM = "vLLM in the test's process"
 """The unit of the files below: its imports take ten CPU seconds in each worker."""
@@ -43,10 +61,16 @@ IN_PROCESS_VLLM = (
     "models/cantata_models/qwen3_tts/tests/test_mutations.py",
     "models/cantata_models/qwen3_tts/tests/test_open_text.py",
     "models/cantata_models/qwen3_tts/tests/test_sampling_rules.py",
+    "models/cantata_models/qwen3_tts/tests/test_serving.py",
     "models/cantata_models/qwen3_tts/tests/test_talker_parity.py",
     "models/cantata_models/solo/tests/test_talker_stage.py",
 )
-UNITS = dict.fromkeys(ON_SHARED_SERVER, SHARED_SERVER) | dict.fromkeys(IN_PROCESS_VLLM, VLLM)
+UNITS = {
+    **dict.fromkeys(ON_SHARED_SERVER, SHARED_SERVER),
+    **dict.fromkeys(ON_OWN_SERVER, OWN_SERVER),
+    **dict.fromkeys(IN_PROCESS_VLLM, VLLM),
+}
+PLACES = {path: place for place, path in enumerate(UNITS)}
 
 
 class Turnstile:
@@ -90,6 +114,10 @@ def _rank(unit: str, item: pytest.Item) -> int:
     return _INTEGRATION if item.get_closest_marker("integration") else _OTHERS
 
 
+def _place(item: pytest.Item) -> int:
+    return PLACES.get(item.nodeid.split("::", 1)[0], len(PLACES))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's, of each worker
@@ -107,14 +135,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest units first, so that the workers finish together."""
+    """The longest units first, so that the workers finish together; of a unit, the files as they
+    are listed above."""
     if turnstile not in config.stash:
         return
     ranks: dict[str, int] = {}
     for item in items:
         unit = unit_of(item.nodeid)
         ranks[unit] = min(ranks.get(unit, _OTHERS), _rank(unit, item))
-    items.sort(key=lambda item: ranks[unit_of(item.nodeid)])
+    items.sort(key=lambda item: (ranks[unit_of(item.nodeid)], _place(item)))
 
 
 @pytest.hookimpl(optionalhook=True)

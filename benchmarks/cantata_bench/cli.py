@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from cantata.contract.errors import CantataError, ConfigError
+from cantata.contract.data.errors import CantataError, ConfigError
 
 if TYPE_CHECKING:
     from cantata_bench.results import Run

@@ -1,7 +1,7 @@
 """The floor: a pipeline's own stages, stepped in one process without server, sockets or listeners.
 
-It drives `contract.stage.Stage` objects built as the stage processes build them, so it measures the
-same weights and the same code whatever the model.
+It drives `contract.process.stage.Stage` objects built as the stage processes build them, so it
+measures the same weights and the same code whatever the model.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from statistics import median
 import numpy as np
 
 from cantata.config import load_deployment
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
-from cantata.contract.errors import ConfigError
-from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.plugin import RequestBuilder
-from cantata.contract.request import PipelineRequest, SpeechRequest
-from cantata.contract.stage import Stage
+from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
+from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.model.plugin import RequestBuilder
+from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import UNLIMITED_CREDIT
 from cantata.engine.process.launch import build_stage, settle_threads
 from cantata.engine.process.measuring import frames_in

@@ -131,6 +131,10 @@ class _Load:
         self._end_s = spec.warm_up_s + spec.seconds
         self.tally = _Tally(time.perf_counter(), (spec.warm_up_s, self._end_s), spec.counted_from_s)
 
+    def end(self) -> None:
+        """Request no more texts; what is being spoken is heard to its end."""
+        self._end_s = self.tally.now_s()
+
     async def run(self) -> None:
         self.tally.began = time.perf_counter()
         async with asyncio.TaskGroup() as group:

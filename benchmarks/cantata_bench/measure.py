@@ -11,8 +11,8 @@ import httpx
 import yaml
 
 from cantata.config import CodecDeployment, Deployment, load_deployment
-from cantata.contract.errors import ConfigError
-from cantata.contract.plugin import ModelPlugin
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.plugin import ModelPlugin
 from cantata.plugins import locate
 from cantata_bench.calm import observed
 from cantata_bench.floor import measure_floor

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -40,28 +40,22 @@ def measure_startup(folder: Path, repeats: int = 3) -> list[Took]:
 
     Args:
         folder: takes the sound and the server's log.
-        repeats: of everything but the server; medians are reported.
+        repeats: all take turns, because a machine's speed drifts; medians are reported.
 
     Returns:
         `import torch` first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     say = ["-m", "cantata", "say", "Hello.", "-o", str(folder / "hello.wav")]
-    found = [
-        _median("import torch", lambda: _run(["-c", "import torch"]), repeats),
-        _median('cantata say "Hello.", whole', lambda: _run(say), repeats),
-    ]
-    with running_server(folder / "startup.log") as server:
-        cpu_s = sum(
-            sum(process.cpu_times()[:2])
-            for process in (
-                psutil.Process(server.pid),
-                *psutil.Process(server.pid).children(recursive=True),
-            )
+    turns = [
+        (
+            _run("import torch", ["-c", "import torch"]),
+            _run('cantata say "Hello.", whole', say),
+            *_serve(folder),
         )
-        found.append(Took("cantata serve, ready", server.startup_s, cpu_s))
-        found.append(Took("a killed stage, back", _restart(server.url, server.pid), None))
-    return found
+        for _ in range(repeats)
+    ]
+    return [_median(took) for took in zip(*turns, strict=True)]
 
 
 def startup_table(found: list[Took]) -> str:
@@ -76,13 +70,14 @@ def startup_table(found: list[Took]) -> str:
     return "\n".join(lines)
 
 
-def _median(what: str, run: Callable[[], tuple[float, float]], repeats: int) -> Took:
-    runs = [run() for _ in range(repeats)]
-    return Took(what, median(wall for wall, _ in runs), median(cpu for _, cpu in runs))
+def _median(turns: Sequence[Took]) -> Took:
+    cpu_s = [took.cpu_s for took in turns if took.cpu_s is not None]
+    wall_s = median(took.wall_s for took in turns)
+    return Took(turns[0].what, wall_s, median(cpu_s) if cpu_s else None)
 
 
-def _run(arguments: list[str]) -> tuple[float, float]:
-    """Wall and CPU seconds of a Python process."""
+def _run(what: str, arguments: list[str]) -> Took:
+    """A Python process, from its beginning to its end."""
 
     def cpu_s() -> float:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -90,7 +85,18 @@ def _run(arguments: list[str]) -> tuple[float, float]:
 
     began_s, cpu_before_s = time.monotonic(), cpu_s()
     subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-    return time.monotonic() - began_s, cpu_s() - cpu_before_s
+    return Took(what, time.monotonic() - began_s, cpu_s() - cpu_before_s)
+
+
+def _serve(folder: Path) -> tuple[Took, Took]:
+    with running_server(folder / "startup.log") as server:
+        this = psutil.Process(server.pid)
+        processes = (this, *this.children(recursive=True))
+        cpu_s = sum(sum(process.cpu_times()[:2]) for process in processes)
+        return (
+            Took("cantata serve, ready", server.startup_s, cpu_s),
+            Took("a killed stage, back", _restart(server.url, server.pid), None),
+        )
 
 
 def _restart(url: str, server_pid: int) -> float:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from gpu import timing
 from gpu.serve import Skipped
 
 PARTS = ("codec", "predictor", "serve")
@@ -32,6 +33,8 @@ def main() -> None:
     arguments = parser.parse_args()
     part = importlib.import_module(f"gpu.{arguments.part}")
     device = torch.device(arguments.device)
+    if arguments.tiny:
+        timing.BUDGET_S = timing.TINY_BUDGET_S
     try:
         with arguments.rows.open("w", encoding="utf-8") as file:
             for row in part.measure(arguments.checkpoint, device, arguments.tiny):

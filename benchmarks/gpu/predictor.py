@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.sampling import CodeSampling
-from cantata.contract.talker import FrameDraws
+from cantata.contract.model.sampling import CodeSampling
+from cantata.contract.model.talker import FrameDraws
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
 from gpu.graphs import ShapeGraphs

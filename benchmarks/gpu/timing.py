@@ -15,6 +15,8 @@ WARM_UPS = 3
 LEAST_CALLS, MOST_CALLS = 5, 200
 BUDGET_S = 0.5
 """Of one median, beyond the least calls."""
+TINY_BUDGET_S = 0.05
+"""Of a tiny checkpoint, whose times mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)

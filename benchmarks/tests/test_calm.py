@@ -34,7 +34,7 @@ for _ in range(int(sys.argv[1])):
 
 def evidence(**found: float) -> Evidence:
     calm = {"wall_s": 1.0, "cores": 2, "others_s": 0.05, "idle_s": 0.2, "stolen_s": 0.0}
-    return Evidence(**{**calm, "late_s": 0.01, **found})  # type: ignore[arg-type]
+    return Evidence(**{**calm, "late_s": 0.01, "burst_s": 0.02, **found})  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -62,6 +62,7 @@ def spin(seconds: float) -> None:
         ({"others_s": 0.4}, "other processes took 20% of the CPU"),
         ({"others_s": 0.4, "idle_s": 1.1}, ""),  # they had a core of their own
         ({"stolen_s": 0.2, "idle_s": 1.1}, "the hypervisor took 10% of the CPU"),
+        ({"burst_s": 0.12}, "the hypervisor took 120 ms at once"),
         ({"late_s": 0.07}, "a sleeping process woke up 70 ms late"),
         ({"wall_s": 0.01, "others_s": 0.01, "idle_s": 0.0}, ""),  # less than a clock's grain
     ],

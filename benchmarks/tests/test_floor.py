@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk
-from cantata.contract.messages import StageCapacity
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, Voice
-from cantata.contract.stage import StepResult
+from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, Voice
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult
 from cantata_bench.floor import BarePipeline, measure_bare
 
 SAMPLES = 80

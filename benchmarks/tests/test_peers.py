@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from live_server import Server
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata.plugins import installed_plugins
 from cantata_bench.first_packet import ROUNDS, Heard, hear_rounds
 from cantata_bench.peers import (

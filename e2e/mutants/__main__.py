@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .catalogue import MUTANTS
 from .mutant import Mutant
-from .table import table_of, write_table
+from .table import write_table
 from .trial import Trial, Verdict, scratch_checkout, try_out
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def main() -> int:
     trials = {} if given.again else read_results()
     run_all([m for m in chosen if given.only or _is_open(m, trials)], trials)
     if given.publish:
-        write_table(DOCUMENT, table_of(MUTANTS, trials))
+        write_table(DOCUMENT, MUTANTS, trials)
     escaped = [m.name for m in chosen if trials[m.name].verdict is not Verdict.CAUGHT]
     for name in escaped:
         print(f"{name}: {trials[name].verdict} {trials[name].message}")

@@ -55,6 +55,14 @@ PAGE = (
         DEVICE,
     ),
     Mutant(
+        "starts-late",
+        "sound begins 500 ms after its first packet",
+        f"{PLAYER}/playback.js",
+        "frames >= this.reserveSeconds * this.sampleRate;",
+        "frames >= (this.reserveSeconds + 0.5) * this.sampleRate;",
+        ("e2e/test_device.py::test_sound_begins_soon_after_its_first_packet",),
+    ),
+    Mutant(
         "queue-shifted",
         "the player repeats a chunk's first sample and loses its last",
         f"{PLAYER}/queue.js",

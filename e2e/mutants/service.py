@@ -104,11 +104,11 @@ SERVICE = (
         "never-ends",
         "one request of 200 never ends",
         MODEL,
-        "            began_s = playback.length_s\n",
+        "            began_s = samples / self.sample_rate\n",
         '            PipelineModel.spoken = getattr(PipelineModel, "spoken", 0) + 1\n'
         "            if PipelineModel.spoken % 200 == 199:\n"
         "                await asyncio.Event().wait()\n"
-        "            began_s = playback.length_s\n",
+        "            began_s = samples / self.sample_rate\n",
         ("e2e/test_crowd.py::test_in_a_crowd_every_request_ends_with_its_own_words",),
     ),
 )

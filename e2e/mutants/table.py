@@ -12,21 +12,25 @@ BEGIN = "<!-- mutants: written by `make mutants` -->"
 END = "<!-- end of mutants -->"
 
 
-def table_of(mutants: Sequence[Mutant], trials: Mapping[str, Trial]) -> str:
-    """In the catalogue's order."""
+def table_of(mutants: Sequence[Mutant], trials: Mapping[str, Trial], earlier: str = "") -> str:
+    """In the catalogue's order. A fault that was not tried keeps its row of the earlier table."""
+    kept = {row.split(" | ")[0]: row for row in earlier.splitlines()}
     rows = []
     for mutant in mutants:
-        trial = trials.get(mutant.name)
-        cells = ("not tried", "") if trial is None else (_where(trial), _says(trial))
-        rows.append(f"| `{mutant.name}`: {mutant.fault} | {cells[0]} | {cells[1]} |")
+        fault, trial = f"| `{mutant.name}`: {mutant.fault}", trials.get(mutant.name)
+        if trial is not None:
+            rows.append(f"{fault} | {_where(trial)} | {_says(trial)} |")
+        else:
+            rows.append(kept.get(fault, f"{fault} | not tried |  |"))
     return "\n".join(["| fault | caught by | the failure says |", "|-|-|-|", *rows])
 
 
-def write_table(document: Path, table: str) -> None:
-    """Replace the table between the two marks."""
+def write_table(document: Path, mutants: Sequence[Mutant], trials: Mapping[str, Trial]) -> None:
+    """Bring the table between the two marks up to date."""
     text = document.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
+    earlier, after = rest.split(END)
+    table = table_of(mutants, trials, earlier)
     document.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Narration } from "../cantata_web/static/component/narration.js";
 import { Reports } from "../cantata_web/static/component/reports.js";
-import { State } from "../cantata_web/static/speech/speaker.js";
+import { State } from "../cantata_web/static/speech/states.js";
 import { WordTrack } from "../cantata_web/static/speech/words.js";
 
 /** Notes what it is asked for, and enters states as the test says. */
@@ -125,6 +125,11 @@ test("the first packet, each word once and in order, and the end are reported", 
   const frames = [];
   globalThis.requestAnimationFrame = (frame) => frames.push(frame);
   t.after(() => delete globalThis.requestAnimationFrame);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const draw = () => {
+    frames.shift()();
+    t.mock.timers.tick(1_000); // until the next frame is asked for
+  };
   const speaker = new NotingSpeaker();
   const reported = [];
   new Reports(speaker, (event, data) => reported.push([event, data])).start();
@@ -142,11 +147,11 @@ test("the first packet, each word once and in order, and the end are reported", 
   ];
   speaker.words.add(times, { sent: "It is so", base: 0, atSeconds: 0 });
   speaker.heardSeconds = 0.4;
-  frames.shift()();
-  frames.shift()();
+  draw();
+  draw();
   speaker.metrics.playedFrames = 24_000;
   speaker.enter(State.DONE);
-  frames.shift()();
+  draw();
   assert.deepEqual(frames, [], "no frame is asked for after the end");
   assert.deepEqual(reported, [
     ["first_packet", { seconds: 0.1 }],

@@ -1,1 +1,1 @@
-"""One folder per model; each is found through the entry-point group `cantata.models`."""
+"""One folder per model; a folder with a `plugin.py` is found by looking."""

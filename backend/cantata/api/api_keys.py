@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 
 MIN_KEY_CHARACTERS = 16
 SUBPROTOCOL = "cantata"

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cantata.contract.errors import CantataError, InvalidRequest, NotStored
+from cantata.contract.data.errors import CantataError, InvalidRequest, NotStored
 
 _LINGER_S = 1.0
 _LINGER_BYTES = 16 << 20

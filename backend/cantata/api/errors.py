@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from cantata.api.lifecycle import NotReady
 from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
 from cantata.api.schemas import ErrorBody, ErrorDetail
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     CantataError,
     Forbidden,
     InvalidRequest,

@@ -21,7 +21,7 @@ from cantata.api.schemas import (
 )
 from cantata.api.timestamps import timed_words
 from cantata.audio.formats import AudioFormat
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
 
 SSE_MEDIA_TYPE = "text/event-stream"

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from enum import StrEnum
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpeechService
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from cantata.api.schemas import (
     VoiceName,
     WireModel,
 )
-from cantata.contract.errors import CantataError, ProtocolViolation
+from cantata.contract.data.errors import CantataError, ProtocolViolation
 
 Message = TypeVar("Message")
 ContextId = Annotated[Text, Field(max_length=128)]

@@ -18,7 +18,7 @@ from cantata.api.settings import (
     SecuritySettings,
     ServerSettings,
 )
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata.references.fetching import FetchLimits
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"

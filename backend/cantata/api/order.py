@@ -8,8 +8,8 @@ from cantata.api.context import ApiContext
 from cantata.api.schemas import SpeechOptions
 from cantata.api.voice_choice import choose_voice
 from cantata.audio.formats import OutputFormat, output_format
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel
 
 

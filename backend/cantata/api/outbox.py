@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from cantata.api.messages import AudioDone, AudioTimestamps, InputSpoken
+from cantata.audio.pcm import BYTES_PER_SAMPLE
+from cantata.contract.service import Samples
 
 _MAX_MESSAGES = 64
 
@@ -17,14 +19,23 @@ class OutboxFull(Exception):
     """The client keeps causing answers but reads none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AudioFrame:
-    """One binary message."""
+    """The sound of one message; its writer encodes it."""
 
     utterance_id: str
-    data: bytes
-    samples: int
-    """Per channel."""
+    sound: Samples
+    """[N] or [N, C] float32, in -1..1."""
+
+    @property
+    def samples(self) -> int:
+        """Per channel."""
+        return len(self.sound)
+
+    @property
+    def size(self) -> int:
+        """Bytes, with 16 bits a sample."""
+        return BYTES_PER_SAMPLE * self.sound.size
 
 
 Item = AudioFrame | BaseModel
@@ -67,7 +78,7 @@ class Outbox:
             await self._filled.wait()
         item = self._items.popleft()
         if isinstance(item, AudioFrame):
-            self._bytes -= len(item.data)
+            self._bytes -= item.size
         self._signal()
         return item
 
@@ -110,7 +121,7 @@ class Outbox:
             return
         self._items.append(item)
         if isinstance(item, AudioFrame):
-            self._bytes += len(item.data)
+            self._bytes += item.size
         self._signal()
 
     def _signal(self) -> None:

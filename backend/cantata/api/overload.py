@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import refuse
-from cantata.contract.errors import Overloaded
+from cantata.contract.data.errors import Overloaded
 from cantata.contract.service import SpeechService
 
 _POSTS = ("/v1/audio/speech", "/v1/speak")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cantata.audio.playback import Playback
+
 UNHEARD_S = 0.001
 """Players take sound in blocks of a few milliseconds; a shorter delay is not a gap."""
 
@@ -19,7 +21,7 @@ class SimulatedPlayback:
         """How often it stalled."""
         self.still_s = 0.0
         """Total time stalled."""
-        self._runs_dry_s: float | None = None
+        self._playback = Playback()
 
     def take(self, asked_s: float, arrived_s: float, duration_s: float) -> None:
         """Add sound.
@@ -29,10 +31,10 @@ class SimulatedPlayback:
             arrived_s: when it arrived, by the same clock.
             duration_s: its length.
         """
-        if self._runs_dry_s is None:
-            self._runs_dry_s = arrived_s + self.reserve_s
-        late_s = arrived_s - max(self._runs_dry_s, asked_s)
+        if self._playback.runs_dry_s is None:
+            self._playback.take(arrived_s, self.reserve_s)
+        late_s = arrived_s - max(self._playback.runs_dry_s or arrived_s, asked_s)
         if late_s > UNHEARD_S:
             self.underruns += 1
             self.still_s += late_s
-        self._runs_dry_s = max(self._runs_dry_s, arrived_s) + duration_s
+        self._playback.take(arrived_s, duration_s)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from cantata.audio.formats import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 
 
 def _encodable(text: str) -> str:

@@ -20,7 +20,7 @@ from cantata.api.api_keys import ApiKeys, shown_keys, spoken_subprotocol
 from cantata.api.bodies import has_body
 from cantata.api.errors import refuse
 from cantata.api.settings import ANY_ORIGIN, SecuritySettings
-from cantata.contract.errors import Forbidden, Overloaded, Unauthorized
+from cantata.contract.data.errors import Forbidden, Overloaded, Unauthorized
 
 _EXPOSED = (
     "x-request-id",

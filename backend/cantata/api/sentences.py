@@ -6,7 +6,7 @@ import re
 from bisect import bisect
 from collections.abc import Iterator
 
-from cantata.contract.request import TextSpan
+from cantata.contract.data.request import TextSpan
 from cantata.markup import markup_spans, spoken_text
 
 _END = re.compile(

@@ -11,7 +11,7 @@ from cantata.api.order import Order
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
 from cantata.api.utterance import MeasuredUtterance, open_utterance
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.metrics import Metrics
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from cantata.api.messages import InputText, SessionConfig, SessionConfigured
 from cantata.api.sentences import line_starts, split_clauses, split_sentences, trimmed
 from cantata.api.utterance_queue import Job, Mark, Speak, UtteranceQueue
 from cantata.api.voice_choice import ChosenVoice, choose_voice
-from cantata.contract.errors import InvalidRequest, Overloaded, ProtocolViolation
-from cantata.contract.request import SpeechRequest, TextSpan
+from cantata.contract.data.errors import InvalidRequest, Overloaded, ProtocolViolation
+from cantata.contract.data.request import SpeechRequest, TextSpan
 from cantata.contract.service import ServedModel
 
 MAX_SENTENCE_CHARACTERS = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cantata.contract.chunks import Milestone
+from cantata.contract.data.chunks import Milestone
 
 SERVER_TIMING_HEADER = "server-timing"
 """W3C Server Timing: browsers show it with the request and expose it to scripts."""

@@ -11,9 +11,15 @@ from contextlib import asynccontextmanager
 from cantata.api.playback import SimulatedPlayback
 from cantata.api.streamed_response import ClientStalled
 from cantata.api.timeline import timeline_of
-from cantata.contract.chunks import Milestone
-from cantata.contract.errors import ChunkTimeout, InvalidRequest, Overloaded, Quarantined, StageDied
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.errors import (
+    ChunkTimeout,
+    InvalidRequest,
+    Overloaded,
+    Quarantined,
+    StageDied,
+)
+from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ADMIT, ServedModel, SpeechChunk, Utterance
 from cantata.metrics import EndReason, Metrics, Outcome
 

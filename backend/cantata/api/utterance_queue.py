@@ -13,9 +13,9 @@ from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMe
 from cantata.api.outbox import AudioFrame, Outbox
 from cantata.api.timestamps import timed_words
 from cantata.api.utterance import MeasuredUtterance, open_utterance
-from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import CantataError
-from cantata.contract.request import SpeechRequest
+from cantata.audio.playback import Playback
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import Samples, ServedModel, SpokenWord
 from cantata.logs import of_request
 from cantata.metrics import EndReason, Metrics
@@ -69,9 +69,13 @@ class UtteranceQueue:
         self._jobs: deque[Job] = deque()
         self._current: _Current | None = None
         self._finishing = False
-        self.heard_until = 0.0
-        """Loop time at which a client that plays at once has played everything."""
+        self._playback = Playback()
         self._wake = asyncio.Event()
+
+    @property
+    def heard_until(self) -> float:
+        """Loop time at which a client that plays at once has played everything; 0 before any."""
+        return self._playback.runs_dry_s or 0.0
 
     def has_room(self, jobs: int) -> bool:
         """Whether this many more may be added."""
@@ -88,7 +92,7 @@ class UtteranceQueue:
         the current one, or else the first waiting one."""
         waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
-        self.heard_until = 0.0
+        self._playback = Playback()
         dropped = self._outbox.drop_audio()
         current = self._current
         if current is not None and current.cancel(EndReason.CANCELLED):
@@ -150,17 +154,14 @@ class UtteranceQueue:
                     for frame in _frames(job, chunk.samples):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
-                        self._heard(frame.samples / job.model.sample_rate)
+                        arrived_s = asyncio.get_running_loop().time()
+                        self._playback.take(arrived_s, frame.samples / job.model.sample_rate)
                 if current.close():
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
                 logger.warning("failed: %s", error)
                 self._outbox.post(current.failed(error))
-
-    def _heard(self, duration_s: float) -> None:
-        now = asyncio.get_running_loop().time()
-        self.heard_until = max(self.heard_until, now) + duration_s
 
 
 class _Current:
@@ -225,5 +226,4 @@ class _Current:
 def _frames(job: Speak, samples: Samples) -> Iterator[AudioFrame]:
     step = max(1, job.model.sample_rate // _FRAMES_PER_S)
     for start in range(0, len(samples), step):
-        piece = samples[start : start + step]
-        yield AudioFrame(job.utterance_id, encode_s16le(piece), len(piece))
+        yield AudioFrame(job.utterance_id, samples[start : start + step])

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.schemas import VoiceName, voice_id
-from cantata.contract.errors import InvalidRequest, VoiceNotFound
-from cantata.contract.request import ReferenceAudio
+from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
+from cantata.contract.data.request import ReferenceAudio
 from cantata.contract.service import ServedModel
 from cantata.references.store import StoredVoice
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
 from cantata.markup import spoken_text
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 48_000

@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
 """[N] mono or [N, C]."""

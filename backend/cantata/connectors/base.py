@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from cantata.contract.chunks import Chunk
+from cantata.contract.data.chunks import Chunk
 
 
 class ChunkSender(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cantata.contract.chunks import Chunk, concatenate
+from cantata.contract.data.chunks import Chunk, concatenate
 
 
 class ChunkHold:

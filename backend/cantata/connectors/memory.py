@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from queue import Empty, Queue
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
-from cantata.contract.chunks import Chunk
+from cantata.contract.data.chunks import Chunk
 
 
 class MemoryConnector(ChunkSender, ChunkReceiver):

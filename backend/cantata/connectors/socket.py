@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.chunks import Chunk
+from cantata.contract.data.chunks import Chunk
 
 logger = logging.getLogger(__name__)
 

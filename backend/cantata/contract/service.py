@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.chunks import Milestone
-from cantata.contract.request import SpeechRequest, Voice
-from cantata.contract.steps import StepReport
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.process.steps import StepReport
 
 TEXT, ADMIT = "text", "admit"
 """Milestones of every utterance: its text was read, it was admitted."""
@@ -229,10 +229,6 @@ class SpeechService(Protocol):
 
     async def stage_reports(self) -> list[StageReport]:
         """One report per stage process, answered also while stages load or are down."""
-        ...
-
-    def preload(self) -> None:
-        """Start early on slow work that `start` needs; returns at once. Optional."""
         ...
 
     async def start(self) -> None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cantata.config import Deployment
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 
 _DRIVER = "libcuda.so.1"
 

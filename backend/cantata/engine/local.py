@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 
 from cantata.config import CodecDeployment, Deployment, load_deployment
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import RequestFailed
-from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
-from cantata.contract.stage import Stage
 from cantata.engine.devices import check_devices
 from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
 from cantata.engine.voices import find_voice

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 
-from cantata.contract.errors import CantataError, ChunkTimeout
-from cantata.contract.plugin import TextFeed
-from cantata.contract.request import PipelineRequest
+from cantata.contract.data.errors import CantataError, ChunkTimeout
+from cantata.contract.data.request import PipelineRequest
+from cantata.contract.model.plugin import TextFeed
 from cantata.contract.service import SpeechChunk
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import PcmStream

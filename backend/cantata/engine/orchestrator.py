@@ -15,9 +15,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cantata.config import Deployment
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import CantataError, StageDied
-from cantata.contract.messages import (
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import CantataError, StageDied
+from cantata.contract.data.request import Payload, PipelineRequest
+from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.process.messages import (
     Abort,
     Aborted,
     Credit,
@@ -29,9 +31,7 @@ from cantata.contract.messages import (
     Register,
     StageCapacity,
 )
-from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.request import Payload, PipelineRequest
-from cantata.contract.steps import StepCost
+from cantata.contract.process.steps import StepCost
 from cantata.engine.output_stream import PcmStream
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.stage_handle import Death, Report, StageHandle, StageState
@@ -130,10 +130,6 @@ class Orchestrator:
     def output_capacity(self) -> StageCapacity:
         """The last stage's own report; it knows the PCM's format."""
         return self._supervisor.capacities[self._pipeline.output.name]
-
-    def preload(self) -> None:
-        """See `Supervisor.preload`."""
-        self._supervisor.preload()
 
     async def start(self) -> None:
         """Start all stages in parallel; returns when all are ready.

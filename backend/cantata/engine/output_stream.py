@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import CantataError, ChunkTimeout, RequestFailed
-from cantata.contract.request import PipelineRequest
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import CantataError, ChunkTimeout, RequestFailed
+from cantata.contract.data.request import PipelineRequest
 
 
 class PcmStream:

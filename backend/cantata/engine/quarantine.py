@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cantata.contract.errors import Quarantined
+from cantata.contract.data.errors import Quarantined
 
 LEEWAY_FRAMES = 8
 """How many frames apart two deaths at the same place may be: a codec decodes as many at once."""

@@ -11,22 +11,17 @@ from typing import cast
 
 import numpy as np
 
-from cantata.contract.chunks import Milestone, PcmChunk
-from cantata.contract.errors import InvalidRequest, StageDied
-from cantata.contract.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
-from cantata.contract.request import PipelineRequest, SpeechRequest, Voice
+from cantata.audio.playback import Playback
+from cantata.contract.data.chunks import Milestone, PcmChunk
+from cantata.contract.data.errors import InvalidRequest, StageDied
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
+from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stretched import stretched
 from cantata.engine.text_work import TextWork
-from cantata.engine.utterance import (
-    Piece,
-    Playback,
-    check_length,
-    plan_utterance,
-    spoken_words,
-)
+from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
 from cantata.engine.voices import find_voice
 from cantata.logs import new_work_id
 from cantata.markup import Pause
@@ -35,6 +30,8 @@ from cantata.scheduling.reserves import Reserves
 
 MAX_WAIT_S = 8.0
 """Longest wait for a place; voice agents give up after ten seconds."""
+WARM_UP_CHUNKS = 3
+"""Of each warm-up utterance."""
 
 
 class PipelineModel:
@@ -127,7 +124,8 @@ class PipelineModel:
             self._admission.check()
 
     async def _warm_up(self, utterances: int) -> None:
-        """Speak this many warm-up utterances at once and discard them."""
+        """Begin this many warm-up utterances at once, and discard them after some steps: all code
+        has run then, and the stages have measured their steps."""
         async with asyncio.TaskGroup() as group:
             for number in range(utterances):
                 group.create_task(self._speak_and_discard(), name=f"{self.name}:warm-up:{number}")
@@ -136,8 +134,11 @@ class PipelineModel:
         request = self._builder.warm_up
         parts = await self._parts(new_work_id(), request, batch=False)
         async with aclosing(self._speak(parts)) as chunks:
+            number = 0
             async for _ in chunks:
-                pass
+                number += 1
+                if number == WARM_UP_CHUNKS:
+                    break
 
     @asynccontextmanager
     async def speak(
@@ -217,14 +218,16 @@ class PipelineModel:
         )
 
     async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
-        playback, output = Playback(self.sample_rate), self.orchestrator.output_capacity
+        playback, output = Playback(), self.orchestrator.output_capacity
+        samples = 0  # so far
         for part in parts:
             if isinstance(part, Pause):
                 silence = self._silence(part)
-                playback.arrived(len(silence))
+                playback.take(time.monotonic(), len(silence) / self.sample_rate)
+                samples += len(silence)
                 yield SpeechChunk(silence)
                 continue
-            began_s = playback.length_s
+            began_s = samples / self.sample_rate
             request = replace(part.request, runs_dry_s=playback.runs_dry_s)
             async with (
                 self.orchestrator.open(request) as stream,
@@ -233,6 +236,7 @@ class PipelineModel:
                 aclosing(self._watched(request, sound, playback)) as chunks,
             ):
                 async for chunk in chunks:
+                    samples += len(chunk.samples)
                     words = spoken_words(part, chunk.words, began_s)
                     yield SpeechChunk(chunk.samples, words, chunk.milestones)
 
@@ -249,7 +253,7 @@ class PipelineModel:
                 self._reserves.served(request_id)
                 if chunk is None:
                     return
-                playback.arrived(len(chunk.samples))
+                playback.take(time.monotonic(), len(chunk.samples) / self.sample_rate)
                 if self._admission is not None:
                     self._admission.look_again()
                 yield chunk

@@ -6,20 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import psutil
 
-from cantata.config import Dtype, load_deployment
-from cantata.contract.errors import ModelNotFound, StageDied
-from cantata.contract.messages import Pong
+from cantata.contract.data.errors import ModelNotFound, StageDied
+from cantata.contract.process.messages import Pong
 from cantata.contract.service import StageReport
-from cantata.engine.devices import check_devices
 from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.stage_handle import StageHandle, StageState
 from cantata.logs import LogFormat
-from cantata.plugins import locate
 
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
@@ -51,11 +48,6 @@ class PipelineService:
         if name not in self.models:
             raise ModelNotFound(f"no model {name!r}; served: {', '.join(self.models)}", "model")
         return self.models[name]
-
-    def preload(self) -> None:
-        """Start importing what the stages need, in a process of its own."""
-        for model in self.models.values():
-            model.orchestrator.preload()
 
     async def start(self) -> None:
         """Start every model.
@@ -110,34 +102,21 @@ async def _report(model: PipelineModel, stage: StageHandle) -> StageReport:
     )
 
 
-def create_service(
-    model: str | None,
-    deploy: Path | None,
-    dtype: Dtype | None = None,
-    log_format: LogFormat = LogFormat.TEXT,
-) -> PipelineService:
+def create_service(plan: ServicePlan, log_format: LogFormat = LogFormat.TEXT) -> PipelineService:
     """Compose the service for one model; nothing runs before `start`.
 
     Args:
-        model: a plug-in's name, a checkpoint folder or a hub id; None serves the embedded voice.
-        deploy: deployment file; None takes the plug-in's own.
-        dtype: of the AR stages; None: what the deployment says.
+        plan: the model, and how its stages are deployed.
         log_format: of the stage processes.
 
     Raises:
-        ConfigError: no such model, or the deployment is not valid.
+        ConfigError: the checkpoint is not valid.
     """
-    located = locate(model)
-    plugin = located.plugin
-    deployment = load_deployment(deploy or plugin.deployment, plugin.pipeline)
-    if dtype is not None:
-        deployment = deployment.with_dtype(dtype)
-    check_devices(deployment)
+    plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
+    deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
-    orchestrator = Orchestrator(
-        plugin.pipeline, located.checkpoint, deployment, log_level, log_format
-    )
-    builder = plugin.load_builder(located.checkpoint)
+    orchestrator = Orchestrator(plugin.pipeline, checkpoint, deployment, log_level, log_format)
+    builder = plugin.load_builder(checkpoint)
     served = PipelineModel(
         plugin, builder, orchestrator, deployment.max_input_characters, deployment.sampled
     )

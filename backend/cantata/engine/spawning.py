@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from cantata.config import ArDeployment, StageDeployment
-from cantata.contract.pipeline import StageSpec
+from cantata.contract.model.pipeline import StageSpec
 from cantata.engine.process.launch import StageLaunch, run
 
 METHOD: Literal["forkserver", "spawn"] = "forkserver"

@@ -12,8 +12,8 @@ from enum import Enum
 from multiprocessing.process import BaseProcess
 
 from cantata.connectors.wire import AsyncChannel
-from cantata.contract.errors import StageDied
-from cantata.contract.messages import (
+from cantata.contract.data.errors import StageDied
+from cantata.contract.process.messages import (
     Abort,
     Aborted,
     Credit,

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from cantata.audio.stretch import TimeStretch
-from cantata.contract.chunks import Milestone, PcmChunk, WordTiming
-from cantata.contract.messages import StageCapacity
+from cantata.contract.data.chunks import Milestone, PcmChunk, WordTiming
+from cantata.contract.process.messages import StageCapacity
 from cantata.contract.service import Samples
 
 AT_ONCE_S = 0.08

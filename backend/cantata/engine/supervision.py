@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cantata.config import Deployment
 from cantata.connectors.socket import listen, new_address
-from cantata.contract.messages import StageCapacity
-from cantata.contract.pipeline import PipelineSpec
+from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.process.messages import StageCapacity
 from cantata.engine.process.launch import StageLaunch
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.spawning import preload
@@ -67,12 +67,6 @@ class Supervisor:
         states = [stage.state for stage in self.stages.values()]
         return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
 
-    def preload(self) -> None:
-        """Start importing what the stages need, in a process of its own. `start` does it too; the
-        earlier, the better."""
-        deployments = self._deployment.stages
-        preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
-
     async def start(self) -> None:
         """Start all stages in parallel; returns when all are ready.
 
@@ -80,7 +74,8 @@ class Supervisor:
             StageDied: a stage could not start; the others have been ended.
         """
         self._launches = self._plan_launches()
-        self.preload()
+        deployments = self._deployment.stages
+        preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
         deadline_s = self._deployment.start_timeout_s
         starting = [self._start_stage(name, deadline_s) for name in self._launches]
         results = await asyncio.gather(*starting, return_exceptions=True)

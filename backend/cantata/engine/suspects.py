@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import Quarantined
-from cantata.contract.messages import StageCapacity
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import Quarantined
+from cantata.contract.process.messages import StageCapacity
 from cantata.engine.output_stream import PcmStream
 from cantata.engine.quarantine import Quarantine, digest_of
 from cantata.engine.stage_handle import Death

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cantata.contract.chunks import WordTiming
-from cantata.contract.errors import InvalidRequest, RequestFailed
-from cantata.contract.plugin import RequestBuilder
-from cantata.contract.request import PipelineRequest, SpeechRequest
+from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
+from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
 from cantata.markup import Passage, Pause, read_markup
 
@@ -60,33 +59,6 @@ def plan_utterance(
     if not request.continued and not any(isinstance(part, Piece) for part in parts):
         raise silent or InvalidRequest("the text is empty or has only pauses", "input")
     return parts
-
-
-class Playback:
-    """A listener that plays an utterance from its first sample, as it arrives.
-
-    Args:
-        sample_rate: Hz.
-        clock: the stages' too.
-    """
-
-    def __init__(self, sample_rate: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._sample_rate = sample_rate
-        self._clock = clock
-        self._samples = 0
-        self.runs_dry_s: float | None = None
-        """When all received sound has been played, by the clock; None: there is none yet."""
-
-    @property
-    def length_s(self) -> float:
-        """Seconds of sound so far."""
-        return self._samples / self._sample_rate
-
-    def arrived(self, samples: int) -> None:
-        """Add received samples."""
-        now_s = self._clock()
-        self._samples += samples
-        self.runs_dry_s = max(self.runs_dry_s or now_s, now_s) + samples / self._sample_rate
 
 
 def spoken_words(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.contract.errors import VoiceNotFound
-from cantata.contract.request import Voice
+from cantata.contract.data.errors import VoiceNotFound
+from cantata.contract.data.request import Voice
 
 
 def find_voice(voices: Sequence[Voice], name: str | None, model: str) -> Voice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cantata.contract.request import TextSpan
+from cantata.contract.data.request import TextSpan
 from cantata.markup.patterns import OPEN, OPEN_WORD, OPEN_WORD_INSIDE, TOKENS, TOKENS_INSIDE
 from cantata.markup.reading import MarkupReader
 

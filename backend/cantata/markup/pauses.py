@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 
 MAX_PAUSE_S = 10.0
 STRENGTHS_S = {

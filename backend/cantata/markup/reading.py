@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cantata.contract.request import TextSpan
+from cantata.contract.data.request import TextSpan
 from cantata.markup.patterns import TAG_IN_CODE, TOKENS, TOKENS_INSIDE
 from cantata.markup.pauses import break_s, pause_s
 from cantata.markup.tags import is_tag, replacement

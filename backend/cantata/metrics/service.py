@@ -15,8 +15,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from cantata.contract.process.steps import Histogram
 from cantata.contract.service import AdmissionReport, StageReport
-from cantata.contract.steps import Histogram
 
 _MODEL_GAUGES = {
     "cantata_admission_places": "Requests that are played without a gap, as measured.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata.contract.errors import InvalidAudio
+from cantata.contract.data.errors import InvalidAudio
 
 FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
 

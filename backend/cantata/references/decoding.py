@@ -15,8 +15,8 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from cantata.contract.errors import InvalidAudio
-from cantata.contract.request import ReferenceAudio
+from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.containers import FORMATS, recognise
 
 SAMPLE_RATE = 24_000

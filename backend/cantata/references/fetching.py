@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpcore
 
-from cantata.contract.errors import InvalidAudio, PayloadTooLarge
+from cantata.contract.data.errors import InvalidAudio, PayloadTooLarge
 from cantata.references.addresses import Network, may_connect
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]

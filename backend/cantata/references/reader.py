@@ -6,8 +6,8 @@ import asyncio
 import base64
 import binascii
 
-from cantata.contract.errors import InvalidAudio, PayloadTooLarge
-from cantata.contract.request import ReferenceAudio
+from cantata.contract.data.errors import InvalidAudio, PayloadTooLarge
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.decoding import decode
 from cantata.references.fetching import Fetcher
 

@@ -26,7 +26,7 @@ from pathlib import Path
 import soundfile
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     ConfigError,
     NotStored,
     StorageFailed,
@@ -34,7 +34,7 @@ from cantata.contract.errors import (
     VoiceExists,
     VoicesFull,
 )
-from cantata.contract.request import ReferenceAudio
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 
 MAX_NAME_CHARACTERS = 64
 MAX_CONSENT_CHARACTERS = 256

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from cantata.contract.errors import Overloaded
+from cantata.contract.data.errors import Overloaded
 from cantata.contract.service import AdmissionReport
 
 LIVE, BATCH = "live", "batch"

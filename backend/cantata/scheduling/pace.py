@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from cantata.contract.steps import StepCost
+from cantata.contract.process.steps import StepCost
 
 _NOISE = 0.3
 """Relative deviation of a step's time from the mean."""

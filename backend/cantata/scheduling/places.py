@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cantata.contract.steps import StepCost
+from cantata.contract.process.steps import StepCost
 
 USABLE = 0.8
 """Of the frame period, for a stage's steps; the rest is for prompts, messages and other work on the

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from tiny_talker.plugin import SLOW
 from tiny_talker.serving import TinyServer, tiny_server
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cantata.config import ArDeployment
-from cantata.contract.stage import Stage
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cantata.config import ArDeployment
-from cantata.contract.errors import InvalidRequest, ProtocolViolation
-from cantata.contract.stage import Stage
+from cantata.contract.data.errors import InvalidRequest, ProtocolViolation
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import TEXT_VOCAB, save_tiny_checkpoint
 from tiny_talker.driving import FACTORY, Frames, Listener, speak, varied_payloads

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from cantata.config import ArDeployment, SamplingDefaults
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     ConfigError,
     InvalidRequest,
     Overloaded,
     ProtocolViolation,
     RequestFailed,
 )
-from cantata.contract.stage import Stage
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import END_CODE, save_tiny_checkpoint
 from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads

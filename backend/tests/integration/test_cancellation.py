@@ -23,7 +23,7 @@ from callers import TRANSPORTS, Caller
 from cantata.api import encoder
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
-from cantata.contract.request import PipelineRequest, SpeechRequest
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import AdmissionReport, Samples
 from cantata.engine import hang, spawning
 from tiers import scaled

@@ -22,8 +22,8 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from cantata.contract.errors import CantataError, Quarantined, StageDied
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.errors import CantataError, Quarantined, StageDied
+from cantata.contract.data.request import SpeechRequest
 from cantata.engine import hang, orchestrator, stage_handle
 from cantata.engine.stage_handle import StageHandle
 from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from callers import TRANSPORTS, Caller, HttpCaller, SocketCaller
 from cantata.audio.pcm import BYTES_PER_SAMPLE, encode_s16le
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

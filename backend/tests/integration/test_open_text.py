@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
-from cantata.contract.errors import ChunkTimeout, InvalidRequest
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.errors import ChunkTimeout, InvalidRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata.engine.served_model import PipelineModel
 from tiny_talker.serving import TinyServer, tiny_server
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,11 +19,12 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import Deployment, parse_deployment
-from cantata.contract.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
-from cantata.contract.request import PipelineRequest
+from cantata.contract.data.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
+from cantata.contract.data.request import PipelineRequest
 from cantata.engine import hang
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageState
+from timed import timed
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.faulty import FAULTY, HANG_FILE
 from tiny_talker.plugin import PIPELINE
@@ -249,6 +251,15 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
         assert orchestrator.stages[survivor].pid == survivor_pid
         assert np.array_equal(await speak(orchestrator, request(1, "after")), expected)
         assert await held(orchestrator) == {}
+
+
+@timed(one_sided=True)
+async def test_an_idle_pipeline_ends_at_once(checkpoint: Path) -> None:
+    orchestrator = Orchestrator(PIPELINE, checkpoint, deployment(), logging.WARNING)
+    await orchestrator.start()
+    began_s = time.monotonic()
+    await orchestrator.stop(deadline_s=10)
+    assert time.monotonic() - began_s < 1.0
 
 
 async def test_a_start_that_hangs_ends_at_its_deadline(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.chunks import FrameChunk
-from cantata.contract.stage import Stage
+from cantata.contract.data.chunks import FrameChunk
+from cantata.contract.process.stage import Stage
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
 
 FACTORY = "tiny_talker.talker:TinyTalker"

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.pipeline import StageKind, StageSpec
-from cantata.contract.request import PipelineRequest, SpeechRequest
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
+from cantata.contract.model.pipeline import StageKind, StageSpec
 from tiny_talker.checkpoint import NUM_CODEBOOKS
 from tiny_talker.decoder import RunningSumDecoder
 from tiny_talker.plugin import TinyRequestBuilder, pipeline_with

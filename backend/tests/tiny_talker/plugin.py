@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.contract.plugin import ModelPlugin
-from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import TEXT_VOCAB
 
 FRAMES_PER_WORD = 5
@@ -37,7 +37,7 @@ SLOW = pipeline_with("TinyTalker", "load_slow_decoder")
 
 
 class TinyRequestBuilder:
-    """Implements `contract.plugin.RequestBuilder`: a piece for each sentence."""
+    """Implements `contract.model.plugin.RequestBuilder`: a piece for each sentence."""
 
     voices = (Voice("tiny", "Tiny"),)
     capabilities = Capabilities(open_text=True)
@@ -73,7 +73,7 @@ class TinyRequestBuilder:
 
 
 class TinyTextFeed:
-    """Implements `contract.plugin.TextFeed`: a frame for each character, beside it."""
+    """Implements `contract.model.plugin.TextFeed`: a frame for each character, beside it."""
 
     stage = "talker"
 

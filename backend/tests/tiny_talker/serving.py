@@ -16,7 +16,7 @@ from cantata.api.app import create_app
 from cantata.api.listening import listen, url_of
 from cantata.api.serve import make_server
 from cantata.config import parse_deployment
-from cantata.contract.pipeline import PipelineSpec
+from cantata.contract.model.pipeline import PipelineSpec
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.service import PipelineService

@@ -16,11 +16,11 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.chunks import WordTiming
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.row_products import RowLinear, RowProducts
-from cantata.contract.talker import (
+from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import Payload
+from cantata.contract.model.row_products import RowLinear, RowProducts
+from cantata.contract.model.talker import (
     SAFE_MIN_ROWS,
     FrameDraws,
     SamplingOptions,
@@ -40,7 +40,7 @@ from tiny_talker.checkpoint import (
 
 
 class TinyTalker(nn.Module):
-    """Implements `contract.talker.OpenTalker`.
+    """Implements `contract.model.talker.OpenTalker`.
 
     A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
     beside the frames, one id each, instead of being prefilled), `open` (more text follows), `words`

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cantata.contract.errors import Overloaded
+from cantata.contract.data.errors import Overloaded
 from cantata.scheduling.admission import BEGINNING_AT_ONCE, Admission, Place, QueueLimits
 
 

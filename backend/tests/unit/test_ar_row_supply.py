@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from cantata.contract.talker import TalkerPrompt
+from cantata.contract.model.talker import TalkerPrompt
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
 from cantata.engine.ar.row_supply import SOON, RowSupply
 

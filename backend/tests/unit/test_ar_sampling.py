@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cantata.contract.sampling import CodeSampling, sample_codes
+from cantata.contract.model.sampling import CodeSampling, sample_codes
 from cantata.engine.ar.sampling import counter_uniforms, penalize_repetition
 
 FRAMES, CODEBOOKS = 4000, 16

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
+from cantata.contract.data.errors import RequestFailed
 from cantata.engine.codec import CodecStage
 from running_sum import SAMPLES_PER_FRAME, RunningSumDecoder
 

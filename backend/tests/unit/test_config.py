@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse_deployment
-from cantata.contract.errors import ConfigError
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(

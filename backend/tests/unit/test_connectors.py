@@ -15,8 +15,8 @@ from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
-from cantata.contract.chunks import FrameChunk, PcmChunk, WordTiming, concatenate
-from cantata.contract.errors import Overloaded, VoiceNotFound
+from cantata.contract.data.chunks import FrameChunk, PcmChunk, WordTiming, concatenate
+from cantata.contract.data.errors import Overloaded, VoiceNotFound
 
 
 def frame_chunk(request_id: str, index: int, final: bool = False) -> FrameChunk:

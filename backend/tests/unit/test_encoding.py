@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cantata.audio.encoding import open_encoder
 from cantata.audio.formats import FORMATS, output_format
 from cantata.audio.pcm import to_s16
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 
 MODEL_RATE = 24_000
 FRAME = 1920

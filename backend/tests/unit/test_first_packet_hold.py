@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import FrameChunk, PcmChunk
+from cantata.contract.data.chunks import FrameChunk, PcmChunk
 from cantata.engine.codec import CodecStage
 from cantata.scheduling.cadence import Cadence
 from running_sum import RunningSumDecoder

@@ -59,6 +59,15 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""
 
+WITHIN_CONTRACT = {
+    "data": set[str](),
+    "model": {"data"},
+    "process": {"data"},
+    "service": {"data", "process"},
+}
+"""The contract's parts, one for each of its readers -> what they may import of each other."""
+FOR_MODELS = ("cantata.contract.data.", "cantata.contract.model.")
+
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
     root = SOURCES[package]
@@ -98,6 +107,15 @@ def test_the_backend_is_a_dag(module: str, path: Path) -> None:
             assert allowed, f"{module} imports {target}"
 
 
+def test_the_parts_of_the_contract_stay_apart() -> None:
+    """What travels knows neither models nor processes, and those do not know each other."""
+    for module, path in modules("cantata"):
+        if module.startswith("cantata.contract."):
+            part = module.split(".")[2]
+            parts = {t.split(".")[2] for t in imports(path) if t.startswith("cantata.contract.")}
+            assert parts <= WITHIN_CONTRACT[part] | {part}, module
+
+
 def test_the_layers_themselves_have_no_cycle() -> None:
     graph = {name.removeprefix("cantata.").split(".")[0]: set[str]() for name in MAY_IMPORT}
     for name, targets in MAY_IMPORT.items():
@@ -130,7 +148,7 @@ def test_models_import_the_contract_alone_and_never_each_other() -> None:
         for target in imports(path):
             top = target.split(".")[0]
             if top == "cantata":
-                assert target.startswith("cantata.contract"), f"{module} imports {target}"
+                assert target.startswith(FOR_MODELS), f"{module} imports {target}"
             if top == "cantata_models":
                 assert target.startswith(own), f"{module} imports {target}"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from durations import by_model
-from lanes import IN_PROCESS_VLLM, ON_SHARED_SERVER, unit_of
+from lanes import IN_PROCESS_VLLM, ON_OWN_SERVER, ON_SHARED_SERVER, unit_of
 from tiers import scaled
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +45,7 @@ def test_last():
 """
 
 
-@pytest.mark.parametrize("together", [ON_SHARED_SERVER, IN_PROCESS_VLLM])
+@pytest.mark.parametrize("together", [ON_SHARED_SERVER, ON_OWN_SERVER, IN_PROCESS_VLLM])
 def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> None:
     assert len({unit_of(f"{path}::test_it[1]") for path in together}) == 1
     assert unit_of("backend/tests/unit/test_pace.py::test_it") == "backend/tests/unit/test_pace.py"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from cantata.contract.errors import ConfigError
-from cantata.plugins import installed_plugins, locate
+from cantata.contract.data.errors import ConfigError
+from cantata.plugins import ENTRY_POINT_GROUP, installed_plugins, locate
 
 
 def test_nothing_named_is_what_ships_with_the_server() -> None:
@@ -36,3 +38,46 @@ def test_a_hub_that_cannot_be_reached_is_said_to_be(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ConfigError, match=r"'owner/name' .* cannot be downloaded"):
         locate("owner/name")
+
+
+PLUGIN_FILE = """
+from dataclasses import replace
+from cantata_models.solo import plugin
+ONE, TWO = (replace(plugin.PLUGIN, name=name) for name in {names})
+"""
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Makes packages of models, given as folder -> text of its `plugin.py`, and offers them."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def offer(package: str, *more: str, **plugins: str) -> None:
+        for folder, text in plugins.items():
+            (tmp_path / package / folder).mkdir(parents=True)
+            (tmp_path / package / folder / "__init__.py").touch()
+            (tmp_path / package / folder / "plugin.py").write_text(text, encoding="utf-8")
+        (tmp_path / package / "__init__.py").touch()
+        (tmp_path / package / "no_model").mkdir()
+        (tmp_path / package / "no_model" / "__init__.py").touch()
+        points = [EntryPoint("any", value, ENTRY_POINT_GROUP) for value in (package, *more)]
+        monkeypatch.setattr("cantata.plugins.entry_points", lambda group: points)
+
+    return offer
+
+
+def test_every_folder_with_a_plugin_is_found(offered: Callable[..., None]) -> None:
+    offered("found", a=PLUGIN_FILE.format(names=("one", "two")), b="NOTHING = None")
+    assert set(installed_plugins()) == {"one", "two"}
+
+
+def test_two_models_of_one_name_are_rejected(offered: Callable[..., None]) -> None:
+    offered("twice", "cantata_models", a=PLUGIN_FILE.format(names=("one", "solo")))
+    with pytest.raises(ConfigError, match="'cantata_models': there is another model 'solo'"):
+        installed_plugins()
+
+
+def test_a_model_that_cannot_be_imported_is_named(offered: Callable[..., None]) -> None:
+    offered("broken", a="import nothing_of_this_name")
+    with pytest.raises(ConfigError, match=r"models in 'broken' cannot be imported.*nothing_of"):
+        installed_plugins()

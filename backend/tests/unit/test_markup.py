@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import TextSpan
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import TextSpan
 from cantata.markup import (
     ArrivingMarkup,
     Passage,

@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 from cantata import doctor
-from cantata.contract.numerics import NumericsReport, differing_counts
-from cantata.contract.row_products import RowLinear
+from cantata.contract.model.numerics import NumericsReport, differing_counts
+from cantata.contract.model.row_products import RowLinear
 from cantata.plugins import installed_plugins
 from fewer_instructions import run_again, with_fewer_instructions
 

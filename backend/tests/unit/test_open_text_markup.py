@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from cantata.contract.request import Payload, PipelineRequest
+from cantata.contract.data.request import Payload, PipelineRequest
 from cantata.engine.open_text import OpenText
 
 

@@ -7,7 +7,7 @@ import os
 import psutil
 import pytest
 
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 from cantata.engine.process.pulse import Phase, Pulse, make_memory
 
 

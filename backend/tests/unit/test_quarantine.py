@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cantata.contract.errors import Quarantined
+from cantata.contract.data.errors import Quarantined
 from cantata.engine.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
 
 POISON, A, B = (digest_of(name) for name in ("poison", "a", "b"))

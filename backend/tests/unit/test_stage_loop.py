@@ -16,9 +16,10 @@ from cantata.connectors.base import ChunkSender
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketSender, listen, new_address
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.chunks import Chunk, FrameChunk, Milestone, PcmChunk
-from cantata.contract.errors import InvalidRequest, RequestFailed
-from cantata.contract.messages import (
+from cantata.contract.data.chunks import Chunk, FrameChunk, Milestone, PcmChunk
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
+from cantata.contract.data.request import Payload
+from cantata.contract.process.messages import (
     Abort,
     Aborted,
     Drain,
@@ -32,8 +33,7 @@ from cantata.contract.messages import (
     Register,
     StageCapacity,
 )
-from cantata.contract.request import Payload
-from cantata.contract.stage import StepResult
+from cantata.contract.process.stage import StepResult
 from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.engine.process.first_chunks import FirstChunks
 from cantata.engine.process.loop import StageLoop

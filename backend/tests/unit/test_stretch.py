@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.audio.stretch import TimeStretch
-from cantata.contract.chunks import Milestone, PcmChunk, WordTiming
-from cantata.contract.messages import StageCapacity
+from cantata.contract.data.chunks import Milestone, PcmChunk, WordTiming
+from cantata.contract.process.messages import StageCapacity
 from cantata.engine.stretched import AT_ONCE_S, FIRST_S, stretched, stretched_now
 
 Samples = NDArray[np.float32]

@@ -8,10 +8,10 @@ import signal
 import numpy as np
 import pytest
 
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import Quarantined, StageDied
-from cantata.contract.messages import StageCapacity
-from cantata.contract.request import PipelineRequest
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import Quarantined, StageDied
+from cantata.contract.data.request import PipelineRequest
+from cantata.contract.process.messages import StageCapacity
 from cantata.engine import suspects
 from cantata.engine.hang import Hang
 from cantata.engine.output_stream import PcmStream

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.chunks import WordTiming
-from cantata.contract.errors import InvalidRequest, RequestFailed
-from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.audio.playback import Playback
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
-from cantata.engine.utterance import Piece, Playback, plan_utterance, spoken_words
+from cantata.engine.utterance import Piece, plan_utterance, spoken_words
 from cantata.markup import Passage, Pause
 
 
@@ -134,13 +135,10 @@ def test_a_timing_of_no_word_fails_the_request() -> None:
 
 
 def test_a_listener_runs_dry_when_all_that_came_is_played() -> None:
-    now_s = 100.0
-    playback = Playback(sample_rate=10, clock=lambda: now_s)
-    assert (playback.length_s, playback.runs_dry_s) == (0.0, None)
-    playback.arrived(20)
-    now_s = 101.0
-    playback.arrived(10)
-    assert (playback.length_s, playback.runs_dry_s) == (3.0, 103.0)
-    now_s = 105.0
-    playback.arrived(10)
-    assert (playback.length_s, playback.runs_dry_s) == (4.0, 106.0), "it stalled for two"
+    playback = Playback()
+    assert playback.runs_dry_s is None
+    playback.take(100.0, 2.0)
+    playback.take(101.0, 1.0)
+    assert playback.runs_dry_s == 103.0
+    playback.take(105.0, 1.0)
+    assert playback.runs_dry_s == 106.0, "it stalled for two"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import FrameChunk, PcmChunk
+from cantata.contract.data.chunks import FrameChunk, PcmChunk
 from cantata.engine.codec import build_stage
 from cantata.engine.codec.windowed import WindowedDecoder
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS

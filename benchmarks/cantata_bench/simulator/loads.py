@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cantata.contract.errors import Overloaded
+from cantata.contract.data.errors import Overloaded
 from cantata_bench.listener import Listener, heard_at_s
 from cantata_bench.results import LoadSpec, LoadSummary, RequestRecord
 from cantata_bench.simulator.clock import run_virtually

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 from pydantic import Field, ValidationError
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_bench.results import Floor, Frozen, LoadResult, Run, StepTime
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cantata.contract.pipeline import StageSpec
+from cantata.contract.model.pipeline import StageSpec
 from cantata_models.solo.plugin import PLUGIN as SOLO
 
 TALKER, DECODER = SOLO.pipeline.stages

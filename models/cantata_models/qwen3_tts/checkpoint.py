@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.json_fields import read_json
 
 SINGLE_FILE = "model.safetensors"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
 
 MODEL_TYPE = "qwen3_tts"

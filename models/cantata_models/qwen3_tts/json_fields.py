@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 
 T = TypeVar("T", int, float, str, bool)
 

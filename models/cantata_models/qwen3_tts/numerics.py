@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from cantata.contract.numerics import NumericsReport, differing_counts
-from cantata.contract.row_products import RowProduct
+from cantata.contract.model.numerics import NumericsReport, differing_counts
+from cantata.contract.model.row_products import RowProduct
 from cantata_models.qwen3_tts.codec.layers import TYPICAL_ROWS
 
 TALKER_SHAPES = ((2048, 1024), (1024, 4096), (3072, 1024), (1024, 6144))

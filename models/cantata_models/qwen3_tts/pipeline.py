@@ -1,6 +1,6 @@
 """The topology: a talker generates frames of 16 codes, and a codec decodes them to 24 kHz audio."""
 
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(

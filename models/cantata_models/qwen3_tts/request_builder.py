@@ -11,9 +11,9 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import (
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import (
     Payload,
     PipelineRequest,
     ReferenceAudio,
@@ -65,7 +65,7 @@ class TalkerInput:
 
 
 class Qwen3RequestBuilder:
-    """Implements `contract.plugin.OpenRequestBuilder` for one checkpoint."""
+    """Implements `contract.model.plugin.OpenRequestBuilder` for one checkpoint."""
 
     def __init__(self, config: Qwen3TtsConfig, tokenizer: TextTokenizer) -> None:
         self._config = config
@@ -212,7 +212,7 @@ class Qwen3RequestBuilder:
 
 
 class OpenTalkerText:
-    """Implements `contract.plugin.TextFeed`: tokenizes text as it arrives."""
+    """Implements `contract.model.plugin.TextFeed`: tokenizes text as it arrives."""
 
     def __init__(self, request_id: str, inputs: TalkerInput, tokenizer: TextTokenizer) -> None:
         self._request_id = request_id

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig
 
 AUTO = "auto"

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
-from cantata.contract.errors import ConfigError, InvalidAudio
+from cantata.contract.data.errors import ConfigError, InvalidAudio
 from cantata_models.qwen3_tts.checkpoint import read_tensors
 from cantata_models.qwen3_tts.json_fields import read_json
 

@@ -16,10 +16,10 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.errors import ConfigError, InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.row_products import RowLinear
-from cantata.contract.talker import (
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.request import Payload
+from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.talker import (
     SAFE_MIN_ROWS,
     FrameDraws,
     SamplingOptions,
@@ -59,7 +59,7 @@ same row whether it comes alone, late, or with its whole text.
 
 
 class Qwen3Talker(nn.Module):
-    """Implements `contract.talker.OpenTalker`.
+    """Implements `contract.model.talker.OpenTalker`.
 
     A payload is a `request_builder.TalkerInput` as plain data.
     """

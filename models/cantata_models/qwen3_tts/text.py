@@ -12,7 +12,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.json_fields import read_json
 
 PIECES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from cantata.contract.numerics import NumericsReport, differing_counts
+from cantata.contract.model.numerics import NumericsReport, differing_counts
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.networks.fbgemm_rows import describe, missing_rows
 from cantata_models.solo.networks.packed_product import PackedProduct

@@ -1,6 +1,6 @@
 """solo's topology: a talker generates frames of codes, and a decoder turns them into audio."""
 
-from cantata.contract.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(

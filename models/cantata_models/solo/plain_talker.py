@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata.contract.errors import ConfigError
-from cantata.contract.plain_talker import AttentionMemory, BackboneKernels
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.plain_talker import AttentionMemory, BackboneKernels
 from cantata_models.solo.checkpoint import TALKER_FILE, Tensors, read_tensors
 from cantata_models.solo.config import SoloConfig, TalkerConfig
 from cantata_models.solo.networks.packed_product import PackedProduct
@@ -94,7 +94,7 @@ class _Layer:
 
 
 class PlainSoloTalker(TalkerFront):
-    """Implements `contract.plain_talker.PlainTalker`."""
+    """Implements `contract.model.plain_talker.PlainTalker`."""
 
     sampled_hidden: torch.Tensor
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cantata.contract.numerics import NumericsReport
-from cantata.contract.plugin import ModelPlugin
+from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.solo.pipeline import PIPELINE
 from cantata_models.solo.request_builder import load_builder
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.speaker_features import Vector, speaker_vector
 from cantata_models.solo.text import Sentence, TextError, phonemize
@@ -20,7 +20,7 @@ OPENAI_MALE = ("ash", "ballad", "cedar", "echo", "onyx", "verse")
 
 
 class SoloRequestBuilder:
-    """Implements `contract.plugin.RequestBuilder` for one checkpoint."""
+    """Implements `contract.model.plugin.RequestBuilder` for one checkpoint."""
 
     def __init__(self, config: SoloConfig) -> None:
         self._phone_ids = {phone: index for index, phone in enumerate(config.phones)}

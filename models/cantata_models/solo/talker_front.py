@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from cantata.contract.errors import ConfigError, InvalidRequest
-from cantata.contract.request import Payload
-from cantata.contract.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.request import Payload
+from cantata.contract.model.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import (
@@ -31,7 +31,7 @@ BLOCK = 32
 
 
 class TalkerFront(nn.Module):
-    """What the served and the plain talker share of `contract.talker.Talker`.
+    """What the served and the plain talker share of `contract.model.talker.Talker`.
 
     A payload has `phones` [N] int ids, `word_starts` [N] bool, `question`, `speaker` (the index of
     a stock voice, or [F] float32), `speed`, `distinct`, and `sampling` with any of `seed`,

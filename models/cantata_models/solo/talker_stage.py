@@ -15,7 +15,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.half_weights import weights_of
 from cantata_models.solo.talker_front import TalkerFront, read_config
@@ -31,7 +31,7 @@ FUSED = {
 
 
 class SoloTalker(TalkerFront):
-    """Implements `contract.talker.Talker`."""
+    """Implements `contract.model.talker.Talker`."""
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         model_config = vllm_config.model_config

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query, WebSocket
 from starlette.responses import Response
 
 from cantata import __version__
-from cantata.api.adapters.connection import Channel
 from cantata.api.adapters.deepgram_messages import (
     CLIENT_MESSAGES,
     Clear,
@@ -29,11 +28,6 @@ from cantata.api.adapters.deepgram_messages import (
 )
 from cantata.api.adapters.formats import ALL_FORMATS, sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
-from cantata.api.adapters.socket import (
-    SocketConnection,
-    close_code,
-    parse_query,
-)
 from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import Narrator, narrator_of
 from cantata.api.bodies import CheckedRoute
@@ -44,11 +38,17 @@ from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoke
 from cantata.api.openapi import sound
 from cantata.api.order import Order, check_text
 from cantata.api.outbox import AudioFrame, Item
+from cantata.api.sessions.connection import Channel
+from cantata.api.sessions.socket import (
+    SocketConnection,
+    close_code,
+    parse_query,
+)
 from cantata.api.speech_response import SpeechResponse
 from cantata.api.utterance_queue import Mark
 from cantata.api.utterance_queue import Speak as SpeakJob
 from cantata.audio.formats import OutputFormat
-from cantata.contract.errors import CantataError, InvalidRequest
+from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.service import ServedModel
 
 PREFIX = "/v1/speak"
@@ -167,7 +167,7 @@ class _Connection(SocketConnection):
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
-        self._channel = _Channel(self, model, sound_output(name, model, rate))
+        self._channel = _Channel(self, sound_output(name, model, rate))
         self._text = SentenceBuffer(self._channel, model.max_input_characters, self._job)
         self._answers = count()
 
@@ -184,7 +184,7 @@ class _Connection(SocketConnection):
     def mid_text(self) -> bool:
         return self._text.unfinished
 
-    def take(self, text: str) -> None:
+    async def take(self, text: str) -> None:
         match parse_message(CLIENT_MESSAGES, ("Speak", "Flush", "Clear", "Close"), text):
             case Speak(text=more):
                 self._text.add(more)
@@ -216,12 +216,10 @@ class _Connection(SocketConnection):
 class _Channel(Channel):
     """Sound as binary messages, and the outcome of each text."""
 
-    def __init__(
-        self, connection: SocketConnection, model: ServedModel, output: OutputFormat
-    ) -> None:
+    def __init__(self, connection: SocketConnection, output: OutputFormat) -> None:
         super().__init__(connection)
         self._socket = connection
-        self._sound = SoundStream(model, output)
+        self._sound = SoundStream(output)
 
     async def write(self, item: Item) -> None:
         match item:

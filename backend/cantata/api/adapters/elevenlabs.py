@@ -30,8 +30,8 @@ from cantata.api.framing import AudioFraming, Framing
 from cantata.api.openapi import answers, sound
 from cantata.api.order import Order, check_text
 from cantata.api.speech_response import SpeechResponse
-from cantata.contract.errors import CantataError
-from cantata.contract.request import Voice
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.request import Voice
 from cantata.contract.service import SpokenWord
 
 PREFIX = "/v1/text-to-speech"

@@ -17,7 +17,7 @@ from cantata.api.adapters.formats import sound_output
 from cantata.api.messages import ContextId
 from cantata.api.schemas import Name, Seed, Speed, Text, WireModel
 from cantata.audio.formats import OutputFormat
-from cantata.contract.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.service import ServedModel
 
 MAX_INACTIVITY_S = 180

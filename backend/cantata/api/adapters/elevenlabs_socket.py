@@ -9,7 +9,6 @@ from fastapi import APIRouter, WebSocket
 from pydantic import BaseModel, ValidationError
 
 from cantata.api.adapters.alignment import CharacterClock, TimedCharacter
-from cantata.api.adapters.connection import Channel
 from cantata.api.adapters.elevenlabs import PREFIX, find_narrator
 from cantata.api.adapters.elevenlabs_messages import (
     AudioOutput,
@@ -21,7 +20,6 @@ from cantata.api.adapters.elevenlabs_messages import (
     socket_alignment,
 )
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
-from cantata.api.adapters.socket import SocketConnection, close_code, parse_query
 from cantata.api.adapters.sound import SoundStream
 from cantata.api.adapters.voices import Narrator
 from cantata.api.context import ApiContext, Context
@@ -34,8 +32,10 @@ from cantata.api.messages import (
     InputSpoken,
 )
 from cantata.api.outbox import AudioFrame, Item
+from cantata.api.sessions.connection import Channel
+from cantata.api.sessions.socket import SocketConnection, close_code, parse_query
 from cantata.api.utterance_queue import Mark, Speak
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
     Overloaded,
@@ -112,7 +112,7 @@ class _SingleConnection(_Connection):
     def mid_text(self) -> bool:
         return self._begun
 
-    def take(self, text: str) -> None:
+    async def take(self, text: str) -> None:
         message = _parse(StreamText, text)
         self._context.configure(message.voice_settings)
         self._context.text.add(message.text)
@@ -139,7 +139,7 @@ class _MultiConnection(_Connection):
     def mid_text(self) -> bool:
         return bool(self._contexts)
 
-    def take(self, text: str) -> None:
+    async def take(self, text: str) -> None:
         message = _parse(ContextText, text)
         if message.close_socket:
             for context_id in [*self._contexts]:
@@ -218,7 +218,7 @@ class _Context(Channel):
         self.unflushed = False
         """Whether anything sent after the last flush is being spoken or waits."""
         self._socket = connection
-        self._sound = SoundStream(connection.model, connection.output)
+        self._sound = SoundStream(connection.output)
         self._speed = 1.0
         self._texts: dict[str, str] = {}
         """Of utterances that wait, by their ids."""

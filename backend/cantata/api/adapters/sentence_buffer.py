@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from cantata.api.adapters.connection import Channel
 from cantata.api.sentences import is_inside, line_starts, split_sentences, trimmed
+from cantata.api.sessions.connection import Channel
 from cantata.api.utterance_queue import Mark, Speak
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import TextSpan
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import TextSpan
 from cantata.markup import markup_spans, spoken_text
 
 _LONG_SENTENCE = 160

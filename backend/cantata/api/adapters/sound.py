@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cantata.api.outbox import AudioFrame
 from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
-from cantata.contract.service import ServedModel
-
-_STEP = np.float32(1 / 32767)
 
 
 class SoundStream:
     """Encodes frames of one model.
 
     Args:
-        model: whose frames are fed.
-        output: what is made of them, with one channel.
+        output: what is made of the frames, with one channel.
     """
 
-    def __init__(self, model: ServedModel, output: OutputFormat) -> None:
-        self._channels = model.channels
+    def __init__(self, output: OutputFormat) -> None:
         self._output = output
         self._encoder: Encoder | None = None
 
@@ -29,10 +22,8 @@ class SoundStream:
         """Add sound; returns the complete part of the encoding, maybe nothing."""
         if self._encoder is None:
             self._encoder = open_encoder(self._output)
-        samples = np.frombuffer(frame.data, "<i2").astype(np.float32) * _STEP
-        if self._channels > 1:
-            samples = samples.reshape(-1, self._channels).mean(axis=1, dtype=np.float32)
-        return self._encoder.feed(samples)
+        sound = frame.sound
+        return self._encoder.feed(sound if sound.ndim == 1 else sound.mean(axis=1))
 
     def end(self) -> bytes:
         """The rest of the sound; what is fed next begins another."""

@@ -27,7 +27,6 @@ from wyoming.tts import (
 
 from cantata import __version__
 from cantata.api import messages
-from cantata.api.adapters.connection import Channel, Connection
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.voices import narrator_of
 from cantata.api.connections.acceptor import Acceptor, ConnectionGate
@@ -36,9 +35,11 @@ from cantata.api.connections.descriptors import connection_limit
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.outbox import AudioFrame, Item
+from cantata.api.sessions.connection import Channel, Connection
 from cantata.api.utterance_queue import Mark, Speak
-from cantata.audio.pcm import BYTES_PER_SAMPLE
-from cantata.contract.errors import CantataError, ProtocolViolation
+from cantata.audio.pcm import BYTES_PER_SAMPLE, encode_s16le
+from cantata.contract.data.errors import CantataError, ProtocolViolation
+from cantata.metrics import EndReason
 
 IDLE_TIMEOUT_S = 3600.0
 _SHARE_OF_CONNECTIONS = 4
@@ -132,8 +133,10 @@ class _Connection(Connection):
         try:
             async with asyncio.timeout(self.context.settings.stall_timeout_s):
                 await async_write_event(event, self._writer)
-        except (ConnectionError, TimeoutError):
+        except ConnectionError:
             self.hang_up()
+        except TimeoutError:
+            self.hang_up(EndReason.CLIENT_STALLED)
 
     async def say_farewell(self) -> None:
         """The socket is closed by `serve`."""
@@ -310,6 +313,6 @@ def _chunk(sound: messages.AudioStart, frame: AudioFrame) -> Event:
         rate=sound.sample_rate,
         width=BYTES_PER_SAMPLE,
         channels=sound.channels,
-        audio=frame.data,
+        audio=encode_s16le(frame.sound),
     )
     return chunk.event()

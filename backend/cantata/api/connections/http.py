@@ -20,7 +20,7 @@ from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, detail_of
 from cantata.api.handshake import PlainHandshake
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ConnectionSettings
-from cantata.contract.errors import CantataError, InvalidRequest
+from cantata.contract.data.errors import CantataError, InvalidRequest
 
 
 class RequestTimeout(InvalidRequest):

@@ -21,7 +21,7 @@ from cantata.api.order import Order, order_of
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.utterance import open_utterance
-from cantata.contract.errors import CantataError, InvalidRequest
+from cantata.contract.data.errors import CantataError, InvalidRequest
 
 logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute)

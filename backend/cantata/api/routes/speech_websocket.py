@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, WebSocket
 
 from cantata.api.context import Context
-from cantata.api.websocket_session import WebSocketSession
+from cantata.api.sessions.native import NativeConnection
 
 router = APIRouter(prefix="/v1/audio")
 
@@ -14,4 +14,4 @@ router = APIRouter(prefix="/v1/audio")
 async def speech_stream(socket: WebSocket, context: Context) -> None:
     """One session; see docs/protocol.md."""
     await socket.accept()
-    await WebSocketSession(socket, context).run()
+    await NativeConnection(socket, context).run()

@@ -13,7 +13,7 @@ from cantata.api.callers import is_local_program
 from cantata.api.context import ApiContext, Context
 from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
 from cantata.api.security import has_key
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     Forbidden,
     PayloadTooLarge,
     UploadNotFound,

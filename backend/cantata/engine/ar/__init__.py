@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cantata.config import ArDeployment
-from cantata.contract.errors import ConfigError
-from cantata.contract.plain_talker import BackboneKernels, PlainTalker
-from cantata.contract.stage import Stage
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar.environment import (
     imports_exempt_from_collection,
     limit_kernel_cache,
@@ -32,7 +32,7 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
 
     Args:
         factory: `package.module:Class` of a vLLM model class that implements
-            `contract.talker.Talker`.
+            `contract.model.talker.Talker`.
         checkpoint: the model's folder.
         deployment: how it is served.
 

@@ -30,8 +30,9 @@ from vllm.v1.engine.core_client import InprocClient
 from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata.engine.ar.cpu_norms import kernel_config
+from cantata.engine.ar.environment import let_threads_wake_in_time
 from cantata.engine.ar.frame_output import codes_of_logprobs
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.served_model import LOAD_FORMAT
@@ -136,6 +137,7 @@ class TalkerEngine:
 
     def close(self) -> None:
         """End the engine and free its memory."""
+        let_threads_wake_in_time()
         self._client.shutdown()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from cantata.config import ArDeployment
-from cantata.contract.plain_talker import AttentionMemory, PlainTalker
+from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, pad_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cantata.contract.errors import CantataError, RequestFailed
+from cantata.contract.data.errors import CantataError, RequestFailed
 
 
 @contextmanager

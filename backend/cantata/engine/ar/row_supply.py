@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.request_state import RequestStates
 

@@ -19,7 +19,7 @@ from vllm.model_executor.models import ModelRegistry
 from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
-from cantata.contract.talker import Talker
+from cantata.contract.model.talker import Talker
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.talker_step import TalkerStep, pad_rows
 
@@ -83,7 +83,7 @@ def register_talker(name: str, talker: type[Talker]) -> str:
 
     Args:
         name: unique to this class; serves as its architecture and config format.
-        talker: a vLLM model class that implements `contract.talker.Talker`.
+        talker: a vLLM model class that implements `contract.model.talker.Talker`.
 
     Returns:
         The config format under which a checkpoint folder of this talker can be opened.

@@ -12,18 +12,18 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.chunks import Chunk, FrameChunk, WordTiming
-from cantata.contract.errors import (
+from cantata.contract.data.chunks import Chunk, FrameChunk, WordTiming
+from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
     Overloaded,
     ProtocolViolation,
     RequestFailed,
 )
-from cantata.contract.messages import StageCapacity
-from cantata.contract.request import Payload
-from cantata.contract.stage import StepResult
-from cantata.contract.talker import OpenTalker, SamplingOptions, TalkerPrompt
+from cantata.contract.data.request import Payload
+from cantata.contract.model.talker import OpenTalker, SamplingOptions, TalkerPrompt
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult
 from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
 from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.request_state import ResolvedSampling
@@ -57,7 +57,7 @@ class _Held:
 class ArStage:
     """Holds up to `slots` requests; each step gives one frame to each request that is prefilled.
 
-    Implements `contract.stage.Stage`.
+    Implements `contract.process.stage.Stage`.
     """
 
     def __init__(self, engine: FrameEngine, deployment: ArDeployment) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.sampling import CodeSampling, sample_codes
-from cantata.contract.talker import FrameDraws, Talker
+from cantata.contract.model.sampling import CodeSampling, sample_codes
+from cantata.contract.model.talker import FrameDraws, Talker
 from cantata.engine.ar.request_state import CODE_0, RESIDUAL, RequestStates
 from cantata.engine.ar.sampling import penalize_repetition
 

@@ -58,7 +58,7 @@ _OPERATORS = (
 
 
 class VllmKernels:
-    """Implements `contract.plain_talker.BackboneKernels`."""
+    """Implements `contract.model.plain_talker.BackboneKernels`."""
 
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
         """[..., D] -> [..., D], a new tensor."""

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
-from cantata.contract.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
-from cantata.contract.codec import StreamingDecoder
-from cantata.contract.errors import CantataError, RequestFailed
-from cantata.contract.messages import StageCapacity
-from cantata.contract.request import Payload
-from cantata.contract.stage import StepResult
+from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.request import Payload
+from cantata.contract.model.codec import StreamingDecoder
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
 from cantata.scheduling.cadence import Cadence
@@ -63,7 +63,7 @@ class _Stream:
 
 
 class CodecStage:
-    """Implements `contract.stage.Stage` over a `StreamingDecoder`.
+    """Implements `contract.process.stage.Stage` over a `StreamingDecoder`.
 
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.

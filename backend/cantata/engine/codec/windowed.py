@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from cantata.contract.codec import StreamingDecoder
+from cantata.contract.model.codec import StreamingDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WindowedState:
 
 
 class WindowedDecoder:
-    """Implements `contract.codec.StreamingDecoder` over another one.
+    """Implements `contract.model.codec.StreamingDecoder` over another one.
 
     A window is decoded as its frames arrive: where one begins, the slot is reset and the frames
     before it are decoded once more, their sound dropped. So there is no lag and no wait for a full

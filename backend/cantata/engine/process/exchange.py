@@ -12,8 +12,8 @@ from cantata.connectors.base import ChunkSender
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.socket import SocketReceiver
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.chunks import Chunk, PcmChunk
-from cantata.contract.messages import FromStage, Output, ToStage
+from cantata.contract.data.chunks import Chunk, PcmChunk
+from cantata.contract.process.messages import FromStage, Output, ToStage
 from cantata.engine.process.first_chunks import FirstChunks
 
 logger = logging.getLogger(__name__)

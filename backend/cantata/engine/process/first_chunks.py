@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cantata.contract.chunks import Chunk, Milestone
+from cantata.contract.data.chunks import Chunk, Milestone
 
 
 class FirstChunks:

@@ -17,9 +17,9 @@ from setproctitle import setproctitle
 from cantata.config import ArDeployment, CodecDeployment, StageDeployment
 from cantata.connectors.socket import SocketSender
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.messages import Ready
-from cantata.contract.pipeline import StageSpec
-from cantata.contract.stage import Stage
+from cantata.contract.model.pipeline import StageSpec
+from cantata.contract.process.messages import Ready
+from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import Exchange
 from cantata.engine.process.loop import StageLoop
 from cantata.engine.process.pulse import Pulse, receive_memory

@@ -10,8 +10,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from cantata.contract.errors import CantataError
-from cantata.contract.messages import (
+from cantata.contract.data.errors import CantataError
+from cantata.contract.process.messages import (
     Abort,
     Aborted,
     Credit,
@@ -25,7 +25,7 @@ from cantata.contract.messages import (
     Register,
     ToStage,
 )
-from cantata.contract.stage import Stage
+from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.engine.process.measuring import StepWatch, frames_in
 from cantata.engine.process.pulse import Phase, Pulse
@@ -62,7 +62,7 @@ class StageLoop:
         self._draining = False
 
     def run(self) -> None:
-        """Receive, step, publish, until drained.
+        """Receive, step, publish, until drained. The process then ends, and the stage with it.
 
         Raises:
             ConnectionError: the server has exited.
@@ -75,7 +75,6 @@ class StageLoop:
                 self._receive()
                 if self._stage.has_work():
                     self._step()
-            self._stage.close()
             self._exchange.send(Drained())
         finally:
             self._exchange.close()

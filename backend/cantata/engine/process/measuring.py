@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.contract.chunks import Chunk, PcmChunk
-from cantata.contract.messages import StageCapacity
-from cantata.contract.steps import StepCost, StepReport
+from cantata.contract.data.chunks import Chunk, PcmChunk
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.steps import StepCost, StepReport
 from cantata.engine.process.step_meter import StepMeter
 from cantata.scheduling.pace import Pace
 

@@ -18,7 +18,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from cantata.contract.errors import CantataError
+from cantata.contract.data.errors import CantataError
 
 _ID_BYTES = 96
 _HEADER = np.dtype(

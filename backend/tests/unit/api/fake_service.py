@@ -13,16 +13,16 @@ from itertools import count
 
 import numpy as np
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.chunks import Milestone
-from cantata.contract.errors import (
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
     ModelNotFound,
     Overloaded,
     VoiceNotFound,
 )
-from cantata.contract.request import SpeechRequest, Voice
+from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import (
     ADMIT,
     TEXT,
@@ -248,9 +248,6 @@ class FakeService:
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")
         ]
-
-    def preload(self) -> None:
-        """Nothing to import."""
 
     async def start(self) -> None:
         await self.may_start.wait()

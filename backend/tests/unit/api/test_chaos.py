@@ -12,7 +12,7 @@ from live_server import Server
 from socket_client import client
 from websockets.exceptions import ConnectionClosed
 
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 
 async def misuse_socket(server: Server, dice: random.Random) -> None:

@@ -29,8 +29,7 @@ from cantata.audio import sinks
 from cantata.audio.pcm import to_s16
 from cantata.cli import app
 from cantata.client import connect
-from cantata.contract.errors import ConfigError
-from cantata.logs import LogFormat
+from cantata.contract.data.errors import ConfigError
 
 HERE = Path(__file__).parent
 
@@ -40,18 +39,15 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     """What the command finds instead of the engine."""
     fake = FakeService()
 
-    def create_service(
-        model: str | None,
-        deploy: Path | None,
-        dtype: str | None = None,
-        log_format: LogFormat = LogFormat.TEXT,
-    ) -> FakeService:
-        if model == "nope":
+    def plan_service(*given: object) -> SimpleNamespace:
+        if given[0] == "nope":
             raise ConfigError("model 'nope' is neither a checkpoint folder nor installed")
-        return fake
+        return SimpleNamespace(preload=lambda: None)
 
-    module = SimpleNamespace(create_service=create_service)
-    monkeypatch.setitem(sys.modules, "cantata.engine.service", module)  # type: ignore[arg-type]
+    plan = SimpleNamespace(plan_service=plan_service)
+    monkeypatch.setitem(sys.modules, "cantata.engine.plan", plan)  # type: ignore[arg-type]
+    engine = SimpleNamespace(create_service=lambda *given: fake)
+    monkeypatch.setitem(sys.modules, "cantata.engine.service", engine)  # type: ignore[arg-type]
     # As a model that cannot speak without its stages.
     monkeypatch.setattr("cantata.engine.local.local_model", lambda model: None)
     return fake
@@ -191,8 +187,10 @@ import sys
 from types import SimpleNamespace
 sys.path.insert(0, {here!r})
 from fake_service import FakeService
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
+plan = SimpleNamespace(preload=lambda: None)
+sys.modules["cantata.engine.plan"] = SimpleNamespace(plan_service=lambda *given: plan)
 service = SimpleNamespace(create_service=lambda *given: FakeService(start_error=error))
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app

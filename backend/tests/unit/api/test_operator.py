@@ -8,7 +8,7 @@ import pytest
 
 from cantata.api.api_keys import ApiKeys, read_keys
 from cantata.api.operator import OperatorOptions, settings_for
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 
 KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
 

@@ -101,19 +101,17 @@ def test_sentences_lose_nothing_however_text_arrives(pieces: list[str]) -> None:
 
 
 def cost_s(function: Callable[[str], object], text: str) -> float:
-    """CPU time of the best of three."""
-    found = []
-    for _ in range(3):
-        began = time.thread_time()
-        function(text)
-        found.append(time.thread_time() - began)
-    return min(found)
+    """CPU time of one call."""
+    began = time.thread_time()
+    function(text)
+    return time.thread_time() - began
 
 
 def grows_with_its_length(function: Callable[[str], object], text: str) -> bool:
-    """Four times the text takes four times as long, not sixteen."""
+    """Four times the text takes four times as long, not sixteen: the best of three of each."""
     quarter = text[: len(text) // 4]
-    return cost_s(function, text) < 10 * cost_s(function, quarter) + 0.05
+    limit_s = 10 * min(cost_s(function, quarter) for _ in range(3)) + 0.05
+    return any(cost_s(function, text) < limit_s for _ in range(3))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +164,7 @@ def test_long_text_of_any_kind_is_cut_into_clauses_at_once(text: str) -> None:
 
 
 def frame(samples: int, utterance_id: str = "u") -> AudioFrame:
-    return AudioFrame(utterance_id, bytes(2 * samples), samples)
+    return AudioFrame(utterance_id, np.zeros(samples, np.float32))
 
 
 def done(samples: int, utterance_id: str = "u") -> AudioDone:
@@ -177,13 +175,14 @@ def done(samples: int, utterance_id: str = "u") -> AudioDone:
 
 async def test_outbox_holds_back_audio() -> None:
     outbox = Outbox(max_bytes=100)
-    await outbox.put(frame(50))
-    waiting = asyncio.create_task(outbox.put(frame(1)))
+    long, short = frame(50), frame(1)
+    await outbox.put(long)
+    waiting = asyncio.create_task(outbox.put(short))
     await asyncio.sleep(0)
     assert not waiting.done()
-    assert await outbox.get() == frame(50)
+    assert await outbox.get() is long
     await waiting
-    assert await outbox.get() == frame(1)
+    assert await outbox.get() is short
 
 
 async def test_the_outbox_is_bounded() -> None:

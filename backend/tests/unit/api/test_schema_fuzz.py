@@ -40,8 +40,10 @@ from cantata.api.settings import ReferenceSettings, SecuritySettings, ServerSett
 from cantata.audio.pcm import encode_s16le
 from tiers import scaled
 
-CASES = scaled(1_000, 10_000)
-"""HTTP requests in all, and twenty times as many as sessions of each WebSocket."""
+CASES = scaled(300, 10_000)
+"""HTTP requests in all."""
+CONVERSATIONS = scaled(25, 250)
+"""With each WebSocket."""
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -210,7 +212,7 @@ def test_no_conversation_hurts_a_server(kind: str, caplog: pytest.LogCaptureFixt
         server = runner.run(serving.__aenter__())
         runner.run(eventually(lambda: server.service.ready))
 
-        @hurried(max(10, CASES // 40))
+        @hurried(CONVERSATIONS)
         @given(conversation=conversations(kind))
         def converse(conversation: list[Sent]) -> None:
             runner.run(hold(server, kind, conversation))

@@ -18,7 +18,7 @@ from websockets.asyncio.client import connect
 
 from cantata.api import app as app_module
 from cantata.api.app import create_app, mount_pages
-from cantata.contract.errors import ChunkTimeout, ConfigError, RequestFailed, StageDied
+from cantata.contract.data.errors import ChunkTimeout, ConfigError, RequestFailed, StageDied
 
 
 async def test_health_answers_while_the_service_starts() -> None:

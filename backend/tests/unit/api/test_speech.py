@@ -23,7 +23,7 @@ from live_server import Server, running, until_still
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 
 def decoded(content: bytes) -> tuple[str, int, int]:

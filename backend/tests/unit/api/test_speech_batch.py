@@ -16,7 +16,7 @@ from cantata.api.routes import speech_batch
 from cantata.api.schemas import MAX_BATCH_INPUT_CHARACTERS, MAX_BATCH_REQUESTS
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 URL = "/v1/audio/speech/batch"
 

@@ -9,7 +9,7 @@ import pytest
 from fake_service import eventually
 from live_server import Server
 
-from cantata.contract.errors import ChunkTimeout, RequestFailed, StageDied
+from cantata.contract.data.errors import ChunkTimeout, RequestFailed, StageDied
 
 BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "input", "required"),

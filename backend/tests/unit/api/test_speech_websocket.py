@@ -11,7 +11,7 @@ from socket_client import client
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 
 def pcm_of(server: Server, text: str) -> bytes:

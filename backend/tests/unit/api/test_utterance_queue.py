@@ -9,7 +9,7 @@ from fake_service import FakeModel
 from cantata.api.messages import AudioDone, AudioStart
 from cantata.api.outbox import Outbox
 from cantata.api.utterance_queue import Mark, Speak, UtteranceQueue
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata.metrics import Metrics
 
 

@@ -16,7 +16,7 @@ from live_server import Server, running
 from socket_client import client
 
 from cantata.api.settings import ReferenceSettings, ServerSettings
-from cantata.contract.capabilities import Capabilities
+from cantata.contract.data.capabilities import Capabilities
 from sounds import data_url, humming, muxed, sound_file, wav
 
 MAX_BYTES = 1 << 20

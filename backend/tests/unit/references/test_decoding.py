@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cantata.contract.errors import InvalidAudio
+from cantata.contract.data.errors import InvalidAudio
 from cantata.references.decoding import decode
 from sounds import humming, muxed, sound_file, wav, with_header, with_picture
 
@@ -89,7 +89,7 @@ BOMBS: list[tuple[Callable[[], bytes], str]] = [
 
 DECODE = """
 import resource, sys
-from cantata.contract.errors import InvalidAudio
+from cantata.contract.data.errors import InvalidAudio
 from cantata.references.decoding import decode
 
 data = sys.stdin.buffer.read()

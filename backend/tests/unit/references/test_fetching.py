@@ -10,7 +10,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from cantata.contract.errors import InvalidAudio, PayloadTooLarge
+from cantata.contract.data.errors import InvalidAudio, PayloadTooLarge
 from cantata.references.fetching import Fetcher, FetchLimits, resolve
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]

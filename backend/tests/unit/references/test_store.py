@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cantata.contract.errors import (
+from cantata.contract.data.errors import (
     ConfigError,
     InvalidRequest,
     StorageFailed,
@@ -19,7 +19,7 @@ from cantata.contract.errors import (
     VoiceExists,
     VoicesFull,
 )
-from cantata.contract.request import ReferenceAudio
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.deletion import digest
 from cantata.references.store import StoreLimits, VoiceStore
 from cantata.references.upload import VoiceUpload, check_upload

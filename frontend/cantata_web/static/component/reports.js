@@ -1,13 +1,14 @@
 // Turns what a Speaker does into events: the first packet, each word as it is heard, the end.
 
-import { State } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
+import { Animation } from "../views/animation.js";
 
 export class Reports {
   #speaker;
   #trigger;
   #first = true; // the first packet has been reported
   #words = 0; // as many have been
-  #following = false;
+  #animation = new Animation(() => this.#follow());
 
   /** @param {(event, data) => void} trigger */
   constructor(speaker, trigger) {
@@ -41,17 +42,15 @@ export class Reports {
       this.#tell(stopped ? this.#speaker.heardSeconds : Infinity);
       const { playedFrames, sampleRate, underruns } = metrics;
       this.#trigger("done", { seconds: playedFrames / sampleRate, underruns, stopped });
-    } else if (!this.#following) {
-      this.#following = true;
-      requestAnimationFrame(() => this.#follow());
+    } else {
+      this.#animation.start();
     }
   }
 
   #follow() {
-    this.#following = this.#speaker.busy;
-    if (!this.#following) return;
-    this.#tell(this.#speaker.heardSeconds);
-    requestAnimationFrame(() => this.#follow());
+    const { busy, heardSeconds } = this.#speaker;
+    if (busy) this.#tell(heardSeconds);
+    return busy;
   }
 
   #tell(seconds) {

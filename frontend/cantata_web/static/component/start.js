@@ -3,7 +3,9 @@
 import { KeyStore, keyDialog } from "../api/keys.js";
 import { Server } from "../api/server.js";
 import { Readings } from "../speech/readings.js";
-import { Speaker, State } from "../speech/speaker.js";
+import { Speaker } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
+import { Animation } from "../views/animation.js";
 import { statusLine } from "../views/status.js";
 import { Waveform } from "../views/waveform.js";
 import { Narration } from "./narration.js";
@@ -49,20 +51,14 @@ export function start({ element, props, trigger, watch }) {
 }
 
 function draw(speaker, waveform) {
-  let drawing = false;
-  const frame = () => {
+  const animation = new Animation(() => {
     waveform.draw(speaker.playedSeconds);
-    drawing = speaker.busy;
-    if (drawing) requestAnimationFrame(frame);
-  };
+    return speaker.busy;
+  });
   speaker.addEventListener("begin", () => waveform.clear());
   speaker.addEventListener("samples", ({ detail }) => {
     const { sampleRate, channels } = speaker.metrics;
     waveform.append(detail, sampleRate * channels);
   });
-  speaker.addEventListener("state", () => {
-    if (drawing) return;
-    drawing = true;
-    requestAnimationFrame(frame);
-  });
+  speaker.addEventListener("state", () => animation.start());
 }

@@ -8,23 +8,10 @@ import { Player } from "../player/player.js";
 import { freshMetrics } from "./figures.js";
 import { Position } from "./position.js";
 import { Recording } from "./recording.js";
+import { BUSY, SOUNDING, State } from "./states.js";
+import { Turn } from "./turn.js";
 import { WordTrack } from "./words.js";
 
-export const State = Object.freeze({
-  IDLE: "idle",
-  WAITING: "waiting", // requested; no sound yet
-  BUFFERING: "buffering", // sound is coming; none has been played
-  PLAYING: "playing",
-  STARVED: "starved", // the sound ran dry in mid-speech; more is awaited
-  PAUSED: "paused",
-  LISTENING: "listening", // a text is being typed and all that was finished has been spoken
-  DONE: "done",
-  STOPPED: "stopped",
-  ERROR: "error",
-});
-
-const SOUNDING = new Set([State.BUFFERING, State.PLAYING, State.STARVED]);
-const BUSY = new Set([...SOUNDING, State.WAITING, State.PAUSED, State.LISTENING]);
 const START_RESERVE_SECONDS = 0.08;
 const DEVICE_PATIENCE_MS = 3_000;
 
@@ -39,10 +26,7 @@ export class Speaker extends EventTarget {
   words = new WordTrack();
   #player = new Player();
   #session;
-  #turn = null; // identity of the current turn: late callbacks of an older one are ignored
-  #typing = null; // {config, open, closing} of a turn whose text is still being typed
-  #sent = []; // {text, base} of each commit that has not been spoken, and of what was sent since
-  #asked = null; // {text, config} of a turn whose text came as a whole
+  #turn = null; // the current one: late callbacks of an older one are ignored
   #played = new Recording();
   #replayed = null; // the samples that a replay plays
   #replayedWords = [];
@@ -71,65 +55,50 @@ export class Speaker extends EventTarget {
 
   /** Whether the stream broke in a way that `resume` can continue. */
   get resumable() {
-    return Boolean(this.#turn?.broken) && this.#asked !== null;
+    return Boolean(this.#turn?.resumable);
   }
 
   /** Speaks `text`. Call it from the click. What is still playing is cut off. */
   speak({ text, ...config }) {
-    const turn = this.#start(State.WAITING);
-    this.#asked = { text, config };
-    this.#request(turn);
+    this.#start(Turn.of(text, config), State.WAITING);
+    this.#request();
   }
 
-  /**
-   * Continues a text whose stream broke, at the sample where it broke: the same request gives the
-   * same samples, so what has been received is skipped. Call it from the click.
-   */
+  /** Continues a turn whose stream broke, at the sample where it broke. Call it from the click. */
   resume() {
-    const turn = this.#turn;
-    turn.broken = false;
-    turn.resumed = true;
-    turn.again = true;
-    turn.skipFrames = this.metrics.receivedFrames;
+    const { sampleRate } = this.metrics;
+    this.#turn.resume();
     this.error = null;
-    this.words = new WordTrack();
-    this.#player.unlock(this.metrics.sampleRate);
-    this.#request(turn);
+    this.words = this.words.before(this.#turn.resumesAt(sampleRate));
+    this.#player.unlock(sampleRate);
+    this.#request();
     this.#enter(this.busy ? this.state : State.WAITING);
   }
 
   /** Opens a turn whose text follows with `write`. Call it from the click. */
   listen(config) {
-    this.#start(State.LISTENING);
-    const typed = { ...config, split_granularity: "sentence", timestamps: true };
-    this.#typing = { config: typed, open: false, closing: false };
+    this.#start(new Turn(config, true), State.LISTENING);
   }
 
   /** More of the text; `base` is where it stands in the listener's text, in UTF-16 units. */
   write(text, base) {
-    if (!this.#typing.open) {
-      this.#typing.open = true;
-      this.#sent = [];
-      this.#session.begin(this.#typing.config, this.#callbacks(this.#turn));
-    }
-    const current = this.#sent.at(-1);
-    if (current === undefined || current.committed) this.#sent.push({ text, base });
-    else current.text += text;
+    if (!this.#turn.requested) this.#request();
+    this.#turn.write(text, base);
     this.#session.write(text);
     this.#noteRequest();
   }
 
   /** Commits everything that was written, so that it is spoken. */
   commit() {
-    this.#sent.at(-1).committed = true;
+    this.#turn.commit();
     this.#session.commit();
     this.#noteRequest();
   }
 
   /** No more text will be written: the turn ends when all of it has been heard. */
   close() {
-    this.#typing.closing = true;
-    if (this.#sent.length === 0) this.#leave();
+    this.#turn.close();
+    if (this.#turn.complete) this.#leave();
   }
 
   /** Plays the last turn again, as it was heard. Call it from the click. */
@@ -147,7 +116,7 @@ export class Speaker extends EventTarget {
   #playAgain(recording, fromSeconds, { metrics, words }) {
     const { sampleRate, channels } = metrics;
     const part = recording.slice(Math.round(fromSeconds * sampleRate) * channels);
-    const turn = this.#start(State.BUFFERING);
+    this.#start(new Turn(), State.BUFFERING);
     this.#replayed = recording;
     this.#replayedWords = words;
     this.words = new WordTrack(
@@ -159,7 +128,7 @@ export class Speaker extends EventTarget {
     );
     const kept = { ...metrics, playedFrames: 0, bufferedSeconds: 0, stopped: false, gaps: [] };
     this.metrics = { ...kept, silenceSeconds: null, receivedFrames: part.length / channels };
-    this.#openPlayer({ sample_rate: sampleRate, channels }, turn);
+    this.#openPlayer({ sample_rate: sampleRate, channels });
     this.dispatchEvent(new CustomEvent("samples", { detail: part.slice() }));
     this.#player.push(part);
     this.#player.end();
@@ -214,65 +183,60 @@ export class Speaker extends EventTarget {
     return Math.max(0, this.playedSeconds - latency);
   }
 
-  #start(state) {
+  #start(turn, state) {
     if (this.busy) this.#session.cancel();
     this.#player.stop();
     this.#played = new Recording();
     this.#replayed = null;
-    this.#typing = null;
-    this.#asked = null;
-    this.#sent = [];
     this.#heardFrames = 0;
     this.#position = new Position();
     this.error = null;
     this.words = new WordTrack();
     const { sampleRate } = this.metrics; // the stream's own is known only at its start
     this.metrics = { ...freshMetrics(this.#reserveSeconds), sampleRate };
-    this.#turn = {};
+    this.#turn = turn;
     this.#player.unlock(sampleRate);
     this.#askedAt = performance.now() / 1000;
     this.dispatchEvent(new Event("begin"));
     this.#enter(state);
-    return this.#turn;
   }
 
-  #request(turn) {
-    const { text, config } = this.#asked;
-    this.#sent = [{ text, base: 0 }];
-    this.#session.begin({ ...config, timestamps: true }, this.#callbacks(turn));
-    this.#session.write(text);
-    this.#session.commit();
+  #request() {
+    this.#turn.request(this.#session, this.#callbacks());
   }
 
-  #callbacks(turn) {
-    const current = (handle) => (value) => {
+  // Of the current turn; ignored once another one has replaced it.
+  #current(handle) {
+    const turn = this.#turn;
+    return (value) => {
       if (this.#turn === turn) handle(value);
     };
+  }
+
+  #callbacks() {
+    const current = (handle) => this.#current(handle);
     const callbacks = {
-      started: current((message) => this.#begin(message, turn)),
+      started: current((message) => this.#begin(message)),
       audio: current((samples) => this.#receive(samples)),
       words: current((message) => this.#place(message.words)),
       finished: current((message) => this.#complete(message)),
       spoken: current(() => this.#spoken()),
       failed: current((error) => this.#break(error)),
     };
-    // Typed text that was not finished is written again.
-    if (this.#typing) callbacks.dropped = current(() => (this.#typing.open = false));
+    if (this.#turn.open) callbacks.dropped = current(() => this.#turn.drop());
     return callbacks;
   }
 
-  #begin(message, turn) {
-    if (!turn.playing) this.#openPlayer(message, turn);
-    else if (!turn.resumed) this.#player.wake();
-    turn.startFrames = turn.resumed ? 0 : this.metrics.receivedFrames;
+  #begin(message) {
+    if (!this.#turn.playing) this.#openPlayer(message);
+    else if (!this.#turn.resuming) this.#player.wake();
+    this.#turn.begin();
   }
 
-  #openPlayer(message, turn) {
-    turn.playing = true;
+  #openPlayer(message) {
     const { sample_rate: sampleRate, channels = 1 } = message;
-    const current = (handle) => (value) => {
-      if (this.#turn === turn) handle(value);
-    };
+    const current = (handle) => this.#current(handle);
+    this.#turn.playing = true;
     this.#player.begin({
       sampleRate,
       channels,
@@ -288,8 +252,12 @@ export class Speaker extends EventTarget {
 
   #receive(received) {
     const { metrics } = this;
-    const samples = this.#turn.resumed ? this.#unheard(received) : received;
+    const samples = this.#turn.fresh(received, metrics.channels);
     if (samples.length === 0) return;
+    if (this.#turn.resuming) {
+      this.#turn.resuming = false;
+      this.#player.wake();
+    }
     if (this.state === State.WAITING || this.state === State.LISTENING) {
       metrics.ttfpSeconds ??= performance.now() / 1000 - this.#askedAt;
       this.#heardFrames = metrics.playedFrames;
@@ -303,20 +271,6 @@ export class Speaker extends EventTarget {
     this.#measured();
   }
 
-  // What a resumed stream sends beyond what came before it broke.
-  #unheard(samples) {
-    const turn = this.#turn;
-    const { channels } = this.metrics;
-    const skipped = Math.min(turn.skipFrames, samples.length / channels);
-    turn.skipFrames -= skipped;
-    const rest = samples.slice(skipped * channels);
-    if (rest.length > 0) {
-      turn.resumed = false;
-      this.#player.wake();
-    }
-    return rest;
-  }
-
   #watchDevice() {
     const turn = this.#turn;
     setTimeout(() => {
@@ -328,21 +282,18 @@ export class Speaker extends EventTarget {
   }
 
   #place(words) {
-    const { text, base } = this.#sent[0];
-    const atSeconds = this.#turn.startFrames / this.metrics.sampleRate;
-    this.words.add(words, { sent: text, base, atSeconds });
+    this.words.add(words, this.#turn.place(this.metrics.sampleRate));
   }
 
   #complete(message) {
     this.metrics.server = message;
-    if (this.#typing !== null) this.#player.rest();
+    if (this.#turn.typed) this.#player.rest();
     this.#measured();
   }
 
   #spoken() {
-    this.#sent.shift();
-    if (this.#typing !== null && !this.#typing.closing) return;
-    if (this.#sent.length > 0) return;
+    this.#turn.spoken();
+    if (!this.#turn.complete) return;
     if (this.metrics.receivedFrames === 0) {
       this.#fail(new SpeechError("The speech server sent no sound for this text."));
       return;
@@ -392,17 +343,16 @@ export class Speaker extends EventTarget {
   #starve() {
     const { metrics } = this;
     // Between typed clauses, and while a stream was broken, the server had nothing to send.
-    const steady = this.#asked !== null && !this.#turn.again;
     const firstAt = this.#askedAt + metrics.ttfpSeconds;
-    metrics.receivingSeconds = steady ? performance.now() / 1000 - firstAt : null;
+    metrics.receivingSeconds = this.#turn.steady ? performance.now() / 1000 - firstAt : null;
     this.#enter(State.STARVED);
   }
 
   // All that has come has been played, and more may follow.
   #rest() {
     if (this.#turn.broken) this.#finish(State.ERROR);
-    else if (this.#turn.resumed) this.#enter(State.WAITING);
-    else if (this.#typing !== null) this.#enter(State.LISTENING);
+    else if (this.#turn.resuming) this.#enter(State.WAITING);
+    else if (this.#turn.typed) this.#enter(this.#turn.open ? State.LISTENING : State.WAITING);
   }
 
   #end(silentAfter) {
@@ -417,9 +367,7 @@ export class Speaker extends EventTarget {
       return;
     }
     this.error = error.message;
-    this.#turn.broken = true;
-    this.#turn.resumed = false;
-    this.#typing = null;
+    this.#turn.break();
     this.#player.halt();
     const played = this.state === State.WAITING || this.state === State.LISTENING;
     if (played) this.#finish(State.ERROR);
@@ -437,7 +385,6 @@ export class Speaker extends EventTarget {
       this.#reserveSeconds = nextReserveSeconds(this.#reserveSeconds, this.metrics.underruns);
     }
     if (!this.#turn?.broken) this.#turn = null;
-    this.#typing = null;
     this.#enter(state);
   }
 

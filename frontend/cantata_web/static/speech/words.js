@@ -29,6 +29,11 @@ export class WordTrack {
     }
   }
 
+  /** A track of the words that begin before a time. */
+  before(seconds) {
+    return new WordTrack(this.#words.filter((word) => word.start < seconds));
+  }
+
   get all() {
     return this.#words;
   }

@@ -1,6 +1,7 @@
 // The moving parts beneath the text: the waveform, the word that is heard, and the readings.
 
-import { State } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
+import { Animation } from "./animation.js";
 import { counted } from "./plural.js";
 
 const MARKED = new Set([State.PLAYING, State.STARVED, State.PAUSED]); // the word heard last stays
@@ -12,7 +13,7 @@ export class Meters {
   #highlight;
   #readings = {};
   #level;
-  #drawing = false;
+  #animation = new Animation(() => this.#frame());
 
   constructor(root, speaker, waveform, highlight) {
     this.#speaker = speaker;
@@ -28,24 +29,24 @@ export class Meters {
       const { sampleRate, channels } = speaker.metrics;
       waveform.append(detail, sampleRate * channels);
     });
-    speaker.addEventListener("metrics", () => this.#read());
+    speaker.addEventListener("metrics", () => {
+      if (!this.#animation.running) this.#read();
+    });
   }
 
   #follow() {
     this.#read();
-    if (this.#drawing) return;
-    this.#drawing = true;
-    requestAnimationFrame(() => this.#frame());
+    this.#animation.start();
   }
 
   #frame() {
+    this.#read();
     const speaker = this.#speaker;
     const { gaps, sampleRate } = speaker.metrics;
     this.#waveform.draw(speaker.playedSeconds, inSeconds(gaps, sampleRate));
     const speaks = MARKED.has(speaker.state);
     this.#highlight.show(speaks ? speaker.words.at(speaker.heardSeconds) : null);
-    this.#drawing = speaker.busy;
-    if (this.#drawing) requestAnimationFrame(() => this.#frame());
+    return speaker.busy;
   }
 
   #read() {

@@ -2,7 +2,7 @@
 // controls of the system, such as a headphone's buttons.
 
 import { encodeWav } from "../player/wav.js";
-import { State } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
 
 const SPEAKING = "Speaking · ";
 const TITLE_CHARACTERS = 60;

@@ -2,6 +2,7 @@
 
 import { quantile } from "../parallel/listener.js";
 import { connectAll, Outcome, Stream } from "../parallel/stream.js";
+import { Animation } from "./animation.js";
 import { Lane } from "./lane.js";
 import { milliseconds } from "./meters.js";
 import { counted } from "./plural.js";
@@ -28,7 +29,7 @@ export class ParallelView {
   #count;
   #show;
   #lanes = [];
-  #drawing = false;
+  #animation = new Animation(() => this.#draw());
 
   constructor(root, { server, settings }) {
     this.#server = server;
@@ -60,7 +61,7 @@ export class ParallelView {
     this.#find("run").disabled = true;
     this.#find("halt").disabled = false;
     this.#show("Connecting.");
-    this.#animate();
+    this.#animation.start();
     await connectAll(this.streams, this.#settings.request);
     this.#show(`${counted(count, "stream")} ${count === 1 ? "is" : "are"} speaking.`);
     await Promise.all(
@@ -71,17 +72,6 @@ export class ParallelView {
     this.#show(this.#verdict(), this.streams.some(({ outcome }) => outcome === Outcome.FAILED));
   }
 
-  #animate() {
-    if (this.#drawing) return;
-    this.#drawing = true;
-    const frame = () => {
-      this.#draw();
-      this.#drawing = this.streams.some(({ endedAt }) => endedAt === null);
-      if (this.#drawing) requestAnimationFrame(frame);
-    };
-    requestAnimationFrame(frame);
-  }
-
   #draw() {
     const ends = this.streams.map(({ listener, endedAt, elapsed }) =>
       Math.max(listener.endsAt, endedAt ?? elapsed),
@@ -89,6 +79,7 @@ export class ParallelView {
     const span = Math.max(LEAST_SPAN_SECONDS, ...ends);
     this.streams.forEach((stream, i) => this.#lanes[i].draw(stream, span));
     this.#sum();
+    return this.streams.some(({ endedAt }) => endedAt === null);
   }
 
   #sum() {

@@ -2,7 +2,7 @@
 
 import { asSpeechError, SpeechError } from "../api/errors.js";
 import { encodeWav } from "../player/wav.js";
-import { State } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
 import { exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";

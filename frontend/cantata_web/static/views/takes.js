@@ -3,7 +3,7 @@
 import { canKeep } from "../kept/takes.js";
 import { encodeWav } from "../player/wav.js";
 import { samePlace } from "../speech/compare.js";
-import { State } from "../speech/speaker.js";
+import { State } from "../speech/states.js";
 import { button, element } from "./elements.js";
 import { save } from "./save.js";
 import { statusLine } from "./status.js";

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.config import TOKENIZER_12HZ
 from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
 

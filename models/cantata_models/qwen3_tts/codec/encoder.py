@@ -20,7 +20,7 @@ from transformers.models.mimi.modeling_mimi import (
     MimiTransformerModel,
 )
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.checkpoint import read_tensors
 from cantata_models.qwen3_tts.codec.config import FOLDER
 from cantata_models.qwen3_tts.json_fields import read_json

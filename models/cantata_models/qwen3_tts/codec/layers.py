@@ -2,8 +2,8 @@
 
 Every convolution is one matrix product per position over that position's concatenated inputs. A
 product with weights packed once by oneDNN gives a row the same bits whatever the other rows are
-(`contract.row_products`); oneDNN's convolutions do not. Devices other than the CPU use the plain
-product.
+(`contract.model.row_products`); oneDNN's convolutions do not. Devices other than the CPU use the
+plain product.
 
 Letters: B rows, L positions, C channels, I inputs, O outputs, K the kernel, R the rate.
 """
@@ -15,7 +15,7 @@ from functools import partial
 import torch
 from torch.nn import functional
 
-from cantata.contract.row_products import RowProduct
+from cantata.contract.model.row_products import RowProduct
 from cantata_models.qwen3_tts.codec.past import Past
 from cantata_models.qwen3_tts.codec.weights import Weights
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.checkpoint import read_tensors
 
 

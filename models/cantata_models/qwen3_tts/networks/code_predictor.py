@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata.contract.row_products import RowLinear, RowProducts
+from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata_models.qwen3_tts.config import StackConfig
 
 ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]

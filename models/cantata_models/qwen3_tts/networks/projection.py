@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from cantata.contract.row_products import RowLinear
+from cantata.contract.model.row_products import RowLinear
 
 
 class TextProjection(nn.Module):

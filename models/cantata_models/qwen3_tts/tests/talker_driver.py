@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.chunks import FrameChunk
-from cantata.contract.request import Payload, ReferenceAudio, SpeechRequest
-from cantata.contract.stage import Stage
-from cantata.contract.talker import FrameDraws
+from cantata.contract.data.chunks import FrameChunk
+from cantata.contract.data.request import Payload, ReferenceAudio, SpeechRequest
+from cantata.contract.model.talker import FrameDraws
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from cantata_models.qwen3_tts.config import RESERVED_CODES
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.checkpoint import INDEX_FILE, SINGLE_FILE, read_tensors
 
 TENSORS = {

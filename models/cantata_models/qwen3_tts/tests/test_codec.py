@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.errors import ConfigError, InvalidAudio
+from cantata.contract.data.errors import ConfigError, InvalidAudio
 from cantata_models.qwen3_tts.codec.encoder import load_encoder
 from cantata_models.qwen3_tts.codec_stage import load_decoder
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint

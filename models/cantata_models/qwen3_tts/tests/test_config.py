@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.config import ModelKind, load_config
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     GENERATION_CONFIG,

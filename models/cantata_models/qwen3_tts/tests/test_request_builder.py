@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cantata.contract.errors import InvalidRequest
-from cantata.contract.request import Payload, ReferenceAudio, SpeechRequest
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import Payload, ReferenceAudio, SpeechRequest
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     GENERATION_CONFIG,
     TINY_LARGE,

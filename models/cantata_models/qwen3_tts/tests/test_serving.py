@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from websockets.asyncio.client import connect
 
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.request import SpeechRequest
+from cantata.contract.data.request import SpeechRequest
 from cantata_bench.server import running_server
 from cantata_models.qwen3_tts.codec_stage import load_decoder
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
@@ -94,6 +94,12 @@ def data_url(sound: bytes) -> str:
     return "data:audio/wav;base64," + base64.b64encode(sound).decode()
 
 
+@pytest.fixture(scope="module")
+def usual(custom: str) -> bytes:
+    """`SPOKEN` at the usual speed."""
+    return heard(custom, **SPOKEN)
+
+
 def by_stages(folder: Path, **options: Any) -> bytes:
     """Run the same request through a talker stage and a decoder in this process."""
     talkers = Talkers(folder)
@@ -140,12 +146,11 @@ async def arriving(url: str, pieces: list[str], **config: Any) -> bytes:
     raise AssertionError("the server closed the socket")
 
 
-def test_what_is_heard_is_what_the_stages_make(custom: str, tmp_path: Path) -> None:
-    sound = heard(custom, **SPOKEN)
-    assert len(sound) == 2 * FRAMES * SAMPLES_PER_FRAME
-    samples = np.frombuffer(sound, "<i2")
+def test_what_is_heard_is_what_the_stages_make(usual: bytes, tmp_path: Path) -> None:
+    assert len(usual) == 2 * FRAMES * SAMPLES_PER_FRAME
+    samples = np.frombuffer(usual, "<i2")
     assert np.abs(samples).max() > 300
-    assert sound == by_stages(tmp_path)
+    assert usual == by_stages(tmp_path)
 
 
 async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: str) -> None:
@@ -189,25 +194,25 @@ def test_unsupported_options_are_rejected(
     assert message in error["message"]
 
 
-def test_it_speaks_at_every_speed(custom: str) -> None:
-    usual = len(heard(custom, **SPOKEN))
+def test_it_speaks_at_every_speed(custom: str, usual: bytes) -> None:
     for speed in (0.25, 0.5, 2.0, 4.0):
-        assert len(heard(custom, **SPOKEN, speed=speed)) == pytest.approx(usual / speed, abs=4)
+        length = len(heard(custom, **SPOKEN, speed=speed))
+        assert length == pytest.approx(len(usual) / speed, abs=4)
 
 
 @pytest.mark.parametrize("name", ["mp3", "opus", "aac", "flac", "wav"])
-def test_every_format_takes_stretched_sound(custom: str, name: str) -> None:
-    usual_s = len(heard(custom, **SPOKEN)) / 2 / SAMPLE_RATE
+def test_every_format_takes_stretched_sound(custom: str, usual: bytes, name: str) -> None:
+    usual_s = len(usual) / 2 / SAMPLE_RATE
     sound = heard(custom, **SPOKEN, speed=2.0, response_format=name)
     with av.open(io.BytesIO(sound), "r") as file:
         lengths_s = [frame.samples / frame.sample_rate for frame in file.decode(audio=0)]
     assert sum(lengths_s) == pytest.approx(usual_s / 2, abs=0.2)
 
 
-def test_a_small_model_says_that_it_ignores_instructions(custom: str) -> None:
+def test_a_small_model_says_that_it_ignores_instructions(custom: str, usual: bytes) -> None:
     response = post(custom, **SPOKEN, instructions="Whisper.")
     assert response.headers["x-ignored"] == "instructions"
-    assert response.content == heard(custom, **SPOKEN)
+    assert response.content == usual
 
 
 def test_a_recording_is_continued_as_the_reference_does(base: str) -> None:

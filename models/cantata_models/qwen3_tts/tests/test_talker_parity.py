@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.request import Payload
+from cantata.contract.data.request import Payload
 from cantata_models.qwen3_tts.request_builder import STAGE
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_tts.tests.talker_driver import (

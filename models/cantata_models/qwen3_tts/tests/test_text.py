@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 from cantata_models.qwen3_tts.random_checkpoint.tokenizer import special_ids, write_tokenizer
 from cantata_models.qwen3_tts.text import ArrivingText, TextTokenizer
 

@@ -15,7 +15,7 @@ from functools import cache
 
 import torch
 
-from cantata.contract.numerics import Product, differing_counts
+from cantata.contract.model.numerics import Product, differing_counts
 
 PERIOD = 120
 """FBGEMM's row blocks repeat after this many rows."""

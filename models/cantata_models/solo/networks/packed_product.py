@@ -7,8 +7,8 @@ Matrix libraries choose the kernel, and so the order of summation, by the number
   For a few rows the cost is reading the weights, which are half as large. With AVX-512 one row
   takes a seventh to a third of oneDNN's time, eight rows a third to two thirds, 64 or more the
   same. Weights that are exact in float16, as all weights of a checkpoint are, lose nothing.
-- oneDNN does this for any number of rows (`contract.row_products`). It handles all other weights,
-  and all weights where FBGEMM cannot be used.
+- oneDNN does this for any number of rows (`contract.model.row_products`). It handles all other
+  weights, and all weights where FBGEMM cannot be used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from cantata.contract.row_products import RowProduct
+from cantata.contract.model.row_products import RowProduct
 from cantata_models.solo.networks.fbgemm_rows import PERIOD, half_product, missing_rows
 
 

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from cantata.config import ArDeployment
-from cantata.contract.chunks import FrameChunk
-from cantata.contract.errors import ConfigError, InvalidRequest
-from cantata.contract.stage import Stage
+from cantata.contract.data.chunks import FrameChunk
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
 from cantata_models.solo.networks.codec_decoder import CodecDecoder

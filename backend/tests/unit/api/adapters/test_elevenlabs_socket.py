@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 
 from cantata.api.adapters.elevenlabs_socket import MAX_CONTEXTS
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 SINGLE, MULTI = "stream-input", "multi-stream-input"
 

@@ -27,7 +27,7 @@ from cantata.api.app import create_app
 from cantata.api.listening import listen
 from cantata.api.settings import ConnectionSettings, ServerSettings
 from cantata.audio.pcm import encode_s16le
-from cantata.contract.errors import RequestFailed
+from cantata.contract.data.errors import RequestFailed
 
 
 @pytest.fixture

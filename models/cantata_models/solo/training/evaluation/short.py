@@ -17,6 +17,7 @@ from cantata_models.solo.training.evaluation.measures import Heard, measure
 from cantata_models.solo.training.evaluation.results import Result
 from cantata_models.solo.training.evaluation.synthesis import Synthesiser
 from cantata_models.solo.training.evaluation.timbre import nearest, usual_spread
+from cantata_models.solo.training.text import HeldOut
 
 BASELINE_FILE = WEIGHTS_FOLDER / "baseline.json"
 WORSE_WER = 3.0
@@ -148,13 +149,11 @@ def make_baseline(weights: str, results: Sequence[Result]) -> Baseline:
     return bare
 
 
-def say_and_check(
-    voice: str, baseline: Baseline, synthesiser: Synthesiser, judge: Judge
-) -> Checked:
-    """Synthesises the short form's sentences in one voice and measures them."""
+def say(
+    sentences: Iterable[HeldOut], voice: str, synthesiser: Synthesiser, judge: Judge
+) -> dict[str, Heard]:
+    """Synthesises sentences in one voice and measures them: text -> sound."""
     speaker = synthesiser.stock_speaker(voice)
-    sounds = {
-        item.text: measure(synthesiser.say(item.text, speaker).samples, judge)
-        for item in short_sentences()
+    return {
+        item.text: measure(synthesiser.say(item.text, speaker).samples, judge) for item in sentences
     }
-    return check_voice(sounds, voice, baseline)

@@ -1,4 +1,4 @@
-"""The core of every streaming adapter: a reader that always runs, and channels that speak."""
+"""The core of every streaming protocol: a reader that always runs, and channels that speak."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from cantata.api.drain import GoingAway
 from cantata.api.errors import first_error
 from cantata.api.outbox import Item, Outbox, OutboxFull
 from cantata.api.utterance_queue import Job, UtteranceQueue
-from cantata.contract.errors import CantataError, Overloaded, ProtocolViolation
+from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation
+from cantata.metrics import EndReason
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +35,25 @@ class Connection(ABC):
     Reading never waits for speaking or writing: a cancel and a disconnect act at once.
     """
 
-    def __init__(self, context: ApiContext, protocol: str, idle_timeout_s: float) -> None:
+    def __init__(
+        self,
+        context: ApiContext,
+        protocol: str,
+        idle_timeout_s: float,
+        *,
+        first_timeout_s: float | None = None,
+    ) -> None:
+        """
+        Args:
+            context: the server's.
+            protocol: its name, for the log.
+            idle_timeout_s: longest time without a message or sound.
+            first_timeout_s: until the first `touch`; None: the same.
+        """
         self.context = context
         self.name = f"{protocol}:{uuid.uuid4().hex[:8]}"
         self._idle_timeout_s = idle_timeout_s
-        self._timer = asyncio.timeout(idle_timeout_s)
+        self._timer = asyncio.timeout(first_timeout_s or idle_timeout_s)
         self._channels: set[Channel] = set()
         self._group: asyncio.TaskGroup | None = None
         self._closing = asyncio.Event()
@@ -81,7 +96,7 @@ class Connection(ABC):
                 reader = group.create_task(self._read(), name=f"{self.name}:read")
                 async with asyncio.TaskGroup() as self._group:
                     self.begin()
-                    told.enter_context(self.context.drain.telling(self._leave))
+                    told.enter_context(self.context.drain.telling(self.leave))
                     await self._closing.wait()
                 if self._left:
                     await self._end(GoingAway())
@@ -89,8 +104,7 @@ class Connection(ABC):
                     await self.say_farewell()
                 reader.cancel()
         except TimeoutError:
-            waited = f"nothing was sent or spoken for {self._idle_timeout_s:g} s"
-            await self._end(IdleTimeout(waited))
+            await self._end(self.timed_out())
         except CantataError as error:
             await self._end(error)
         except BaseExceptionGroup as errors:
@@ -109,16 +123,16 @@ class Connection(ABC):
             channel.utterances.finish()
         self._closing.set()
 
-    def stop(self) -> None:
+    def stop(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
         """End at once, with a closing message."""
         for channel in self._channels:
-            channel.stop()
+            channel.stop(reason)
         self._closing.set()
 
-    def hang_up(self) -> None:
-        """The client has disconnected: end at once, without a message."""
+    def hang_up(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
+        """The client has disconnected, or reads nothing: end at once, without a message."""
         self.gone = True
-        self.stop()
+        self.stop(reason)
 
     def touch(self) -> None:
         """Postpone the idle deadline. Sound is made faster than it is heard: a client is idle only
@@ -137,9 +151,14 @@ class Connection(ABC):
             self._left = True
             self.close()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """The server is stopping: end after the current text."""
         self._leaving = True
         self.taken()
+
+    def timed_out(self) -> CantataError:
+        """What the client is told when it was idle for too long."""
+        return IdleTimeout(f"nothing was sent or spoken for {self._idle_timeout_s:g} s")
 
     def check_staying(self) -> None:
         """Reject a new text while the server stops.
@@ -218,10 +237,10 @@ class Channel(ABC):
         if jobs:
             self.utterances.add(jobs)
 
-    def stop(self) -> None:
+    def stop(self, reason: EndReason) -> None:
         """Drop everything, spoken and unspoken."""
         self.outbox.discard()
-        self.utterances.stop()
+        self.utterances.stop(reason)
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Speak and write until the speaker is finished or stopped."""

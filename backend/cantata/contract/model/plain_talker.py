@@ -13,7 +13,7 @@ from typing import Protocol
 
 import torch
 
-from cantata.contract.talker import Talker
+from cantata.contract.model.talker import Talker
 
 
 class AttentionMemory(Protocol):

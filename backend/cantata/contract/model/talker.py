@@ -22,16 +22,16 @@ from typing import Any, Protocol
 
 import torch
 
-from cantata.contract.chunks import WordTiming
-from cantata.contract.request import Payload
-from cantata.contract.sampling import CodeSampling, sample_codes
+from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.request import Payload
+from cantata.contract.model.sampling import CodeSampling, sample_codes
 
 SAFE_MIN_ROWS = 8
 """Rows from which on vLLM's products of matrices are exact per row in float32 on a CPU.
 
 WHY: for one row of more than a thousand values oneDNN takes a kernel that adds in another order
 (AVX-512), and a request would sound different alone and in a batch. Products outside vLLM's layers
-are exact for any number of rows with `contract.row_products`; torch's own are not, see there.
+are exact for any number of rows with `contract.model.row_products`; torch's own are not, see there.
 """
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from cantata.contract.capabilities import Capabilities
-from cantata.contract.numerics import NumericsReport
-from cantata.contract.pipeline import PipelineSpec
-from cantata.contract.request import Payload, PipelineRequest, SpeechRequest, Voice
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, Voice
+from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.pipeline import PipelineSpec
 
 
 class RequestBuilder(Protocol):

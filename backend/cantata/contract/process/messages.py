@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cantata.contract.chunks import PcmChunk
-from cantata.contract.errors import CantataError
-from cantata.contract.request import Payload
-from cantata.contract.steps import StepCost, StepReport
+from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.request import Payload
+from cantata.contract.process.steps import StepCost, StepReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cantata.contract.errors import ConfigError
+from cantata.contract.data.errors import ConfigError
 
 
 class StageKind(StrEnum):

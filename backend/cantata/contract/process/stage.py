@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cantata.contract.chunks import Chunk
-from cantata.contract.errors import CantataError
-from cantata.contract.messages import StageCapacity
-from cantata.contract.request import Payload
+from cantata.contract.data.chunks import Chunk
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.request import Payload
+from cantata.contract.process.messages import StageCapacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +83,5 @@ class Stage(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the model; the object is not used again."""
+        """Release the model, in a process that lives on; the object is not used again."""
         ...

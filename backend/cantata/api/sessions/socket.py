@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import abstractmethod
 from typing import TypeVar
 
@@ -10,29 +11,42 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from cantata.api.adapters.connection import Connection
 from cantata.api.context import ApiContext
 from cantata.api.drain import GoingAway
 from cantata.api.errors import describe, explain_validation
-from cantata.api.outbox import OutboxFull
-from cantata.contract.errors import CantataError, ProtocolViolation
+from cantata.api.sessions.connection import Connection
+from cantata.contract.data.errors import CantataError, ProtocolViolation
+from cantata.metrics import EndReason
+
+logger = logging.getLogger(__name__)
 
 Query = TypeVar("Query", bound=BaseModel)
 
-_NORMAL, _GOING_AWAY, _POLICY, _INTERNAL, _TRY_LATER = 1000, 1001, 1008, 1011, 1013
+NORMAL = 1000
+"""Code of a connection that ended as it should."""
+_GOING_AWAY, _POLICY, _INTERNAL, _TRY_LATER = 1001, 1008, 1011, 1013
 
 
 class SocketConnection(Connection):
     """One accepted WebSocket."""
 
+    takes_after_close = False
+    """Whether messages count after `close`."""
+
     def __init__(
-        self, socket: WebSocket, context: ApiContext, protocol: str, idle_timeout_s: float
+        self,
+        socket: WebSocket,
+        context: ApiContext,
+        protocol: str,
+        idle_timeout_s: float,
+        *,
+        first_timeout_s: float | None = None,
     ) -> None:
-        super().__init__(context, protocol, idle_timeout_s)
+        super().__init__(context, protocol, idle_timeout_s, first_timeout_s=first_timeout_s)
         self._socket = socket
 
     @abstractmethod
-    def take(self, text: str) -> None:
+    async def take(self, text: str) -> None:
         """Act on one message.
 
         Raises:
@@ -49,16 +63,14 @@ class SocketConnection(Connection):
             if message["type"] == "websocket.disconnect":
                 return
             self.touch()
-            if self._closing.is_set():
+            if self._closing.is_set() and not self.takes_after_close:
                 continue
             try:
                 text = message.get("text")
                 if text is None:
-                    raise ProtocolViolation("a client sends text messages only")
-                self.take(text)
+                    raise ProtocolViolation("binary messages go from the server to the client only")
+                await self.take(text)
                 self.taken()
-            except OutboxFull:
-                raise
             except CantataError as error:
                 self.refuse(error)
 
@@ -71,9 +83,12 @@ class SocketConnection(Connection):
                     await self._socket.send_bytes(message)
                 else:
                     await self._socket.send_text(message.model_dump_json(by_alias=True))
-        except (WebSocketDisconnect, RuntimeError, TimeoutError):
+        except (WebSocketDisconnect, RuntimeError):
             # RuntimeError is Starlette's error for sending after the disconnect was read.
             self.hang_up()
+        except TimeoutError:
+            logger.info("%s stopped reading", self.name)
+            self.hang_up(EndReason.CLIENT_STALLED)
 
     async def shut(self, code: int) -> None:
         """Close the socket, if that has not happened."""
@@ -83,7 +98,7 @@ class SocketConnection(Connection):
             self.hang_up()
 
     async def say_farewell(self) -> None:
-        await self.shut(_NORMAL)
+        await self.shut(NORMAL)
 
 
 def parse_query(kind: type[Query], params: QueryParams) -> Query:

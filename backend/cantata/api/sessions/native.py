@@ -1,0 +1,139 @@
+"""The server's own WebSocket protocol (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import contextlib
+
+from starlette.websockets import WebSocket
+
+from cantata.api.context import ApiContext
+from cantata.api.errors import describe
+from cantata.api.messages import (
+    ClientMessage,
+    ErrorMessage,
+    InputCancel,
+    InputCancelled,
+    InputDone,
+    InputText,
+    ServerMessage,
+    SessionClose,
+    SessionConfig,
+    SessionDone,
+    SessionGoingAway,
+    parse_client_message,
+)
+from cantata.api.outbox import AudioFrame, Item, OutboxFull
+from cantata.api.sessions.connection import Channel, IdleTimeout
+from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
+from cantata.api.text_input import TextInput
+from cantata.audio.pcm import encode_s16le
+from cantata.contract.data.errors import CantataError, ProtocolViolation
+
+
+class ConfigTimeout(ProtocolViolation):
+    """The client sent no valid configuration."""
+
+    code = "config_timeout"
+
+
+class NativeConnection(SocketConnection):
+    """One accepted WebSocket."""
+
+    takes_after_close = True  # a cancel still counts
+
+    def __init__(self, socket: WebSocket, context: ApiContext) -> None:
+        settings = context.settings
+        self._config_timeout_s = settings.socket_config_timeout_s
+        super().__init__(
+            socket,
+            context,
+            "ws",
+            settings.socket_idle_timeout_s,
+            first_timeout_s=self._config_timeout_s,
+        )
+        self._speaker = _Speaker(self)
+        self._input = TextInput(context, self._speaker.utterances)
+        self._closed = False
+        """The client has asked to close."""
+
+    def begin(self) -> None:
+        self.open(self._speaker)
+
+    def mid_text(self) -> bool:
+        return self._input.unfinished
+
+    def touch(self) -> None:
+        if self._input.configured:  # before, a deadline of its own applies
+            super().touch()
+
+    async def take(self, text: str) -> None:
+        context_id = None
+        try:
+            message = parse_client_message(text)
+            context_id = message.context_id
+            if self._closed and not isinstance(message, InputCancel):
+                raise ProtocolViolation(f"{message.type} after session.close", "type")
+            if isinstance(message, InputText) and not self._input.unfinished:
+                self.check_staying()
+            answer = await self._act(message)
+            if answer is not None:
+                self._speaker.outbox.post(answer)
+        except CantataError as error:
+            self._speaker.outbox.post(ErrorMessage.of(error, context_id))
+
+    def refuse(self, error: CantataError) -> None:
+        self._speaker.outbox.post(ErrorMessage.of(error, None))
+
+    async def _act(self, message: ClientMessage) -> ServerMessage | None:
+        match message:
+            case SessionConfig():
+                configured = await self._input.configure(message)
+                self.touch()
+                return configured
+            case InputText():
+                self._input.append(message)
+            case InputDone():
+                self._input.commit(message.context_id)
+            case InputCancel():
+                self._input.clear()
+                self._speaker.utterances.cancel()
+                return InputCancelled(context_id=message.context_id)
+            case SessionClose():
+                self._closed = True
+                self.close()
+        return None
+
+    def leave(self) -> None:
+        with contextlib.suppress(OutboxFull):
+            self._speaker.outbox.post(SessionGoingAway())
+        super().leave()
+
+    async def say_goodbye(self) -> None:
+        """Confirm the client's own end."""
+        if self._closed:
+            await self.send(SessionDone())
+
+    def timed_out(self) -> CantataError:
+        if self._input.configured:
+            return super().timed_out()
+        return ConfigTimeout(f"no valid session.config within {self._config_timeout_s:g} s")
+
+    async def say_last_words(self, error: CantataError | None) -> None:
+        detail = describe(error or RuntimeError()).detail
+        await self.send(ErrorMessage(error=detail))
+        await self.shut(NORMAL if isinstance(error, IdleTimeout) else close_code(error))
+
+
+class _Speaker(Channel):
+    """The connection's only one: its messages are the protocol's."""
+
+    def __init__(self, connection: NativeConnection) -> None:
+        super().__init__(connection)
+        self._socket = connection
+
+    async def write(self, item: Item) -> None:
+        sent = encode_s16le(item.sound) if isinstance(item, AudioFrame) else item
+        await self._socket.send(sent)
+
+    async def end(self) -> None:
+        await self._socket.say_goodbye()

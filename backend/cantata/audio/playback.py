@@ -1,0 +1,22 @@
+"""A listener's clock: when everything that has arrived will have been played."""
+
+from __future__ import annotations
+
+
+class Playback:
+    """A listener that plays sound from its first sample on, as it arrives."""
+
+    def __init__(self) -> None:
+        self.runs_dry_s: float | None = None
+        """When all received sound has been played, by the caller's clock; None: there is none
+        yet."""
+
+    def take(self, arrived_s: float, duration_s: float) -> None:
+        """Add sound.
+
+        Args:
+            arrived_s: when it arrived; after a gap, playing goes on then.
+            duration_s: its length.
+        """
+        start_s = arrived_s if self.runs_dry_s is None else max(self.runs_dry_s, arrived_s)
+        self.runs_dry_s = start_s + duration_s

@@ -1,0 +1,1 @@
+"""What travels: requests, chunks of codes and sound, errors, what a model can do."""

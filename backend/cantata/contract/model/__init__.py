@@ -1,0 +1,1 @@
+"""What a model implements and may use: its plug-in, its stages, exact products, sampling."""
