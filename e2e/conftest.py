@@ -40,7 +40,7 @@ LEVELS = {
 
 TABLE_WIDTH = 120
 FIGURES = "figures"
-Row = dict[str, object]
+Row = dict[str, str]
 failed = pytest.StashKey[bool]()
 open_driver = pytest.StashKey[Driver]()
 
@@ -67,7 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name in columns:
             table.add_column(name)
         for row in of_level:
-            table.add_row(*(str(row.get(name, "")) for name in columns))
+            table.add_row(*(row.get(name, "") for name in columns))
         console = Console(width=TABLE_WIDTH)
         with console.capture() as drawn:
             console.print(table)
@@ -78,8 +78,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Adds a row to the table of the test's level, shown at the end of every run."""
     (level,) = (name for name in LEVELS if request.node.get_closest_marker(name))
-    found = request.node.user_properties  # they travel with the report, from whichever process
-    return lambda **row: found.append((FIGURES, (level, row)))
+    found = request.node.user_properties
+
+    def add(**row: object) -> None:
+        # As text: the report travels between processes, which not every object can.
+        found.append((FIGURES, (level, {name: str(value) for name, value in row.items()})))
+
+    return add
 
 
 @pytest.fixture
