@@ -102,14 +102,43 @@ def test_a_hidden_page_asks_nothing(browser_page: Page, own_server: OwnServer) -
         browser_page.evaluate(f"window.isHidden = false; {change}")
 
 
+def begin_long_speech(speech_page: SpeechPage) -> None:
+    """Returns when its first sound has come."""
+    speech_page.choose_speed(SPEED)
+    speech_page.write(TEXT)
+    speech_page.press("Speak")
+    speech_page.page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
+
+
+def expect_the_rest_spoken(speech_page: SpeechPage, own_server: OwnServer, came: int) -> None:
+    """After a break behind `came` samples: from there on, the whole text's samples."""
+    notice = notice_of(speech_page.page)
+    expect(notice).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
+    speech_page.press("Speak again from here")
+    speech_page.wait_for_state("done")
+    answer = own_server.server.speech(input=TEXT, response_format="pcm", **speech_page.chosen())
+    whole = np.frombuffer(answer.content, dtype="<i2")
+    assert came < len(whole)
+    np.testing.assert_array_equal(speech_page.played(), whole)
+
+
+def test_a_stream_whose_connection_is_lost_without_a_close_ends_and_can_be_continued(
+    speech_page: SpeechPage, own_server: OwnServer
+) -> None:
+    begin_long_speech(speech_page)
+    with own_server.frozen():
+        speech_page.page.wait_for_function("window.cantata.state === 'error'")
+        expect(speech_page.status()).to_have_text("The speech server does not answer.")
+        came = speech_page.metrics()["receivedFrames"]
+        assert came == len(speech_page.played())
+    expect_the_rest_spoken(speech_page, own_server, came)
+
+
 def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     speech_page: SpeechPage, own_server: OwnServer
 ) -> None:
     page = speech_page.page
-    speech_page.choose_speed(SPEED)
-    speech_page.write(TEXT)
-    speech_page.press("Speak")
-    page.wait_for_function("window.cantata.metrics.receivedFrames > 0")
+    begin_long_speech(speech_page)
     own_server.kill()
     expect_notice_on_every_tab(speech_page, "The speech server cannot be reached. Is it running?")
     speech_page.tab("Speak")
@@ -121,10 +150,4 @@ def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     assert came == len(speech_page.played())
 
     own_server.start()
-    expect(notice_of(page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
-    speech_page.press("Speak again from here")
-    speech_page.wait_for_state("done")
-    answer = own_server.server.speech(input=TEXT, response_format="pcm", **speech_page.chosen())
-    whole = np.frombuffer(answer.content, dtype="<i2")
-    assert came < len(whole)
-    np.testing.assert_array_equal(speech_page.played(), whole)
+    expect_the_rest_spoken(speech_page, own_server, came)

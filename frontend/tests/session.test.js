@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import test, { beforeEach } from "node:test";
+import test, { beforeEach, mock } from "node:test";
 
 import { SpeechSession } from "../cantata_web/static/api/session.js";
 
@@ -40,11 +40,16 @@ const UNREACHABLE = new Error("the server cannot be reached");
 const SERVER = {
   openSocket: () => new FakeSocket(),
   checkAccess: () => Promise.reject(UNREACHABLE),
+  reach: () => Promise.reject(UNREACHABLE),
 };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
+const SILENT_MS = 4_000;
+
 beforeEach(() => {
   FakeSocket.made = [];
+  mock.timers.reset();
+  mock.timers.enable({ apis: ["setTimeout"] });
 });
 
 function speak(session, config, text, turn) {
@@ -153,6 +158,59 @@ test("a lost connection and an impossible one give different errors", async () =
   FakeSocket.made[1].close();
   assert.match(heard.seen[0][1], /cannot be reached/);
   assert.match(heard.seen[1][1], /before the speech was complete/);
+});
+
+test("a connection that is lost without a close fails once the server does not answer", async () => {
+  const session = new SpeechSession(SERVER);
+  const heard = listen();
+  speak(session, {}, "One.", heard);
+  const [socket] = FakeSocket.made;
+  socket.connect();
+  socket.deliver(START);
+  mock.timers.tick(SILENT_MS - 1);
+  socket.deliver(pcm(1));
+  mock.timers.tick(SILENT_MS - 1);
+  await settled();
+  assert.deepEqual(heard.seen.at(-1), ["audio", 1]);
+  mock.timers.tick(1);
+  await settled();
+  assert.deepEqual(heard.seen.at(-1), ["failed", UNREACHABLE.message]);
+  assert.equal(socket.readyState, 3);
+});
+
+test("a server that is silent for long and answers is waited for", async () => {
+  let asked = 0;
+  const session = new SpeechSession({ ...SERVER, reach: async () => (asked += 1) });
+  const heard = listen();
+  speak(session, {}, "One.", heard);
+  const [socket] = FakeSocket.made;
+  socket.connect();
+  for (let silence = 1; silence <= 3; silence += 1) {
+    mock.timers.tick(SILENT_MS);
+    await settled();
+    assert.equal(asked, silence);
+  }
+  socket.deliver(START);
+  socket.deliver(SPOKEN);
+  mock.timers.tick(10 * SILENT_MS);
+  await settled();
+  assert.equal(asked, 3);
+  assert.deepEqual(heard.seen, [["started", 24000], ["spoken"]]);
+});
+
+test("what was found out about a cancelled utterance does not end the next one", async () => {
+  let answer;
+  const reach = () => new Promise((_, reject) => (answer = reject));
+  const session = new SpeechSession({ ...SERVER, reach });
+  const second = listen();
+  speak(session, {}, "One.", listen());
+  FakeSocket.made[0].connect();
+  mock.timers.tick(SILENT_MS);
+  session.cancel();
+  speak(session, {}, "Two.", second);
+  answer(UNREACHABLE);
+  await settled();
+  assert.deepEqual(second.seen, []);
 });
 
 test("once a missing key is there, the same words are said on a new connection", async () => {

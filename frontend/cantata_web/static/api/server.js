@@ -72,6 +72,11 @@ export class Server extends EventTarget {
     throw new SpeechError("The server refused the connection. Reload the page and try again.");
   }
 
+  /** Resolves when the server has answered anything; rejects with a SpeechError if it does not. */
+  async reach(limitMs) {
+    await this.#fetch("ready", { limitMs });
+  }
+
   /** Resolves with null if the server is ready, else with a sentence that says why it is not. */
   async whyNotReady(limitMs) {
     try {

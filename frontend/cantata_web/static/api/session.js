@@ -2,6 +2,9 @@
 
 import { asSpeechError, SpeechError } from "./errors.js";
 
+const SILENCE_MS = 4_000; // a server that owes speech is then asked whether it is there
+const ANSWER_MS = 3_000;
+
 /**
  * One socket, kept open between turns: the next sentence then starts without the round trips of a
  * new connection. A turn is a configuration and the text that is spoken under it.
@@ -13,6 +16,7 @@ export class SpeechSession {
   #turn = null; // the callbacks of the current turn
   #owed = 0; // commits of this socket that have not been answered, perhaps of a cancelled turn
   #under = false; // an utterance has started and not ended
+  #silence = null; // the timer of the server's silence
 
   constructor(server) {
     this.#server = server;
@@ -41,6 +45,7 @@ export class SpeechSession {
   commit() {
     this.#owed += 1;
     this.#send({ type: "input.done" });
+    this.#watch();
   }
 
   /** Ends a lasting turn after everything has been spoken. */
@@ -112,7 +117,32 @@ export class SpeechSession {
     if (socket === this.#socket) this.#connect();
   }
 
+  // A connection may be lost without a close.
+  #watch() {
+    clearTimeout(this.#silence);
+    if (this.#turn === null || this.#owed === 0) return;
+    const silence = setTimeout(() => void this.#ask(silence), SILENCE_MS);
+    this.#silence = silence;
+  }
+
+  async #ask(silence) {
+    const current = () => silence === this.#silence && this.#turn !== null;
+    try {
+      await this.#server.reach(ANSWER_MS);
+      if (current()) this.#watch();
+    } catch (error) {
+      if (!current()) return;
+      this.#drop();
+      this.#fail(error);
+    }
+  }
+
   #receive(data) {
+    this.#read(data);
+    this.#watch();
+  }
+
+  #read(data) {
     if (data instanceof ArrayBuffer) {
       this.#turn?.audio(new Int16Array(data));
       return;
@@ -151,6 +181,8 @@ export class SpeechSession {
 
   #drop() {
     const socket = this.#socket;
+    clearTimeout(this.#silence);
+    this.#silence = null;
     this.#socket = null;
     this.#unsent = [];
     this.#owed = 0;
