@@ -26,7 +26,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.service import SpokenWord
 
 Pcm = NDArray[np.int16]
-"""[N] mono or [N, C]."""
+"""[N, C]."""
 
 KEY_VARIABLE = "CANTATA_API_KEY"
 """Where the command reads the key for a server that requires one."""
@@ -165,8 +165,7 @@ class Session:
                 return
 
     def _decode(self, data: bytes) -> Pcm:
-        samples = np.frombuffer(data, dtype="<i2")
-        return samples if self.channels == 1 else samples.reshape(-1, self.channels)
+        return np.frombuffer(data, dtype="<i2").reshape(-1, self.channels)
 
     def _take_report(self, event: dict[str, Any]) -> None:
         fields = UtteranceReport.__dataclass_fields__
@@ -277,8 +276,7 @@ async def _whole_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIt
         whole = len(data) - len(data) % block
         rest = data[whole:]
         if whole:
-            samples = np.frombuffer(data[:whole], dtype="<i2")
-            yield samples if channels == 1 else samples.reshape(-1, channels)
+            yield np.frombuffer(data[:whole], dtype="<i2").reshape(-1, channels)
 
 
 def _authorization(api_key: str | None) -> dict[str, str]:

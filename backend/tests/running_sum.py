@@ -25,4 +25,4 @@ class RunningSumDecoder:
     def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
         totals = state[slots, None] + codes.sum(-1).cumsum(-1)
         state[slots] = totals[:, -1]
-        return totals.repeat_interleave(SAMPLES_PER_FRAME, dim=1)
+        return totals.repeat_interleave(SAMPLES_PER_FRAME, dim=1)[..., None]

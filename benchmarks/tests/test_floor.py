@@ -112,7 +112,10 @@ class CountingDecoder(CountingTalker):
         return StepResult(
             [
                 PcmChunk(
-                    c.request_id, c.index, np.zeros(SAMPLES * len(c.codes), np.float32), c.final
+                    c.request_id,
+                    c.index,
+                    np.zeros((SAMPLES * len(c.codes), 1), np.float32),
+                    c.final,
                 )
                 for c in ready
             ]

@@ -79,7 +79,7 @@ def test_neither_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
     state = decoder.init_state(4)
     slots = torch.zeros(2, dtype=torch.int64, device=META)
     codes = torch.zeros(2, 3, 16, dtype=torch.int64, device=META)
-    assert decoder.decode(state, slots, codes).shape == (2, 3 * decoder.samples_per_frame)
+    assert decoder.decode(state, slots, codes).shape == (2, 3 * decoder.samples_per_frame, 1)
     for sampled in (False, True):
         complete = FrameCompletion(load_config(checkpoint), META, sampled)
         with torch.inference_mode():

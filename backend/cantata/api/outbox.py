@@ -25,7 +25,7 @@ class AudioFrame:
 
     utterance_id: str
     sound: Samples
-    """[N] or [N, C] float32, in -1..1."""
+    """[N, C] float32, in -1..1."""
 
     @property
     def samples(self) -> int:

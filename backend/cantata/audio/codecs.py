@@ -115,7 +115,7 @@ class CodecEncoder:
         self._container.start_encoding()
 
     def feed(self, samples: NDArray[np.float32]) -> bytes:
-        """Encode [N] or [N, C] samples; returns the packets that are full."""
+        """Encode [N, C] samples; returns the packets that are full."""
         if len(samples):
             frame = av.AudioFrame.from_ndarray(
                 to_s16(samples).reshape(1, -1), format="s16", layout=self._layout

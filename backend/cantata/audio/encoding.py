@@ -14,7 +14,7 @@ from cantata.audio.pcm import encode_s16le
 from cantata.audio.wav import streaming_header
 
 Samples = NDArray[np.float32]
-"""[N] mono or [N, C]."""
+"""[N, C]."""
 
 
 class Encoder(Protocol):
@@ -88,8 +88,7 @@ class _ResamplingEncoder:
         return self._encoder.feed(self._resampled(np.nan_to_num(samples), last=False))
 
     def finish(self) -> bytes:
-        shape = (0,) if self._channels == 1 else (0, self._channels)
-        rest = self._resampled(np.zeros(shape, np.float32), last=True)
+        rest = self._resampled(np.zeros((0, self._channels), np.float32), last=True)
         return self._encoder.feed(rest) + self._encoder.finish()
 
     def close(self) -> None:

@@ -20,5 +20,5 @@ def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
 
 
 def encode_s16le(samples: NDArray[np.float32]) -> bytes:
-    """[N] or [N, C] samples as interleaved s16le."""
+    """[N, C] samples as interleaved s16le."""
     return to_s16(samples).tobytes()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
-"""[N] mono or [N, C]."""
+"""[N, C]."""
 
 
 class SinkError(CantataError):

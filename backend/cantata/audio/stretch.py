@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Samples = NDArray[np.float32]
-"""[N] mono or [N, C]."""
+"""[N, C]."""
 
 WINDOW_S = 0.02
 """Two periods of a low voice. With 30 ms, speech at twice the pace is harder to understand."""
@@ -37,12 +37,12 @@ class TimeStretch:
 
     def __init__(self, factor: float, sample_rate: int, channels: int) -> None:
         self._factor = factor
-        self._shape = () if channels == 1 else (channels,)
+        self._channels = channels
         self._hop = max(_LEAST_SAMPLES, round(sample_rate * WINDOW_S / 2))
         self._reach = max(1, round(sample_rate * REACH_S))
         phases = np.arange(2 * self._hop) / (2 * self._hop)
         window = (0.5 - 0.5 * np.cos(2 * np.pi * phases)).astype(np.float32)
-        self._window = window.reshape(-1, *[1] * len(self._shape))
+        self._window = window[:, None]
         margin = self._hop + self._reach
         self._input = self._silence(margin)
         """What windows may still be taken from."""
@@ -108,9 +108,8 @@ class TimeStretch:
         around = self._mono(wanted - self._reach, 2 * (self._hop + self._reach))
         return wanted - self._reach + _most_alike(around, follows)
 
-    def _mono(self, start: int, length: int) -> Samples:
-        samples = self._from(start, length)
-        mono: Samples = samples.mean(axis=1) if self._shape else samples
+    def _mono(self, start: int, length: int) -> NDArray[np.float32]:
+        mono: NDArray[np.float32] = self._from(start, length).mean(axis=1)
         return mono
 
     def _from(self, start: int, length: int) -> Samples:
@@ -124,11 +123,11 @@ class TimeStretch:
         self._start = max(self._start, needed)
 
     def _silence(self, samples: int) -> Samples:
-        return np.zeros((samples, *self._shape), np.float32)
+        return np.zeros((samples, self._channels), np.float32)
 
 
-def _most_alike(samples: Samples, pattern: Samples) -> int:
-    """Where in the samples the pattern fits best, regardless of their loudness."""
+def _most_alike(samples: NDArray[np.float32], pattern: NDArray[np.float32]) -> int:
+    """Where in the samples, [N], the pattern fits best, regardless of their loudness."""
     products = np.correlate(samples, pattern, mode="valid")
     sums = np.concatenate([np.zeros(1), np.cumsum(samples.astype(np.float64) ** 2)])
     energies = sums[len(pattern) :] - sums[: -len(pattern)]

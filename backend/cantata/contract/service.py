@@ -24,7 +24,7 @@ TEXT, ADMIT = "text", "admit"
 """Milestones of every utterance: its text was read, it was admitted."""
 
 Samples = NDArray[np.float32]
-"""[N] mono or [N, C] interleaved, nominally in -1..1."""
+"""[N, C], nominally in -1..1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class LocalModel:
 
     @property
     def channels(self) -> int:
-        """1: samples are [N]; else [N, C]; once loaded."""
+        """Once loaded."""
         return self._stages[-1].capacity.channels
 
     async def speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
@@ -131,7 +131,7 @@ class LocalModel:
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
-        return np.zeros(length if self.channels == 1 else (length, self.channels), np.float32)
+        return np.zeros((length, self.channels), np.float32)
 
     def _at_pace(self, piece: Piece) -> AsyncGenerator[PcmChunk, None]:
         made, factor = self._sound(piece), piece.request.stretch

@@ -67,7 +67,7 @@ class PipelineModel:
 
     @property
     def channels(self) -> int:
-        """1: samples are [N]; else [N, C]."""
+        """Of everything that `speak` yields."""
         return self.orchestrator.output_capacity.channels
 
     @property
@@ -262,7 +262,7 @@ class PipelineModel:
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
-        return np.zeros(length if self.channels == 1 else (length, self.channels), np.float32)
+        return np.zeros((length, self.channels), np.float32)
 
 
 async def _telling(

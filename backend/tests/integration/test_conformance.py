@@ -129,6 +129,7 @@ async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> N
     for voice in model.voices:
         samples = await speak(model, replace(request(model, 0), voice=voice.id))
         seconds = len(samples) / model.sample_rate
+        assert samples.shape == (len(samples), model.channels)
         assert 0.8 < seconds < 6
         assert np.isfinite(samples).all()
         peak = np.abs(samples).max()

@@ -34,7 +34,7 @@ class RunningSumDecoder:
     def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
         totals = (state[slots, None] + codes.sum(-1).cumsum(-1)) % 2**13
         state[slots] = totals[:, -1]
-        return totals.repeat_interleave(self.samples_per_frame, dim=1) * SCALE
+        return (totals.repeat_interleave(self.samples_per_frame, dim=1) * SCALE)[..., None]
 
 
 class AudibleDecoder(RunningSumDecoder):
@@ -68,7 +68,7 @@ def load_slow_decoder(checkpoint: Path, device: torch.device) -> SlowDecoder:
 
 
 def decode_all(codes: NDArray[np.int32]) -> NDArray[np.float32]:
-    """What the decoder makes of [T, Q] codes: [T * 4]."""
+    """What the decoder makes of [T, Q] codes: [T * 4, 1]."""
     totals = codes.sum(-1).cumsum() % 2**13
     samples: NDArray[np.float32] = (np.repeat(totals, SAMPLES_PER_FRAME) * SCALE).astype("f4")
-    return samples
+    return samples[:, None]

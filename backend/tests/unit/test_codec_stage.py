@@ -15,7 +15,8 @@ from running_sum import SAMPLES_PER_FRAME, RunningSumDecoder
 
 
 def expected(codes: np.ndarray) -> np.ndarray:
-    return np.repeat(codes.sum(-1).cumsum(), SAMPLES_PER_FRAME).astype(np.float32)
+    totals = codes.sum(-1).cumsum().astype(np.float32)
+    return np.repeat(totals, SAMPLES_PER_FRAME)[:, None]
 
 
 def make_stage(**settings: float) -> CodecStage:
@@ -170,7 +171,7 @@ def test_abort_frees_the_slot_and_late_chunks_are_dropped() -> None:
         (FrameChunk("bad", 1, frames(1, 0), False), "expected chunk 0, got 1"),
         (FrameChunk("bad", 0, np.zeros((1, 3), np.int32), False), r"expected \[T, 2\] codes"),
         (FrameChunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
-        (PcmChunk("bad", 0, np.zeros(4, np.float32), False), "expected frames, got PcmChunk"),
+        (PcmChunk("bad", 0, np.zeros((4, 1), np.float32), False), "expected frames, got PcmChunk"),
         (
             FrameChunk("bad", 0, frames(1, 0), False, context=np.zeros((2, 3), np.int32)),
             "unexpected context",

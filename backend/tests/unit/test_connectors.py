@@ -42,7 +42,9 @@ def test_memory_connector_keeps_order() -> None:
 def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
     address = new_address("edge")
     listener, sender = listen(address), SocketSender(address)
-    large = PcmChunk("a", 0, np.random.default_rng(0).random(1_000_000).astype(np.float32), True)
+    large = PcmChunk(
+        "a", 0, np.random.default_rng(0).random((1_000_000, 1)).astype(np.float32), True
+    )
     thread = threading.Thread(target=sender.put, args=([large],))
     thread.start()
     receiver = SocketReceiver(listener)

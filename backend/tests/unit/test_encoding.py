@@ -32,16 +32,14 @@ def voiced(seconds: float, channels: int = 1) -> Samples:
     phase = 2 * np.pi * np.cumsum(140 + 40 * np.sin(2 * np.pi * 0.7 * time)) / MODEL_RATE
     sound = sum(np.sin(k * phase) / k for k in range(1, 18))
     sound = 0.25 * sound * np.clip(np.sin(2 * np.pi * 1.5 * time) + 0.5, 0, 1)
-    shaped = np.stack([sound, -0.5 * sound], axis=1)[:, :channels]
-    return np.asarray(shaped[:, 0] if channels == 1 else shaped, np.float32)
+    return np.stack([sound, -0.5 * sound], axis=1)[:, :channels].astype(np.float32)
 
 
 def encode(
     name: str, samples: Samples, sample_rate: int = MODEL_RATE, piece: int = FRAME
 ) -> list[bytes]:
     """The bytes of every piece, and those of the end."""
-    channels = 1 if samples.ndim == 1 else samples.shape[1]
-    encoder = open_encoder(output_format(name, MODEL_RATE, channels, sample_rate))
+    encoder = open_encoder(output_format(name, MODEL_RATE, samples.shape[1], sample_rate))
     try:
         pieces = [encoder.feed(samples[i : i + piece]) for i in range(0, len(samples), piece)]
         return [*pieces, encoder.finish()]
@@ -84,7 +82,7 @@ def test_every_format_holds_the_whole_sound(name: str, sample_rate: int, channel
     sound = voiced(1.2, channels)
     data = b"".join(encode(name, sound, sample_rate))
     decoded = decode(name, data, sample_rate, channels)
-    expected = soxr.resample(sound, MODEL_RATE, sample_rate).reshape(-1, channels)
+    expected = soxr.resample(sound, MODEL_RATE, sample_rate)
     assert decoded.shape[1] == channels
     extra_s = (len(decoded) - len(expected)) / sample_rate
     assert -0.001 <= extra_s <= CODEC_DELAY_S.get(name, 0.001)
@@ -101,7 +99,7 @@ def test_lossless_formats_hold_the_same_samples(name: str) -> None:
     sound = voiced(1.0)
     decoded = decode(name, b"".join(encode(name, sound)), MODEL_RATE)
     scale = 32767 if name == "pcm" else 32768
-    np.testing.assert_array_equal(np.rint(decoded[:, 0] * scale), to_s16(sound))
+    np.testing.assert_array_equal(np.rint(decoded * scale), to_s16(sound))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -152,7 +150,7 @@ def test_a_streamed_wav_is_read_by_libraries() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_silence_of_no_length_ends_cleanly(name: str) -> None:
-    assert len(b"".join(encode(name, np.zeros(0, np.float32)))) < 200
+    assert len(b"".join(encode(name, np.zeros((0, 1), np.float32)))) < 200
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -87,7 +87,7 @@ async def test_suspects_begin_one_at_a_time_until_they_are_past_where_they_were(
             await asyncio.Event().wait()
 
     def make(name: str, frames: int) -> None:
-        chunk = PcmChunk(name, 0, np.zeros(10 * frames, np.float32), False)
+        chunk = PcmChunk(name, 0, np.zeros((10 * frames, 1), np.float32), False)
         again[name].arrive(chunk)
         watched.progressed(again[name], chunk, CAPACITY)
 

@@ -22,8 +22,7 @@ class SoundStream:
         """Add sound; returns the complete part of the encoding, maybe nothing."""
         if self._encoder is None:
             self._encoder = open_encoder(self._output)
-        sound = frame.sound
-        return self._encoder.feed(sound if sound.ndim == 1 else sound.mean(axis=1))
+        return self._encoder.feed(frame.sound.mean(axis=1, keepdims=True))
 
     def end(self) -> bytes:
         """The rest of the sound; what is fed next begins another."""

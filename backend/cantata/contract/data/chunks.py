@@ -61,7 +61,7 @@ class PcmChunk:
     index: int
     """Position in the request's stream of chunks on this edge, from 0 without gaps."""
     samples: NDArray[np.float32]
-    """[N] mono or [N, C] interleaved, in -1..1; N may be 0 only when `final`."""
+    """[N, C], in -1..1; N may be 0 only when `final`."""
     final: bool
     words: tuple[WordTiming, ...] = ()
     """From the frames."""

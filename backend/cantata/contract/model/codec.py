@@ -1,6 +1,6 @@
 """What a codec stage requires of a model's decoder.
 
-Letters: B rows of this batch, T frames, Q codebooks, S samples per frame.
+Letters: B rows of this batch, T frames, Q codebooks, S samples per frame, C channels.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class StreamingDecoder(Protocol):
     sample_rate: int
     """Hz."""
     channels: int
+    """C."""
     samples_per_frame: int
     """S, per channel."""
     num_codebooks: int
@@ -43,6 +44,6 @@ class StreamingDecoder(Protocol):
             codes: [B, T, Q] int64.
 
         Returns:
-            [B, T * S] float32 (mono) or [B, T * S, C].
+            [B, T * S, C] float32.
         """
         ...

@@ -283,8 +283,7 @@ class CodecStage:
         ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.codes]
         for request_id, _ in ended:
             self._free(request_id)
-        shape = (0,) if self._decoder.channels == 1 else (0, self._decoder.channels)
-        nothing = np.zeros(shape, np.float32)
+        nothing = np.zeros((0, self._decoder.channels), np.float32)
         return [
             PcmChunk(request_id, s.sent_chunks, nothing, True, tuple(s.words))
             for request_id, s in ended

@@ -58,7 +58,7 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 
 
 def assert_file(path: Path, text: str, service: FakeService) -> None:
-    samples, rate = soundfile.read(path, dtype="int16")
+    samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     assert rate == 24000
     np.testing.assert_array_equal(samples, to_s16(expected_pcm(text, service.solo.behaviour)))
 

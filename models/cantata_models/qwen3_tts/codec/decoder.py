@@ -161,7 +161,7 @@ class SpeechDecoder:
             codes: [B, T, Q] int64, T >= 1.
 
         Returns:
-            [B, T * samples_per_frame] float32 in -1..1.
+            [B, T * samples_per_frame, 1] float32 in -1..1.
         """
         slots = slots.to(self._device)
         past = state.take(slots)
@@ -177,5 +177,4 @@ class SpeechDecoder:
         x = self._widen(x, past)
         for stage in self._stages:
             x = stage(x, past)
-        wave = self._wave(self._snake(x), past)
-        return wave[..., 0].clamp(-1.0, 1.0)
+        return self._wave(self._snake(x), past).clamp(-1.0, 1.0)

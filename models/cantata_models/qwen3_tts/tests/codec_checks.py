@@ -66,7 +66,7 @@ def decode(decoder: Any, codes: torch.Tensor, *chunks: int) -> NDArray[np.float3
     parts, turn = [], 0
     while codes.shape[1]:
         now, codes = codes.tensor_split([chunks[turn % len(chunks)]], dim=1)
-        parts.append(decoder.decode(state, slot, now)[0])
+        parts.append(decoder.decode(state, slot, now)[0, :, 0])
         turn += 1
     samples: NDArray[np.float32] = torch.cat(parts).numpy()
     return samples

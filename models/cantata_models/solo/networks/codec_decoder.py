@@ -131,12 +131,12 @@ class CodecDecoder(nn.Module):
             codes: [B, T, Q] int64, T >= 1.
 
         Returns:
-            [B, T * samples_per_frame] float32.
+            [B, T * samples_per_frame, 1] float32.
         """
         rows = state.take(slots)
         samples = self.advance(rows, self.latents(codes))
         state.put(slots, rows)
-        return samples
+        return samples[..., None]
 
     @torch.inference_mode()
     def decode_all(self, codes: torch.Tensor) -> torch.Tensor:

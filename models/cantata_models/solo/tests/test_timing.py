@@ -84,7 +84,7 @@ async def speak(
 def audible(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.bool_]:
     """Whether each 10 ms is audible."""
     hop = sample_rate // 100
-    samples = np.diff(samples, prepend=np.float32(0.0))
+    samples = np.diff(samples[:, 0], prepend=np.float32(0.0))
     power = np.square(samples[: len(samples) // hop * hop].reshape(-1, hop)).mean(axis=1)
     loud: NDArray[np.bool_] = power > power.max() * 10 ** (AUDIBLE_DB / 10)
     return loud

@@ -87,7 +87,7 @@ class Synthesiser:
         """[T, Q] int64 -> [T * 1920] samples, decoded frame by frame."""
         state, slot = self.decoder.init_state(1), torch.zeros(1, dtype=torch.int64)
         chunks = [self.decoder.decode(state, slot, frame[None, None])[0] for frame in codes]
-        samples: Samples = torch.cat(chunks).numpy()
+        samples: Samples = torch.cat(chunks)[:, 0].numpy()
         return samples
 
     @torch.inference_mode()
