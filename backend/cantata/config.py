@@ -7,6 +7,7 @@ pipeline; each stage's keys depend on the stage's kind.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -79,9 +80,20 @@ class CodecDeployment(StrictModel):
 
 StageDeployment = ArDeployment | CodecDeployment
 
-_DEPLOYMENT_OF_KIND: Mapping[StageKind, type[StageDeployment]] = {
-    StageKind.AR: ArDeployment,
-    StageKind.CODEC: CodecDeployment,
+
+@dataclass(frozen=True, slots=True)
+class KindSupport:
+    """What serves the stages of one kind."""
+
+    deployment: type[StageDeployment]
+    builder: str
+    """`package.module:function` that builds one from a model's factory, its checkpoint and a
+    deployment; imported only in the processes that run such a stage."""
+
+
+KINDS: Mapping[StageKind, KindSupport] = {
+    StageKind.AR: KindSupport(ArDeployment, "cantata.engine.ar:build_stage"),
+    StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
 }
 
 
@@ -145,9 +157,7 @@ def parse_deployment(
         raise ConfigError(f"{where}: stages are {sorted(map(str, stages))}; valid: {names}")
     typed: dict[str, StageDeployment] = {}
     for stage in pipeline.stages:
-        model = _DEPLOYMENT_OF_KIND.get(stage.kind)
-        if model is None:
-            raise ConfigError(f"{where}: stages of kind {stage.kind.value!r} are not served yet")
+        model = KINDS[stage.kind].deployment
         typed[stage.name] = _validate(model, stages[stage.name] or {}, f"{where}: {stage.name}")
     return _validate(Deployment, {**raw, "stages": typed}, where)
 

@@ -16,10 +16,10 @@ from statistics import median
 import numpy as np
 
 from cantata.config import load_deployment
-from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
-from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.model.pipeline import CLIENT, CODES, PipelineSpec
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import UNLIMITED_CREDIT
@@ -66,7 +66,7 @@ class BarePipeline:
     @property
     def names(self) -> tuple[str, str]:
         """First and last stage."""
-        return self.pipeline.stages[0].name, self.pipeline.output.name
+        return self.pipeline.stages[0].name, self.pipeline.sound.stage
 
     @property
     def frame_period_s(self) -> float:
@@ -79,19 +79,19 @@ class BarePipeline:
             stage.add(request.request_id, request.inputs.get(name), batch=False)
         self.stages[self.names[1]].credit(request.request_id, UNLIMITED_CREDIT)
 
-    def step(self) -> list[PcmChunk]:
+    def step(self) -> list[Chunk[Payload]]:
         """Each stage that has work makes one step. Returns the new sound.
 
         Raises:
             ConfigError: a stage could not speak one of the texts.
         """
-        heard: list[PcmChunk] = []
+        heard: list[Chunk[Payload]] = []
         for name, stage in self.stages.items():
             if stage.has_work():
                 heard.extend(self._pass_on(name, self.step_of(name)))
         return heard
 
-    def step_of(self, name: str) -> Sequence[Chunk]:
+    def step_of(self, name: str) -> Sequence[Chunk[Payload]]:
         """One step of one stage."""
         stage = self.stages[name]
         began = time.perf_counter()
@@ -106,10 +106,11 @@ class BarePipeline:
         self.steps.append(_Step(name, len(rows), frames, seconds, begins))
         return result.chunks
 
-    def _pass_on(self, name: str, chunks: Sequence[Chunk]) -> list[PcmChunk]:
+    def _pass_on(self, name: str, chunks: Sequence[Chunk[Payload]]) -> list[Chunk[Payload]]:
         for edge in self.pipeline.outputs_of(name):
-            self.stages[edge.target].receive(chunks)
-        return [chunk for chunk in chunks if isinstance(chunk, PcmChunk)]
+            if edge.target != CLIENT:
+                self.stages[edge.target].receive([c for c in chunks if c.port == edge.port])
+        return [chunk for chunk in chunks if isinstance(chunk.payload, Pcm)]
 
     def close(self) -> None:
         """End every stage."""
@@ -245,7 +246,7 @@ def _batch(bare: BarePipeline, requests: Iterator[PipelineRequest], streams: int
 
 
 def _refill(
-    bare: BarePipeline, requests: Iterator[PipelineRequest], chunks: Sequence[PcmChunk]
+    bare: BarePipeline, requests: Iterator[PipelineRequest], chunks: Sequence[Chunk[Payload]]
 ) -> int:
     ended = sum(chunk.final for chunk in chunks)
     for _ in range(ended):
@@ -266,24 +267,26 @@ def _grid(bare: BarePipeline, requests: Iterator[PipelineRequest]) -> None:
                 _decode_together(bare, decoder, ids, frames, length)
 
 
-def _frames_of(talker: Stage, name: str, request: PipelineRequest, count: int) -> FrameChunk:
+def _frames_of(talker: Stage, name: str, request: PipelineRequest, count: int) -> Codes:
     """This many frames of one request, repeated if it is shorter."""
-    chunks: list[FrameChunk] = []
+    parts: list[Codes] = []
     talker.add(request.request_id, request.inputs.get(name), batch=False)
     while talker.has_work():
-        chunks.extend(c for c in talker.step().chunks if isinstance(c, FrameChunk))
-    rows = [row for chunk in chunks for row in chunk.codes]
-    return FrameChunk("frames", 0, np.stack((rows * count)[:count]), False)
+        made = [chunk.payload for chunk in talker.step().chunks]
+        parts.extend(payload for payload in made if isinstance(payload, Codes))
+    rows = [row for part in parts for row in part.values]
+    return Codes(np.stack((rows * count)[:count]))
 
 
 def _decode_together(
-    bare: BarePipeline, decoder: Stage, ids: Sequence[str], frames: FrameChunk, length: int
+    bare: BarePipeline, decoder: Stage, ids: Sequence[str], frames: Codes, length: int
 ) -> None:
     """As file renders, which may be decoded in long chunks from the start."""
     for request_id in ids:
         decoder.add(request_id, None, batch=True)
         decoder.credit(request_id, UNLIMITED_CREDIT)
-        decoder.receive([FrameChunk(request_id, 0, frames.codes[:length], False)])
+        part = Codes(frames.values[:length])
+        decoder.receive([Chunk(request_id, CODES, 0, part, False)])
     while decoder.has_work():
         bare.step_of(bare.names[1])
     for request_id in ids:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk
-from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, Voice
-from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.data.chunks import Chunk, Codes, Payload
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
 from cantata_bench.floor import BarePipeline, measure_bare
+from stage_chunks import codes_chunk, pcm_chunk
 
 SAMPLES = 80
 PIPELINE = PipelineSpec(
@@ -19,7 +20,7 @@ PIPELINE = PipelineSpec(
         StageSpec("first", StageKind.AR, "nowhere:talker"),
         StageSpec("last", StageKind.CODEC, "nowhere:decoder"),
     ),
-    edges=(EdgeSpec("first", "last"),),
+    edges=(EdgeSpec("first.codes", "last"), EdgeSpec("last.pcm", CLIENT)),
 )
 
 
@@ -36,7 +37,7 @@ class CountingTalker:
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -46,8 +47,8 @@ class CountingTalker:
         self.made[request_id] = 0
         self.most = max(self.most, len(self.made))
 
-    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None: ...
-    def receive(self, chunks: Sequence[Chunk]) -> None: ...
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None: ...
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None: ...
     def credit(self, request_id: str, samples: int) -> None: ...
 
     def abort(self, request_id: str) -> None:
@@ -61,7 +62,7 @@ class CountingTalker:
         for request_id, index in list(self.made.items()):
             self.made[request_id] += 1
             codes = np.zeros((1, 2), np.int32)
-            chunks.append(FrameChunk(request_id, index, codes, index == 5))
+            chunks.append(codes_chunk(request_id, index, codes, index == 5))
             if index == 5:
                 del self.made[request_id]
         return StepResult(chunks)
@@ -80,13 +81,13 @@ class CountingDecoder(CountingTalker):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: list[FrameChunk] = []
+        self.waiting: list[Chunk[Payload]] = []
         self.credited: set[str] = set()
 
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -97,8 +98,8 @@ class CountingDecoder(CountingTalker):
     def credit(self, request_id: str, samples: int) -> None:
         self.credited.add(request_id)
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
-        self.waiting.extend(c for c in chunks if isinstance(c, FrameChunk))
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        self.waiting.extend(c for c in chunks if isinstance(c.payload, Codes))
 
     def has_work(self) -> bool:
         return bool(self.waiting)
@@ -111,10 +112,10 @@ class CountingDecoder(CountingTalker):
                 del self.made[chunk.request_id]
         return StepResult(
             [
-                PcmChunk(
+                pcm_chunk(
                     c.request_id,
                     c.index,
-                    np.zeros((SAMPLES * len(c.codes), 1), np.float32),
+                    np.zeros((SAMPLES * c.payload.units, 1), np.float32),
                     c.final,
                 )
                 for c in ready

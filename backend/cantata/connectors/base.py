@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from cantata.contract.data.chunks import Chunk
+from cantata.contract.data.chunks import Chunk, Payload
 
 
 class ChunkSender(Protocol):
     """The upstream end."""
 
-    def put(self, chunks: Sequence[Chunk]) -> None:
+    def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Hand over the chunks of one step as one message, in order; waits while the edge is full.
 
         Raises:
@@ -27,7 +27,7 @@ class ChunkSender(Protocol):
 class ChunkReceiver(Protocol):
     """The downstream end."""
 
-    def get(self) -> Sequence[Chunk]:
+    def get(self) -> Sequence[Chunk[Payload]]:
         """The next message; waits for it.
 
         Raises:

@@ -1,29 +1,31 @@
-"""Batch mode: hold a request's chunks back until its last one, then pass them on as one."""
+"""Batch mode: hold what a request makes at a port until its end, then pass it on as one chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cantata.contract.data.chunks import Chunk, concatenate
+from cantata.contract.data.chunks import Chunk, Payload, concatenate
 
 
 class ChunkHold:
-    """Keeps chunks by request; its output has index 0 and is final."""
+    """Keeps chunks by request and port; its output has index 0 and is final."""
 
     def __init__(self) -> None:
-        self._held: dict[str, list[Chunk]] = {}
+        self._held: dict[str, dict[str, list[Chunk[Payload]]]] = {}
 
     def __len__(self) -> int:
-        return sum(len(chunks) for chunks in self._held.values())
+        return sum(len(chunks) for ports in self._held.values() for chunks in ports.values())
 
-    def pass_on(self, chunks: Iterable[Chunk]) -> list[Chunk]:
-        """Take new chunks in; give the requests back that are now complete."""
+    def pass_on(self, chunks: Iterable[Chunk[Payload]]) -> list[Chunk[Payload]]:
+        """Take new chunks in; give back what is now complete."""
         complete = []
         for chunk in chunks:
-            held = self._held.setdefault(chunk.request_id, [])
-            held.append(chunk)
+            ports = self._held.setdefault(chunk.request_id, {})
+            ports.setdefault(chunk.port, []).append(chunk)
             if chunk.final:
-                complete.append(concatenate(self._held.pop(chunk.request_id)))
+                complete.append(concatenate(ports.pop(chunk.port)))
+                if not ports:
+                    del self._held[chunk.request_id]
         return complete
 
     def drop(self, request_id: str) -> None:

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from queue import Empty, Queue
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
-from cantata.contract.data.chunks import Chunk
+from cantata.contract.data.chunks import Chunk, Payload
 
 
 class MemoryConnector(ChunkSender, ChunkReceiver):
     """Both ends of a bounded edge."""
 
     def __init__(self, max_messages: int = 256) -> None:
-        self._queue: Queue[Sequence[Chunk]] = Queue(max_messages)
+        self._queue: Queue[Sequence[Chunk[Payload]]] = Queue(max_messages)
 
-    def put(self, chunks: Sequence[Chunk]) -> None:
+    def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Hand over one message; waits while the edge is full."""
         self._queue.put(tuple(chunks))
 
-    def get(self) -> Sequence[Chunk]:
+    def get(self) -> Sequence[Chunk[Payload]]:
         """The next message; waits for it."""
         return self._queue.get()
 
-    def get_ready(self) -> Sequence[Chunk]:
+    def get_ready(self) -> Sequence[Chunk[Payload]]:
         """The next message, or no chunks when none is there."""
         try:
             return self._queue.get_nowait()

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.data.chunks import Chunk
+from cantata.contract.data.chunks import Chunk, Payload
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class SocketSender(ChunkSender):
         self._address = address
         self._channel: BlockingChannel | None = None
 
-    def put(self, chunks: Sequence[Chunk]) -> None:
+    def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Hand over one message; waits while the edge is full.
 
         Raises:
@@ -104,13 +104,13 @@ class SocketReceiver(ChunkReceiver):
         """Readable when a message, or the end, has arrived."""
         return self._channel.fileno()
 
-    def get(self) -> Sequence[Chunk]:
+    def get(self) -> Sequence[Chunk[Payload]]:
         """The next message; waits for it.
 
         Raises:
             ConnectionError: the other end has closed.
         """
-        chunks: Sequence[Chunk] = self._channel.receive()
+        chunks: Sequence[Chunk[Payload]] = self._channel.receive()
         return chunks
 
     def close(self) -> None:

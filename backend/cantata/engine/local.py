@@ -16,10 +16,10 @@ from typing import cast
 import numpy as np
 
 from cantata.config import CodecDeployment, Deployment, load_deployment
-from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.model.pipeline import CLIENT, PipelineSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.engine.devices import check_devices
@@ -126,14 +126,15 @@ class LocalModel:
             began_s = length / self.sample_rate
             async with aclosing(self._at_pace(part)) as chunks:
                 async for made in chunks:
-                    length += len(made.samples)
-                    yield SpeechChunk(made.samples, spoken_words(part, made.words, began_s))
+                    sound = made.payload
+                    length += sound.units
+                    yield SpeechChunk(sound.samples, spoken_words(part, sound.words, began_s))
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
         return np.zeros((length, self.channels), np.float32)
 
-    def _at_pace(self, piece: Piece) -> AsyncGenerator[PcmChunk, None]:
+    def _at_pace(self, piece: Piece) -> AsyncGenerator[Chunk[Pcm], None]:
         made, factor = self._sound(piece), piece.request.stretch
         if factor != 1.0:
             from cantata.engine.stretched import stretched_now
@@ -141,15 +142,15 @@ class LocalModel:
             made = stretched_now(made, factor, self._stages[-1].capacity)
         return _in_thread(made)
 
-    def _sound(self, piece: Piece) -> Iterator[PcmChunk]:
+    def _sound(self, piece: Piece) -> Iterator[Chunk[Pcm]]:
         request, last = piece.request, self._stages[-1]
         for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
             stage.add(request.request_id, request.inputs.get(spec.name), batch=False)
         try:
             while True:
                 for chunk in self._step():
-                    last.credit(request.request_id, len(chunk.samples))
-                    if len(chunk.samples) or chunk.words:
+                    last.credit(request.request_id, chunk.payload.units)
+                    if chunk.payload.units or chunk.payload.words:
                         yield chunk
                     if chunk.final:
                         return
@@ -157,9 +158,9 @@ class LocalModel:
             for stage in self._stages:
                 stage.abort(request.request_id)
 
-    def _step(self) -> list[PcmChunk]:
+    def _step(self) -> list[Chunk[Pcm]]:
         """One step of every stage that has work; returns the output of the last one."""
-        made: Sequence[object] = ()
+        made: Sequence[Chunk[Payload]] = ()
         stepped = False
         for index, stage in enumerate(self._stages):
             made = ()
@@ -173,10 +174,10 @@ class LocalModel:
                     self._stages[index + 1].receive(result.chunks)
         if not stepped:
             raise RequestFailed("no stage has anything to do, and the sound has no end")
-        return [chunk for chunk in made if isinstance(chunk, PcmChunk)]
+        return [cast(Chunk[Pcm], chunk) for chunk in made]
 
 
-async def _in_thread(chunks: Iterator[PcmChunk]) -> AsyncGenerator[PcmChunk, None]:
+async def _in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[Pcm], None]:
     while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
         yield chunk
 
@@ -195,10 +196,10 @@ def local_model(model: str | None) -> LocalModel | None:
 
 
 def _is_straight(pipeline: PipelineSpec) -> bool:
-    """Whether every stage feeds only the next one."""
+    """Whether every stage feeds only the next one, and the client hears the last."""
     names = [stage.name for stage in pipeline.stages]
-    edges = [(edge.source, edge.target) for edge in pipeline.edges]
-    return edges == list(pairwise(names))
+    edges = [(edge.stage, edge.target) for edge in pipeline.edges]
+    return edges == list(pairwise([*names, CLIENT])) and pipeline.sound.stage == names[-1]
 
 
 def _for_one(deployment: Deployment) -> Deployment:

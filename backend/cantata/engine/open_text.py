@@ -13,7 +13,7 @@ from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.plugin import TextFeed
 from cantata.contract.service import SpeechChunk
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.output_stream import PcmStream
+from cantata.engine.output_stream import OpenRequest
 from cantata.engine.stretched import stretched
 from cantata.markup import ArrivingMarkup
 
@@ -68,16 +68,16 @@ class OpenText:
                 raise ChunkTimeout(f"no text for {timeout_s:g} s") from None
         self._request = replace(request, batch=self._batch, stretch=self._stretch)
 
-    async def pass_on(self, orchestrator: Orchestrator, stream: PcmStream) -> None:
+    async def pass_on(self, orchestrator: Orchestrator, opened: OpenRequest) -> None:
         """Send the stage new text up to its end. An error in it ends the stream."""
         try:
             while not self._closed:
                 await self._take()
                 payload = self._feed.more()
                 if payload is not None:
-                    await orchestrator.extend(stream, self._feed.stage, payload, final=self._closed)
+                    await orchestrator.extend(opened, self._feed.stage, payload, final=self._closed)
         except CantataError as error:
-            stream.arrive(error)
+            opened.fail(error)
 
     async def _take(self) -> None:
         try:
@@ -96,18 +96,18 @@ async def speak_open_text(
     orchestrator: Orchestrator, text: OpenText
 ) -> AsyncGenerator[SpeechChunk, None]:
     """The sound of a text that has begun, as it is made."""
-    stretch, output = text.request.stretch, orchestrator.output_capacity
-    async with orchestrator.open(text.request) as stream:
+    stretch, output = text.request.stretch, orchestrator.sound_capacity
+    async with orchestrator.open(text.request) as opened:
         feeding = asyncio.create_task(
-            text.pass_on(orchestrator, stream), name=f"text:{stream.request_id}"
+            text.pass_on(orchestrator, opened), name=f"text:{opened.request_id}"
         )
         try:
             async with (
-                aclosing(orchestrator.chunks(stream)) as made,
+                aclosing(orchestrator.sound(opened)) as made,
                 aclosing(stretched(made, stretch, output)) as chunks,
             ):
                 async for chunk in chunks:
-                    yield SpeechChunk(chunk.samples, milestones=chunk.milestones)
+                    yield SpeechChunk(chunk.payload.samples, milestones=chunk.milestones)
         finally:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)

@@ -1,8 +1,8 @@
 """One pipeline's requests: registered with every stage at once, ended in one place.
 
-Runs in the api's event loop. It tracks a request's open parts (`PcmStream`), passes PCM on, and
-ensures that whatever ends a request - its last sample, a fault, the caller - frees it in every
-stage before `open` returns.
+Runs in the api's event loop. It tracks open requests, passes their output on, and ensures that
+whatever ends a request - its last chunk, a fault, the caller - frees it in every stage before
+`open` returns.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 from cantata.config import Deployment
-from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import CantataError, StageDied
-from cantata.contract.data.request import Payload, PipelineRequest
-from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.data.request import PipelineRequest, StageInput
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -32,7 +33,8 @@ from cantata.contract.process.messages import (
     StageCapacity,
 )
 from cantata.contract.process.steps import StepCost
-from cantata.engine.output_stream import PcmStream
+from cantata.engine.output_stream import OpenRequest
+from cantata.engine.process.measuring import frames_in
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.stage_handle import Death, Report, StageHandle, StageState
 from cantata.engine.supervision import Supervisor
@@ -44,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 ABORT_DEADLINE_S = 10.0
 CREDITS_PER_WINDOW = 4
-"""Credit is returned when a listener has taken this part of what the last stage may make ahead."""
+"""Credit is returned when a listener has taken this part of what may be made ahead of it."""
 
 
 class Orchestrator:
@@ -70,7 +72,7 @@ class Orchestrator:
             on_death=self._on_death,
         )
         self._costs: dict[str, StepCost] = {}
-        self._open: dict[str, PcmStream] = {}
+        self._open: dict[str, OpenRequest] = {}
         self._tell_places: Callable[[int], None] | None = None
         self._suspects = Suspects()
         self._background: set[asyncio.Task[None]] = set()
@@ -120,16 +122,16 @@ class Orchestrator:
             for spec in self._pipeline.stages
             if spec.name in self._costs
         ]
-        return places(paces, self.output_capacity.frame_period_s, self.slots)
+        return places(paces, self.sound_capacity.frame_period_s, self.slots)
 
     def on_places(self, tell: Callable[[int], None]) -> None:
         """Call this with `places` whenever it may have changed."""
         self._tell_places = tell
 
     @property
-    def output_capacity(self) -> StageCapacity:
-        """The last stage's own report; it knows the PCM's format."""
-        return self._supervisor.capacities[self._pipeline.output.name]
+    def sound_capacity(self) -> StageCapacity:
+        """The report of the stage that makes the sound; it knows the PCM's format."""
+        return self._supervisor.capacities[self._pipeline.sound.stage]
 
     async def start(self) -> None:
         """Start all stages in parallel; returns when all are ready.
@@ -160,7 +162,7 @@ class Orchestrator:
         await self._supervisor.stop(deadline_s)
 
     @asynccontextmanager
-    async def open(self, request: PipelineRequest) -> AsyncIterator[PcmStream]:
+    async def open(self, request: PipelineRequest) -> AsyncIterator[OpenRequest]:
         """Run one request; when the block is left, no stage holds any part of it. If a stage died,
         the others free it as soon as they can.
 
@@ -168,45 +170,62 @@ class Orchestrator:
             Quarantined: it has ended a stage process twice.
             StageDied: a stage of the pipeline is not running.
         """
-        stream = PcmStream(request, self._deployment.chunk_timeout_s)
-        async with self._suspects.admit(stream):
-            self._open[request.request_id] = stream
+        outputs = [edge.source for edge in self._pipeline.client_edges]
+        opened = OpenRequest(request, outputs, self._deployment.chunk_timeout_s)
+        async with self._suspects.admit(opened):
+            self._open[request.request_id] = opened
             try:
                 await self._register(request)
-                yield stream
+                yield opened
             finally:
                 # A second cancellation must not leave the request behind in a stage.
-                closing = self._in_background(self._close(stream), f"close:{stream.request_id}")
+                closing = self._in_background(self._close(opened), f"close:{opened.request_id}")
                 # WHY not after a death: the other stages may wait for the dead one's successor.
-                if not stream.lost:
+                if not opened.lost:
                     await asyncio.shield(closing)
 
-    async def extend(self, stream: PcmStream, stage: str, payload: Payload, *, final: bool) -> None:
+    async def extend(
+        self, opened: OpenRequest, stage: str, payload: StageInput, *, final: bool
+    ) -> None:
         """Pass on input that a request's stage still waits for.
 
         Raises:
             Quarantined: the text so far has ended a stage process twice.
             StageDied: the stage is not running.
         """
-        stream.content.append(payload)
-        self._suspects.check(*stream.content)
-        await self.stages[stage].send(Extend(stream.request_id, payload, final))
+        opened.content.append(payload)
+        self._suspects.check(*opened.content)
+        await self.stages[stage].send(Extend(opened.request_id, payload, final))
 
-    async def chunks(self, stream: PcmStream) -> AsyncGenerator[PcmChunk, None]:
-        """The stream's non-empty chunks; each sample taken gives the last stage credit
-        for another."""
-        output = self._pipeline.output.name
+    async def output(
+        self, opened: OpenRequest, edge: EdgeSpec
+    ) -> AsyncGenerator[Chunk[Payload], None]:
+        """What arrives on an edge to the client, as it is made, to the end.
+
+        Each sample of sound that is taken gives its stage credit for another. Whatever else is not
+        taken is kept; it is small, and sound never waits for it.
+        """
+        stream = opened.outputs[edge.source]
         # Often enough that the stage never waits for a client that keeps up.
-        due = self.output_capacity.credit_samples // CREDITS_PER_WINDOW
+        due = self._supervisor.capacities[edge.stage].credit_samples // CREDITS_PER_WINDOW
         owed = 0
-        while not stream.finished:
+        while not stream.ended:
             chunk = await stream.next()
-            if len(chunk.samples) or chunk.words:
-                yield chunk
-            owed += len(chunk.samples)
-            if owed >= due and not stream.finished:
-                await self.stages[output].send(Credit(stream.request_id, owed))
+            yield chunk
+            if not isinstance(chunk.payload, Pcm):
+                continue
+            owed += chunk.payload.units
+            if owed >= due and not stream.ended:
+                await self.stages[edge.stage].send(Credit(opened.request_id, owed))
                 owed = 0
+
+    async def sound(self, opened: OpenRequest) -> AsyncGenerator[Chunk[Pcm], None]:
+        """The non-empty chunks of what the client hears."""
+        async with aclosing(self.output(opened, self._pipeline.sound)) as chunks:
+            async for chunk in chunks:
+                heard = cast(Chunk[Pcm], chunk)
+                if heard.payload.units or heard.payload.words:
+                    yield heard
 
     async def _register(self, request: PipelineRequest) -> None:
         # The last stage first: a chunk must find its request wherever it arrives.
@@ -222,40 +241,36 @@ class Orchestrator:
                 )
             )
 
-    async def _close(self, stream: PcmStream) -> None:
+    async def _close(self, opened: OpenRequest) -> None:
         try:
-            if not stream.finished:
-                await self._abort(stream)
+            if not opened.complete:
+                await self._abort(opened)
         finally:
-            del self._open[stream.request_id]
+            del self._open[opened.request_id]
 
-    async def _abort(self, stream: PcmStream) -> None:
+    async def _abort(self, opened: OpenRequest) -> None:
         alive = {n: s for n, s in self.stages.items() if s.state is StageState.READY}
-        stream.pending_aborts = set(alive)
+        opened.pending_aborts = set(alive)
         for stage in alive.values():
             with contextlib.suppress(StageDied):  # on_death takes it off the list
-                await stage.send(Abort((stream.request_id,)))
-        if not stream.pending_aborts:
+                await stage.send(Abort((opened.request_id,)))
+        if not opened.pending_aborts:
             return
         try:
             async with asyncio.timeout(ABORT_DEADLINE_S):
-                await stream.abort_done.wait()
+                await opened.abort_done.wait()
         except TimeoutError:
-            late = sorted(stream.pending_aborts)
-            logger.error("request %s: no answer to its abort from %s", stream.request_id, late)
+            late = sorted(opened.pending_aborts)
+            logger.error("request %s: no answer to its abort from %s", opened.request_id, late)
 
     def _on_message(self, stage: str, message: Report) -> None:
         match message:
             case Output(chunks):
                 for chunk in chunks:
-                    if (stream := self._open.get(chunk.request_id)) is not None:
-                        stream.arrive(chunk)
-                        self._suspects.progressed(stream, chunk, self.output_capacity)
-                        if chunk.final:
-                            self._supervisor.useful()
+                    self._arrived(stage, chunk)
             case Failed(request_id, error):
-                if (stream := self._open.get(request_id)) is not None:
-                    stream.arrive(error)
+                if (opened := self._open.get(request_id)) is not None:
+                    opened.fail(error)
             case Aborted(request_ids):
                 for request_id in request_ids:
                     self._acknowledge_abort(request_id, stage)
@@ -268,12 +283,21 @@ class Orchestrator:
                 if self._tell_places is not None:
                     self._tell_places(self.places)
 
+    def _arrived(self, stage: str, chunk: Chunk[Payload]) -> None:
+        opened = self._open.get(chunk.request_id)
+        if opened is None:
+            return
+        opened.arrive(stage, chunk, frames_in([chunk], self._supervisor.capacities[stage]))
+        self._suspects.progressed(opened)
+        if opened.complete:
+            self._supervisor.useful()
+
     def _acknowledge_abort(self, request_id: str, stage: str) -> None:
-        stream = self._open.get(request_id)
-        if stream is not None and stage in stream.pending_aborts:
-            stream.pending_aborts.discard(stage)
-            if not stream.pending_aborts:
-                stream.abort_done.set()
+        opened = self._open.get(request_id)
+        if opened is not None and stage in opened.pending_aborts:
+            opened.pending_aborts.discard(stage)
+            if not opened.pending_aborts:
+                opened.abort_done.set()
 
     def _reclaim(self, stage: str, request_ids: tuple[str, ...]) -> None:
         """Have a stage free requests that have ended here, even if their first abort was lost."""
@@ -295,8 +319,8 @@ class Orchestrator:
         guilty = self._suspects.died(name, death, self._open)
         if guilty:
             self._supervisor.history[name].forgive()
-        for request_id, stream in self._open.items():
+        for request_id, opened in self._open.items():
             error: CantataError = guilty.get(request_id, death.error)
-            stream.lost = True
-            stream.arrive(error)
+            opened.lost = True
+            opened.fail(error)
             self._acknowledge_abort(request_id, name)

@@ -1,62 +1,118 @@
-"""One open request's samples, between the last stage's reader and the api."""
+"""One open request: what has arrived at each of its outputs and was not taken yet."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
-from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, ChunkTimeout, RequestFailed
 from cantata.contract.data.request import PipelineRequest
 
 
-class PcmStream:
-    """One open request's samples, as they are made.
+class OutputStream:
+    """A request's chunks at one port, in order.
 
     Args:
-        request: what is spoken.
-        deadline_s: silence after which it fails.
+        source: `stage.port`.
+        request: the one that it belongs to.
     """
 
-    def __init__(self, request: PipelineRequest, deadline_s: float) -> None:
+    def __init__(self, source: str, request: OpenRequest) -> None:
+        self.frames = 0
+        """That have arrived."""
+        self.complete = False
+        """The last chunk has arrived."""
+        self.ended = False
+        """The last chunk was taken."""
+        self._source = source
+        self._request = request
+        self._next_index = 0
+        # Bounded by what the stage makes without credit, not by the queue.
+        self._arrived: asyncio.Queue[Chunk[Payload] | CantataError] = asyncio.Queue()
+
+    def arrive(self, item: Chunk[Payload] | CantataError, frames: int = 0) -> None:
+        """What came for this output; a chunk's length in frames."""
+        if isinstance(item, Chunk):
+            self.complete = item.final
+            self.frames += frames
+        self._arrived.put_nowait(item)
+
+    async def next(self) -> Chunk[Payload]:
+        """The next chunk.
+
+        Raises:
+            ChunkTimeout: none of the request's outputs had anything in time.
+            CantataError: a stage failed the request.
+        """
+        item = await self._take()
+        if isinstance(item, CantataError):
+            raise item
+        if item.index != self._next_index:
+            raise RequestFailed(
+                f"expected chunk {self._next_index} of {self._source}, got {item.index}"
+            )
+        self._next_index += 1
+        self.ended = item.final
+        return item
+
+    async def _take(self) -> Chunk[Payload] | CantataError:
+        silence_s = self._request.silence_s
+        deadline_s = asyncio.get_running_loop().time() + silence_s
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    return await self._arrived.get()
+            except TimeoutError:
+                later_s = self._request.heard_s + silence_s
+                if later_s <= deadline_s:
+                    raise ChunkTimeout(f"no output for {silence_s:g} s") from None
+                deadline_s = later_s
+
+
+class OpenRequest:
+    """A request that stages hold.
+
+    Args:
+        request: what they were given.
+        outputs: what the api receives of it, each `stage.port`.
+        silence_s: time without any output after which it fails.
+    """
+
+    def __init__(self, request: PipelineRequest, outputs: Iterable[str], silence_s: float) -> None:
         self.request_id = request.request_id
         self.content: list[Any] = [request.inputs]
         """What the stages were given."""
-        self.samples = 0
-        """That have arrived, per channel."""
-        self.finished = False
-        """Every stage has freed the request without an abort."""
+        self.outputs = {source: OutputStream(source, self) for source in outputs}
+        self.silence_s = silence_s
+        self.heard_s = 0.0
+        """When the latest chunk arrived, on the event loop's clock."""
         self.lost = False
         """A stage that held the request has died."""
         self.pending_aborts: set[str] = set()
         self.abort_done = asyncio.Event()
-        self._deadline_s = deadline_s
-        self._next_index = 0
-        # Bounded by the last stage's credit, not by the queue.
-        self._arrived: asyncio.Queue[PcmChunk | CantataError] = asyncio.Queue()
 
-    def arrive(self, item: PcmChunk | CantataError) -> None:
-        """What a stage sent for this request."""
-        if isinstance(item, PcmChunk):
-            self.samples += len(item.samples)
-        self._arrived.put_nowait(item)
+    @property
+    def complete(self) -> bool:
+        """Whether every stage has freed the request by itself."""
+        return all(output.complete for output in self.outputs.values())
 
-    async def next(self) -> PcmChunk:
-        """The next chunk.
+    @property
+    def frames(self) -> int:
+        """That have arrived at the output that is furthest."""
+        return max(output.frames for output in self.outputs.values())
+
+    def arrive(self, stage: str, chunk: Chunk[Payload], frames: int) -> None:
+        """A stage's chunk for the api, and its length in frames.
 
         Raises:
-            ChunkTimeout: nothing came in time.
-            CantataError: a stage failed the request.
+            KeyError: no edge leads from there to the api.
         """
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                item = await self._arrived.get()
-        except TimeoutError:
-            raise ChunkTimeout(f"no sound for {self._deadline_s:g} s") from None
-        if isinstance(item, CantataError):
-            raise item
-        if item.index != self._next_index:
-            raise RequestFailed(f"expected PCM chunk {self._next_index}, got {item.index}")
-        self._next_index += 1
-        self.finished = item.final
-        return item
+        self.heard_s = asyncio.get_running_loop().time()
+        self.outputs[f"{stage}.{chunk.port}"].arrive(chunk, frames)
+
+    def fail(self, error: CantataError) -> None:
+        """Nothing more comes; every output ends with this error."""
+        for output in self.outputs.values():
+            output.arrive(error)

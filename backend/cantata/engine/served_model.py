@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from cantata.audio.playback import Playback
-from cantata.contract.data.chunks import Milestone, PcmChunk
+from cantata.contract.data.chunks import Chunk, Milestone, Pcm
 from cantata.contract.data.errors import InvalidRequest, StageDied
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
@@ -63,12 +63,12 @@ class PipelineModel:
     @property
     def sample_rate(self) -> int:
         """Hz of everything that `speak` yields."""
-        return self.orchestrator.output_capacity.sample_rate or 0
+        return self.orchestrator.sound_capacity.sample_rate or 0
 
     @property
     def channels(self) -> int:
         """Of everything that `speak` yields."""
-        return self.orchestrator.output_capacity.channels
+        return self.orchestrator.sound_capacity.channels
 
     @property
     def admission(self) -> AdmissionReport:
@@ -97,7 +97,7 @@ class PipelineModel:
         """
         await self.orchestrator.start()
         slots = self.orchestrator.slots
-        self._reserves = Reserves(self.orchestrator.output_capacity.frame_period_s)
+        self._reserves = Reserves(self.orchestrator.sound_capacity.frame_period_s)
         await self._warm_up(1)
         await self._warm_up(slots)
         limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
@@ -218,7 +218,7 @@ class PipelineModel:
         )
 
     async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
-        playback, output = Playback(), self.orchestrator.output_capacity
+        playback, output = Playback(), self.orchestrator.sound_capacity
         samples = 0  # so far
         for part in parts:
             if isinstance(part, Pause):
@@ -230,19 +230,20 @@ class PipelineModel:
             began_s = samples / self.sample_rate
             request = replace(part.request, runs_dry_s=playback.runs_dry_s)
             async with (
-                self.orchestrator.open(request) as stream,
-                aclosing(self.orchestrator.chunks(stream)) as made,
-                aclosing(stretched(made, request.stretch, output)) as sound,
-                aclosing(self._watched(request, sound, playback)) as chunks,
+                self.orchestrator.open(request) as opened,
+                aclosing(self.orchestrator.sound(opened)) as made,
+                aclosing(stretched(made, request.stretch, output)) as paced,
+                aclosing(self._watched(request, paced, playback)) as chunks,
             ):
                 async for chunk in chunks:
-                    samples += len(chunk.samples)
-                    words = spoken_words(part, chunk.words, began_s)
-                    yield SpeechChunk(chunk.samples, words, chunk.milestones)
+                    sound = chunk.payload
+                    samples += sound.units
+                    words = spoken_words(part, sound.words, began_s)
+                    yield SpeechChunk(sound.samples, words, chunk.milestones)
 
     async def _watched(
-        self, request: PipelineRequest, chunks: AsyncIterator[PcmChunk], playback: Playback
-    ) -> AsyncGenerator[PcmChunk, None]:
+        self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Pcm]], playback: Playback
+    ) -> AsyncGenerator[Chunk[Pcm], None]:
         """A piece's chunks; while its listener waits for one, admission knows when it runs dry."""
         request_id = request.request_id
         try:
@@ -253,7 +254,7 @@ class PipelineModel:
                 self._reserves.served(request_id)
                 if chunk is None:
                     return
-                playback.take(time.monotonic(), len(chunk.samples) / self.sample_rate)
+                playback.take(time.monotonic(), chunk.payload.units / self.sample_rate)
                 if self._admission is not None:
                     self._admission.look_again()
                 yield chunk

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from cantata.audio.stretch import TimeStretch
-from cantata.contract.data.chunks import Milestone, PcmChunk, WordTiming
+from cantata.contract.data.chunks import Chunk, Milestone, Pcm, WordTiming
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.service import Samples
 
@@ -22,8 +22,8 @@ the next frame takes a talker step."""
 
 
 async def stretched(
-    chunks: AsyncIterator[PcmChunk], factor: float, output: StageCapacity
-) -> AsyncGenerator[PcmChunk, None]:
+    chunks: AsyncIterator[Chunk[Pcm]], factor: float, output: StageCapacity
+) -> AsyncGenerator[Chunk[Pcm], None]:
     """The chunks of one request, played `factor` times as fast, their words' times with them.
 
     Words and milestones wait for samples. The samples do not depend on how the chunks were
@@ -45,8 +45,8 @@ async def stretched(
 
 
 def stretched_now(
-    chunks: Iterable[PcmChunk], factor: float, output: StageCapacity
-) -> Iterator[PcmChunk]:
+    chunks: Iterable[Chunk[Pcm]], factor: float, output: StageCapacity
+) -> Iterator[Chunk[Pcm]]:
     """As `stretched`, without yielding to other tasks."""
     stretch = ChunkStretch(factor, output)
     for chunk in chunks:
@@ -67,27 +67,28 @@ class ChunkStretch:
             self._stretch = TimeStretch(factor, sample_rate, output.channels)
         self._at_once = max(1, round(AT_ONCE_S * sample_rate * factor))
         self._least = round(FIRST_S * sample_rate)
-        self._latest: PcmChunk | None = None
+        self._latest: Chunk[Pcm] | None = None
         self._samples: list[Samples] = []
         self._words: list[WordTiming] = []
         self._milestones: list[Milestone] = []
 
-    def feed(self, chunk: PcmChunk) -> Iterator[None]:
+    def feed(self, chunk: Chunk[Pcm]) -> Iterator[None]:
         """Add a chunk; iterate to the end; other tasks may run between two steps."""
         self._latest = chunk
         if self._stretch is None:
             return
         self._words += [
             replace(word, start_s=word.start_s / self._factor, end_s=word.end_s / self._factor)
-            for word in chunk.words
+            for word in chunk.payload.words
         ]
         self._milestones += chunk.milestones
-        for start in range(0, len(chunk.samples), self._at_once):
+        samples = chunk.payload.samples
+        for start in range(0, len(samples), self._at_once):
             if start:
                 yield
-            self._samples.append(self._stretch.feed(chunk.samples[start : start + self._at_once]))
+            self._samples.append(self._stretch.feed(samples[start : start + self._at_once]))
 
-    def ready(self) -> Iterator[PcmChunk]:
+    def ready(self) -> Iterator[Chunk[Pcm]]:
         """The sound available now: one chunk, or none yet."""
         if self._latest is None:
             return
@@ -97,19 +98,15 @@ class ChunkStretch:
             self._least = 1
             yield self._take(self._latest)
 
-    def finish(self) -> Iterator[PcmChunk]:
+    def finish(self) -> Iterator[Chunk[Pcm]]:
         """The rest, after the last chunk."""
         if self._stretch is not None and self._latest is not None:
             self._samples.append(self._stretch.finish())
             yield self._take(self._latest)
 
-    def _take(self, chunk: PcmChunk) -> PcmChunk:
+    def _take(self, chunk: Chunk[Pcm]) -> Chunk[Pcm]:
         """Everything that waits, as a chunk of the same request."""
-        taken = replace(
-            chunk,
-            samples=np.concatenate(self._samples),
-            words=tuple(self._words),
-            milestones=tuple(self._milestones),
-        )
+        sound = Pcm(np.concatenate(self._samples), tuple(self._words))
+        taken = replace(chunk, payload=sound, milestones=tuple(self._milestones))
         self._samples, self._words, self._milestones = [], [], []
         return taken

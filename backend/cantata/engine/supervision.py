@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cantata.config import Deployment
 from cantata.connectors.socket import listen, new_address
-from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.model.pipeline import CLIENT, PipelineSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.engine.process.launch import StageLaunch
 from cantata.engine.restarts import RestartHistory
@@ -101,23 +101,30 @@ class Supervisor:
                 listener.close()
 
     def _plan_launches(self) -> dict[str, StageLaunch]:
-        sockets = {
-            (edge.source, edge.target): new_address(f"{edge.source}-{edge.target}")
+        addresses = {
+            edge: new_address(f"{edge.source}-{edge.target}")
             for edge in self._pipeline.edges
+            if edge.target != CLIENT
         }
-        listeners = {ends: listen(address) for ends, address in sockets.items()}
+        listeners = {edge: listen(address) for edge, address in addresses.items()}
         launches = {}
         for spec in self._pipeline.stages:
-            inputs = self._pipeline.inputs_of(spec.name)
-            outputs = self._pipeline.outputs_of(spec.name)
+            outputs: dict[str, tuple[str, ...]] = {}
+            client_ports = []
+            for edge in self._pipeline.outputs_of(spec.name):
+                if edge.target == CLIENT:
+                    client_ports.append(edge.port)
+                else:
+                    outputs[edge.port] = (*outputs.get(edge.port, ()), addresses[edge])
             launches[spec.name] = StageLaunch(
                 title=f"cantata:{spec.name}:0",
                 spec=spec,
                 checkpoint=self._checkpoint,
                 deployment=self._deployment.stages[spec.name],
                 async_chunk=self._deployment.async_chunk,
-                inputs=tuple(listeners[edge.source, edge.target] for edge in inputs),
-                outputs=tuple(sockets[edge.source, edge.target] for edge in outputs),
+                inputs=tuple(listeners[edge] for edge in self._pipeline.inputs_of(spec.name)),
+                outputs=outputs,
+                client_ports=tuple(client_ports),
                 log_level=self._log_level,
                 log_format=self._log_format,
             )

@@ -10,10 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from cantata.contract.data.chunks import PcmChunk
 from cantata.contract.data.errors import Quarantined
-from cantata.contract.process.messages import StageCapacity
-from cantata.engine.output_stream import PcmStream
+from cantata.engine.output_stream import OpenRequest
 from cantata.engine.quarantine import Quarantine, digest_of
 from cantata.engine.stage_handle import Death
 
@@ -46,7 +44,7 @@ class Suspects:
             self._quarantine.check(digest_of(*content))
 
     @asynccontextmanager
-    async def admit(self, stream: PcmStream) -> AsyncIterator[None]:
+    async def admit(self, opened: OpenRequest) -> AsyncIterator[None]:
         """Around a request's life: suspects start one at a time.
 
         Raises:
@@ -55,42 +53,41 @@ class Suspects:
         if not self._quarantine:
             yield
             return
-        digest = digest_of(*stream.content)
+        digest = digest_of(*opened.content)
         self._quarantine.check(digest)
         if self._quarantine.strike(digest) is None:
             yield
             return
-        await self._wait_for_turn(stream.request_id)
-        self._watched[stream.request_id] = digest
+        await self._wait_for_turn(opened.request_id)
+        self._watched[opened.request_id] = digest
         try:
             self._quarantine.check(digest)  # it may be quarantined by now
             yield
         finally:
-            del self._watched[stream.request_id]
-            self._give_turn_back(stream.request_id)
+            del self._watched[opened.request_id]
+            self._give_turn_back(opened.request_id)
 
-    def progressed(self, stream: PcmStream, chunk: PcmChunk, capacity: StageCapacity) -> None:
+    def progressed(self, opened: OpenRequest) -> None:
         """A request has got further; once it is past its strike, or complete, it is no longer a
         suspect."""
-        digest = self._watched.get(stream.request_id)
+        digest = self._watched.get(opened.request_id)
         strike = None if digest is None else self._quarantine.strike(digest)
         if digest is None or strike is None:
             return
-        frame_samples = round(capacity.frame_period_s * (capacity.sample_rate or 0))
-        if chunk.final or strike.passed(stream.samples // frame_samples):
+        if opened.complete or strike.passed(opened.frames):
             self._quarantine.clear(digest)
-            self._give_turn_back(stream.request_id)
+            self._give_turn_back(opened.request_id)
 
     def died(
-        self, stage: str, death: Death, streams: Mapping[str, PcmStream]
+        self, stage: str, death: Death, requests: Mapping[str, OpenRequest]
     ) -> Mapping[str, Quarantined]:
         """A stage process has died; returns the errors of the requests that caused it."""
         if not self._blames(death):
             return {}
         digests = {
-            request_id: digest_of(*streams[request_id].content)
+            request_id: digest_of(*requests[request_id].content)
             for request_id in death.at_work_on
-            if request_id in streams
+            if request_id in requests
         }
         suspects = {digest: death.at_work_on[name] for name, digest in digests.items()}
         found = self._quarantine.died(stage, suspects)

@@ -211,7 +211,7 @@ def test_end_code_ends_with_an_empty_chunk(stage: Stage) -> None:
         assert (frames[:, 0] != END_CODE).all()
         if len(frames) < 60:
             ended += 1
-            assert listener.chunks["one"][-1].codes.shape == (0, 4)
+            assert listener.chunks["one"][-1].payload.values.shape == (0, 4)
     assert ended
 
 

@@ -82,7 +82,7 @@ async def speak(
 ) -> NDArray[np.float32]:
     await asyncio.sleep(delay_s)
     async with orchestrator.open(request) as stream:
-        return np.concatenate([new.samples async for new in orchestrator.chunks(stream)])
+        return np.concatenate([new.payload.samples async for new in orchestrator.sound(stream)])
 
 
 async def held(orchestrator: Orchestrator) -> dict[str, int]:
@@ -102,7 +102,7 @@ async def test_stages_are_named_processes_that_tell_what_they_serve(
     assert names == {"cantata:talker:0", "cantata:decoder:0"}
     assert pipeline.ready
     assert pipeline.slots == SLOTS
-    assert pipeline.output_capacity.sample_rate == 50
+    assert pipeline.sound_capacity.sample_rate == 50
 
 
 async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orchestrator) -> None:
@@ -122,7 +122,7 @@ async def test_each_request_is_the_same_bits_alone_and_in_company(pipeline: Orch
 async def test_an_abort_changes_no_other_request_s_samples(pipeline: Orchestrator) -> None:
     async def leave_early() -> None:
         async with pipeline.open(request(50, frames=100)) as stream:
-            async for _ in pipeline.chunks(stream):
+            async for _ in pipeline.sound(stream):
                 return
 
     alone = [await speak(pipeline, request(n)) for n in range(7)]
@@ -139,7 +139,7 @@ async def test_cancellation_has_freed_everything_when_it_is_awaited(
 ) -> None:
     async def consume(number: int, arrived: asyncio.Event) -> None:
         async with pipeline.open(request(number, "c", frames=100)) as stream:
-            async for _ in pipeline.chunks(stream):
+            async for _ in pipeline.sound(stream):
                 arrived.set()
 
     for at_once in (False, True):  # before the first sample as well as in the middle
@@ -167,8 +167,8 @@ async def test_a_rejected_payload_fails_its_own_request_only(pipeline: Orchestra
 async def test_a_client_that_stops_reading_delays_no_other_stream(pipeline: Orchestrator) -> None:
     expected = await speak(pipeline, request(2))
     async with pipeline.open(request(60, frames=100)) as stream:
-        chunks = pipeline.chunks(stream)
-        taken = [(await anext(chunks)).samples]
+        chunks = pipeline.sound(stream)
+        taken = [(await anext(chunks)).payload.samples]
         assert np.array_equal(await speak(pipeline, request(2, "beside")), expected)
         # Two seconds of credit are 100 samples, 25 frames: the rest of the 100 frames waits.
         decoder, waiting = pipeline.stages["decoder"], {"requests": 1, "queued_frames": 75}
@@ -179,7 +179,7 @@ async def test_a_client_that_stops_reading_delays_no_other_stream(pipeline: Orch
             await speak(pipeline, request(3, "beside")), await speak(pipeline, request(3))
         )
         assert await decoder.counts() == waiting
-        taken.extend([new.samples async for new in chunks])
+        taken.extend([new.payload.samples async for new in chunks])
     assert sum(map(len, taken)) == 400
     assert np.array_equal(np.concatenate(taken), await speak(pipeline, request(60, "b", 100)))
 
@@ -190,7 +190,7 @@ async def test_batch_mode_gives_the_same_samples_in_one_chunk(
     async with started(checkpoint, async_chunk=False) as batch:
         for number in (1, 4):
             async with batch.open(request(number)) as stream:
-                chunks = [new.samples async for new in batch.chunks(stream)]
+                chunks = [new.payload.samples async for new in batch.sound(stream)]
             assert len(chunks) == 1
             assert np.array_equal(chunks[0], await speak(pipeline, request(number, "async")))
         async with batch.open(request(5, frames=100)):
@@ -210,7 +210,7 @@ async def test_silence_from_the_pipeline_fails_the_request_in_time(
         try:
             async with orchestrator.open(request(2)) as stream:
                 with pytest.raises(ChunkTimeout):
-                    await anext(orchestrator.chunks(stream))
+                    await anext(orchestrator.sound(stream))
                 os.kill(talker, signal.SIGCONT)  # leaving waits for its answer to the abort
         finally:
             os.kill(talker, signal.SIGCONT)
@@ -232,7 +232,7 @@ async def test_a_stage_that_dies_takes_its_requests_only_and_comes_back(
         async def be_there(number: int) -> CantataError:
             try:
                 async with orchestrator.open(request(number, frames=100)) as stream:
-                    async for _ in orchestrator.chunks(stream):
+                    async for _ in orchestrator.sound(stream):
                         if psutil.pid_exists(victim_pid):
                             os.kill(victim_pid, signal.SIGKILL)
             except CantataError as error:

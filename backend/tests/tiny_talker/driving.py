@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import FrameChunk
+from cantata.contract.data.chunks import Chunk, Codes
 from cantata.contract.process.stage import Stage
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
 
@@ -21,25 +21,25 @@ class Listener:
     """Collects a stage's chunks by request and checks them against the contract."""
 
     def __init__(self) -> None:
-        self.chunks: dict[str, list[FrameChunk]] = {}
+        self.chunks: dict[str, list[Chunk[Codes]]] = {}
 
     def step(self, stage: Stage) -> None:
         """One step; every chunk continues its request's stream."""
         result = stage.step()
         assert not result.failures
         for chunk in result.chunks:
-            assert isinstance(chunk, FrameChunk)
+            assert isinstance(chunk.payload, Codes)
             earlier = self.chunks.setdefault(chunk.request_id, [])
             assert chunk.index == len(earlier)
             assert not (earlier and earlier[-1].final)
-            assert chunk.codes.dtype == np.int32
-            assert chunk.codes.shape in {(1, NUM_CODEBOOKS), (0, NUM_CODEBOOKS)}
-            assert chunk.final or len(chunk.codes)
+            assert chunk.payload.values.dtype == np.int32
+            assert chunk.payload.values.shape in {(1, NUM_CODEBOOKS), (0, NUM_CODEBOOKS)}
+            assert chunk.final or len(chunk.payload.values)
             earlier.append(chunk)
 
     def frames(self, request_id: str) -> Frames:
         """[T, Q] so far."""
-        return np.concatenate([chunk.codes for chunk in self.chunks[request_id]])
+        return np.concatenate([chunk.payload.values for chunk in self.chunks[request_id]])
 
     def finished(self, request_id: str) -> bool:
         return self.chunks.get(request_id, [])[-1:] != [] and self.chunks[request_id][-1].final

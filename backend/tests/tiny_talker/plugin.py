@@ -7,8 +7,14 @@ from pathlib import Path
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, TextSpan, Voice
-from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.data.request import (
+    PipelineRequest,
+    SpeechRequest,
+    StageInput,
+    TextSpan,
+    Voice,
+)
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import TEXT_VOCAB
 
@@ -25,7 +31,7 @@ def pipeline_with(talker: str, load_decoder: str) -> PipelineSpec:
             StageSpec("talker", StageKind.AR, f"tiny_talker.talker:{talker}"),
             StageSpec("decoder", StageKind.CODEC, f"tiny_talker.decoder:{load_decoder}"),
         ),
-        edges=(EdgeSpec("talker", "decoder"),),
+        edges=(EdgeSpec("talker.codes", "decoder"), EdgeSpec("decoder.pcm", CLIENT)),
     )
 
 
@@ -101,7 +107,7 @@ class TinyTextFeed:
         }
         return PipelineRequest(self._request_id, {self.stage: payload})
 
-    def more(self) -> Payload | None:
+    def more(self) -> StageInput | None:
         return {"text": self._take()} if self._text or self._closed else None
 
     def _take(self) -> list[int]:

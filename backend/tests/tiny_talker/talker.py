@@ -18,7 +18,7 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
 from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata.contract.model.talker import (
     SAFE_MIN_ROWS,
@@ -108,7 +108,7 @@ class TinyTalker(nn.Module):
         """[R, D] -> [R, C + 1]."""
         return self.code0_head(hidden_states)
 
-    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
         text = torch.tensor(payload["text"])
         if text.numel() == 0:
             raise InvalidRequest("nothing to say", param="text")
@@ -125,7 +125,7 @@ class TinyTalker(nn.Module):
         )
         return prompt, SamplingOptions(**payload.get("sampling", {}))
 
-    def encode_more(self, payload: Payload) -> torch.Tensor:
+    def encode_more(self, payload: StageInput) -> torch.Tensor:
         return self.text_embedding(torch.tensor(payload["text"], dtype=torch.int64))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
+from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import RequestFailed
 from cantata.engine.codec import CodecStage
 from running_sum import SAMPLES_PER_FRAME, RunningSumDecoder
+from stage_chunks import codes_chunk, pcm_chunk
 
 
 def expected(codes: np.ndarray) -> np.ndarray:
@@ -28,8 +29,8 @@ def frames(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 50, (count, 2), dtype=np.int32)
 
 
-def run(stage: CodecStage) -> list[Chunk]:
-    chunks: list[Chunk] = []
+def run(stage: CodecStage) -> list[Chunk[Payload]]:
+    chunks: list[Chunk[Payload]] = []
     while stage.has_work():
         result = stage.step()
         assert not result.failures
@@ -37,11 +38,11 @@ def run(stage: CodecStage) -> list[Chunk]:
     return chunks
 
 
-def pcm(chunks: list[Chunk], request_id: str) -> np.ndarray:
-    own = [c for c in chunks if isinstance(c, PcmChunk) and c.request_id == request_id]
+def pcm(chunks: list[Chunk[Payload]], request_id: str) -> np.ndarray:
+    own = [c for c in chunks if isinstance(c.payload, Pcm) and c.request_id == request_id]
     assert [c.index for c in own] == list(range(len(own)))
     assert [c.final for c in own] == [False] * (len(own) - 1) + [True]
-    return np.concatenate([c.samples for c in own])
+    return np.concatenate([c.payload.samples for c in own])
 
 
 def test_streams_share_batches_and_keep_their_own_samples() -> None:
@@ -49,10 +50,10 @@ def test_streams_share_batches_and_keep_their_own_samples() -> None:
     codes = {f"r{i}": frames(5 + i, seed=i) for i in range(4)}
     for request_id in codes:
         stage.add(request_id, None, batch=False)
-    chunks: list[Chunk] = []
+    chunks: list[Chunk[Payload]] = []
     for t in range(8):
         arriving = [
-            FrameChunk(i, t, c[t : t + 1], final=t == len(c) - 1)
+            codes_chunk(i, t, c[t : t + 1], final=t == len(c) - 1)
             for i, c in codes.items()
             if t < len(c)
         ]
@@ -69,7 +70,7 @@ def test_who_plays_twice_as_fast_runs_dry_twice_as_soon() -> None:
     stage = make_stage(max_batch_frames=1, max_chunk_frames=1)
     stage.add("usual", None, batch=False)
     stage.add("fast", None, batch=False, stretch=2.0)
-    stage.receive([FrameChunk(i, 0, frames(6, seed=1), True) for i in ("usual", "fast")])
+    stage.receive([codes_chunk(i, 0, frames(6, seed=1), True) for i in ("usual", "fast")])
     order = [c.request_id for c in run(stage)]
     assert order[:2] == ["usual", "fast"], "first chunks go first"
     assert order[2:5] == ["fast", "usual", "fast"]
@@ -79,10 +80,10 @@ def test_a_late_empty_final_chunk_ends_the_request() -> None:
     stage = make_stage()
     stage.add("a", None, batch=False)
     codes = frames(2, seed=1)
-    stage.receive([FrameChunk("a", 0, codes, False)])
+    stage.receive([codes_chunk("a", 0, codes, False)])
     chunks = run(stage)
     assert not stage.has_work()
-    stage.receive([FrameChunk("a", 1, codes[:0], True)])
+    stage.receive([codes_chunk("a", 1, codes[:0], True)])
     chunks.extend(run(stage))
     np.testing.assert_array_equal(pcm(chunks, "a"), expected(codes))
     assert set(stage.counts().values()) == {0}
@@ -93,30 +94,31 @@ def test_words_leave_with_the_next_samples_and_none_is_lost() -> None:
     first, second, last = (WordTiming(i, i / 2, i / 2 + 0.4) for i in range(3))
     codes = frames(5, seed=1)
     stage.add("a", None, batch=False)
-    stage.receive([FrameChunk("a", 0, codes[:4], False, (first,))])
+    stage.receive([codes_chunk("a", 0, codes[:4], False, (first,))])
     chunks = run(stage)
-    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(first,), ()]
-    stage.receive([FrameChunk("a", 1, codes[4:], False, (second,))])  # no credit: it waits
+    assert [c.payload.words for c in chunks if isinstance(c.payload, Pcm)] == [(first,), ()]
+    stage.receive([codes_chunk("a", 1, codes[4:], False, (second,))])  # no credit: it waits
     assert run(stage) == []
     stage.credit("a", 100)
     chunks = run(stage)
-    assert [c.words for c in chunks if isinstance(c, PcmChunk)] == [(second,), (), ()]
-    stage.receive([FrameChunk("a", 2, codes[:0], True, (last,))])
+    assert [c.payload.words for c in chunks if isinstance(c.payload, Pcm)] == [(second,), (), ()]
+    stage.receive([codes_chunk("a", 2, codes[:0], True, (last,))])
     (end,) = run(stage)
-    assert isinstance(end, PcmChunk)
-    assert (end.words, len(end.samples), end.final) == ((last,), 0, True)
+    assert isinstance(end.payload, Pcm)
+    assert (end.payload.words, len(end.payload.samples), end.final) == ((last,), 0, True)
 
 
 def test_context_is_decoded_at_once_and_not_heard() -> None:
     stage = make_stage(credit_s=1.0, max_chunk_frames=8)  # 8 samples: two frames
     context, codes = frames(11, seed=2), frames(3, seed=3)
     stage.add("a", None, batch=False)
-    stage.receive([FrameChunk("a", 0, codes[:1], False, context=context)])
+    begun = np.concatenate([context, codes[:1]])
+    stage.receive([codes_chunk("a", 0, begun, False, unheard=len(context))])
     chunks = run(stage)
-    stage.receive([FrameChunk("a", 1, codes[1:], True)])
+    stage.receive([codes_chunk("a", 1, codes[1:], True)])
     chunks += run(stage)
     stage.credit("a", 100)  # context costs no credit, what is heard does
-    assert [len(c.samples) for c in chunks if isinstance(c, PcmChunk)] == [4, 4]
+    assert [len(c.payload.samples) for c in chunks if isinstance(c.payload, Pcm)] == [4, 4]
     chunks += run(stage)
     whole = expected(np.concatenate([context, codes]))
     np.testing.assert_array_equal(pcm(chunks, "a"), whole[len(context) * SAMPLES_PER_FRAME :])
@@ -126,10 +128,19 @@ def test_context_is_decoded_at_once_and_not_heard() -> None:
 def test_context_alone_ends_without_a_sample() -> None:
     stage = make_stage()
     stage.add("a", None, batch=False)
-    stage.receive([FrameChunk("a", 0, frames(0, seed=1), True, context=frames(5, seed=2))])
+    stage.receive([codes_chunk("a", 0, frames(5, seed=2), True, unheard=5)])
     (end,) = run(stage)
-    assert isinstance(end, PcmChunk)
-    assert (len(end.samples), end.final) == (0, True)
+    assert isinstance(end.payload, Pcm)
+    assert (len(end.payload.samples), end.final) == (0, True)
+
+
+def test_only_a_request_s_first_frames_may_be_unheard() -> None:
+    stage = make_stage()
+    stage.add("a", None, batch=False)
+    stage.receive([codes_chunk("a", 0, frames(1, 0), False)])
+    stage.receive([codes_chunk("a", 1, frames(1, 0), False, unheard=1)])
+    ((_, error),) = stage.step().failures
+    assert "at most 0 unheard frames, got 1" in str(error)
 
 
 def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
@@ -137,7 +148,7 @@ def test_a_listener_without_credit_stops_its_own_decoding_only() -> None:
     stage.add("slow", None, batch=False)
     stage.add("live", None, batch=False)
     slow, live = frames(6, seed=2), frames(2, seed=3)
-    stage.receive([FrameChunk("slow", 0, slow, True), FrameChunk("live", 0, live, True)])
+    stage.receive([codes_chunk("slow", 0, slow, True), codes_chunk("live", 0, live, True)])
     chunks = run(stage)
     np.testing.assert_array_equal(pcm(chunks, "live"), expected(live))
     assert stage.counts() == {"requests": 1, "queued_frames": 4}
@@ -157,37 +168,32 @@ def test_abort_frees_the_slot_and_late_chunks_are_dropped() -> None:
         stage.add("too many", None, batch=False)
     stage.abort("2")
     stage.abort("never seen")
-    stage.receive([FrameChunk("2", 0, frames(1, 0), False)])
+    stage.receive([codes_chunk("2", 0, frames(1, 0), False)])
     assert not stage.has_work()
     stage.add("next", None, batch=False)
     codes = frames(3, seed=9)
-    stage.receive([FrameChunk("next", 0, codes, True)])
+    stage.receive([codes_chunk("next", 0, codes, True)])
     np.testing.assert_array_equal(pcm(run(stage), "next"), expected(codes))
 
 
 @pytest.mark.parametrize(
     ("chunk", "problem"),
     [
-        (FrameChunk("bad", 1, frames(1, 0), False), "expected chunk 0, got 1"),
-        (FrameChunk("bad", 0, np.zeros((1, 3), np.int32), False), r"expected \[T, 2\] codes"),
-        (FrameChunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
-        (PcmChunk("bad", 0, np.zeros((4, 1), np.float32), False), "expected frames, got PcmChunk"),
-        (
-            FrameChunk("bad", 0, frames(1, 0), False, context=np.zeros((2, 3), np.int32)),
-            "unexpected context",
-        ),
-        (
-            FrameChunk("bad", 0, frames(1, 0), False, context=np.full((1, 2), -1, np.int32)),
-            "codes must be in 0..99",
-        ),
+        (codes_chunk("bad", 1, frames(1, 0), False), "expected chunk 0, got 1"),
+        (codes_chunk("bad", 0, np.zeros((1, 3), np.int32), False), r"expected \[T, 2\] codes"),
+        (codes_chunk("bad", 0, np.full((1, 2), 100, np.int32), False), "codes must be in 0..99"),
+        (pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False), "expected Codes, got Pcm"),
+        (codes_chunk("bad", 0, np.full((1, 2), -1, np.int32), False), "codes must be in 0..99"),
+        (codes_chunk("bad", 0, frames(2, 0), False, unheard=3), "at most 2 unheard frames, got 3"),
+        (codes_chunk("bad", 0, frames(2, 0), False, unheard=-1), "unheard frames, got -1"),
     ],
 )
-def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk, problem: str) -> None:
+def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk[Payload], problem: str) -> None:
     stage = make_stage()
     stage.add("bad", None, batch=False)
     stage.add("good", None, batch=False)
     codes = frames(2, seed=4)
-    stage.receive([chunk, FrameChunk("good", 0, codes, True)])
+    stage.receive([chunk, codes_chunk("good", 0, codes, True)])
     result = stage.step()
     ((request_id, error),) = result.failures
     assert request_id == "bad"

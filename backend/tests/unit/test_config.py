@@ -9,14 +9,14 @@ import pytest
 
 from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(
         StageSpec("talker", StageKind.AR, "m:t"),
         StageSpec("decoder", StageKind.CODEC, "m:d"),
     ),
-    edges=(EdgeSpec("talker", "decoder"),),
+    edges=(EdgeSpec("talker.codes", "decoder"), EdgeSpec("decoder.pcm", CLIENT)),
 )
 
 
@@ -75,18 +75,36 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
         load_deployment(broken, PIPELINE)
 
 
+AR, CODEC = StageKind.AR, StageKind.CODEC
+HEARD = ("b.pcm", CLIENT)
+
+
 @pytest.mark.parametrize(
     ("stages", "edges", "message"),
     [
-        (("a", "a"), (), "must differ"),
-        (("a", "b"), (("a", "c"),), "unknown stage 'c'"),
-        (("a", "b"), (("b", "a"),), "against the order"),
-        (("a", "b"), (), "exactly one last stage"),
+        ({"a": AR, "client": CODEC}, (), "must differ"),
+        ({"a": AR, "b": CODEC}, (("a.codes", "c"), HEARD), "unknown stage 'c'"),
+        ({"a": AR, "b": CODEC}, (("c.codes", "b"), HEARD), "unknown stage 'c'"),
+        ({"a": AR, "b": CODEC}, (("client.codes", "b"), HEARD), "unknown stage 'client'"),
+        ({"a": AR, "b": CODEC}, (("a.rows", "b"), HEARD), r"'a.rows'; ports there: \['codes'\]"),
+        ({"a": AR, "b": CODEC}, (("a", "b"), HEARD), "starts at 'a'"),
+        ({"b": CODEC, "a": AR}, (("a.codes", "b"), HEARD), "against the order"),
+        ({"b": CODEC, "c": CODEC}, (("b.pcm", "c"), ("c.pcm", CLIENT)), "carries Pcm; 'c' takes"),
+        ({"a": AR, "b": CODEC}, (("a.codes", "b"), ("a.codes", "b"), HEARD), "each edge once"),
+        ({"a": AR, "b": CODEC}, (HEARD,), "no edge starts at stage 'a'"),
+        ({}, (), "an edge to 'client'"),
     ],
 )
 def test_impossible_pipelines_are_rejected(
-    stages: tuple[str, ...], edges: tuple[tuple[str, str], ...], message: str
+    stages: dict[str, StageKind], edges: tuple[tuple[str, str], ...], message: str
 ) -> None:
-    specs = tuple(StageSpec(name, StageKind.CODEC, "m:f") for name in stages)
+    specs = tuple(StageSpec(name, kind, "m:f") for name, kind in stages.items())
     with pytest.raises(ConfigError, match=message):
         PipelineSpec(specs, tuple(EdgeSpec(*edge) for edge in edges))
+
+
+def test_speech_needs_one_edge_of_sound() -> None:
+    stages = (StageSpec("a", AR, "m:t"),)
+    assert PIPELINE.sound == EdgeSpec("decoder.pcm", CLIENT)
+    with pytest.raises(ConfigError, match="one edge of sound to 'client', not 0"):
+        _ = PipelineSpec(stages, (EdgeSpec("a.codes", CLIENT),)).sound

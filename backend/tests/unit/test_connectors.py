@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,20 +16,22 @@ from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
-from cantata.contract.data.chunks import FrameChunk, PcmChunk, WordTiming, concatenate
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming, concatenate
 from cantata.contract.data.errors import Overloaded, VoiceNotFound
+from stage_chunks import codes_chunk, pcm_chunk
 
 
-def frame_chunk(request_id: str, index: int, final: bool = False) -> FrameChunk:
+def frame_chunk(request_id: str, index: int, final: bool = False) -> Chunk[Codes]:
     codes = np.arange(6, dtype=np.int32).reshape(2, 3) + 100 * index
     words = (WordTiming(index, 0.1 * index, 0.1 * index + 0.05),)
-    return FrameChunk(request_id, index, codes, final, words)
+    return codes_chunk(request_id, index, codes, final, words)
 
 
-def assert_same(left: FrameChunk, right: FrameChunk) -> None:
-    assert (left.request_id, left.index, left.final) == (right.request_id, right.index, right.final)
-    assert left.words == right.words
-    np.testing.assert_array_equal(left.codes, right.codes)
+def assert_same(left: Chunk[Payload], right: Chunk[Codes]) -> None:
+    assert isinstance(left.payload, Codes)
+    assert replace(left, payload=right.payload) == right
+    assert replace(left.payload, values=right.payload.values) == right.payload
+    np.testing.assert_array_equal(left.payload.values, right.payload.values)
 
 
 def test_memory_connector_keeps_order() -> None:
@@ -42,7 +45,7 @@ def test_memory_connector_keeps_order() -> None:
 def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
     address = new_address("edge")
     listener, sender = listen(address), SocketSender(address)
-    large = PcmChunk(
+    large = pcm_chunk(
         "a", 0, np.random.default_rng(0).random((1_000_000, 1)).astype(np.float32), True
     )
     thread = threading.Thread(target=sender.put, args=([large],))
@@ -50,8 +53,8 @@ def test_socket_edge_carries_chunks_larger_than_the_kernels_buffer() -> None:
     receiver = SocketReceiver(listener)
     (received,) = receiver.get()
     thread.join()
-    assert isinstance(received, PcmChunk)
-    np.testing.assert_array_equal(received.samples, large.samples)
+    assert isinstance(received.payload, Pcm)
+    np.testing.assert_array_equal(received.payload.samples, large.payload.samples)
     sender.close()
     with pytest.raises(ConnectionError):
         receiver.get()
@@ -71,7 +74,6 @@ def test_socket_sender_survives_its_receiver_and_reaches_the_next_one() -> None:
     second = SocketReceiver(listener)
     for index in (0, 1):
         (received,) = second.get()
-        assert isinstance(received, FrameChunk)
         assert_same(received, frame_chunk("b", index))
     second.close()
     sender.close()
@@ -145,10 +147,11 @@ def test_hold_passes_a_request_on_as_one_chunk_when_it_is_complete() -> None:
     hold = ChunkHold()
     assert hold.pass_on([frame_chunk("a", 0), frame_chunk("b", 0)]) == []
     (whole,) = hold.pass_on([frame_chunk("a", 1, final=True)])
-    assert isinstance(whole, FrameChunk)
-    expected = np.concatenate([frame_chunk("a", 0).codes, frame_chunk("a", 1).codes])
-    words = frame_chunk("a", 0).words + frame_chunk("a", 1).words
-    assert_same(whole, FrameChunk("a", 0, expected, True, words))
+    expected = np.concatenate(
+        [frame_chunk("a", 0).payload.values, frame_chunk("a", 1).payload.values]
+    )
+    words = frame_chunk("a", 0).payload.words + frame_chunk("a", 1).payload.words
+    assert_same(whole, codes_chunk("a", 0, expected, True, words))
     assert len(hold) == 1
     hold.drop("b")
     hold.drop("never seen")

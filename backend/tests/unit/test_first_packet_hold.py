@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import FrameChunk, PcmChunk
+from cantata.contract.data.chunks import Pcm
 from cantata.engine.codec import CodecStage
 from cantata.scheduling.cadence import Cadence
 from running_sum import RunningSumDecoder
+from stage_chunks import codes_chunk
 
 PERIOD_S = 0.5
 VERY_SLOWLY_S, SLOWLY_S, QUICKLY_S = 0.95, 0.45, 0.05
@@ -37,7 +38,7 @@ class Crowd:
         """A frame of each; who was heard of after it, and with how many frames at a time."""
         self._now_s += self._interval_s
         codes = np.ones((1, 2), np.int32)
-        self.stage.receive([FrameChunk(i, self._next[i], codes, final) for i in request_ids])
+        self.stage.receive([codes_chunk(i, self._next[i], codes, final) for i in request_ids])
         for request_id in request_ids:
             self._next[request_id] += 1
         return self.heard()
@@ -46,8 +47,8 @@ class Crowd:
         heard: dict[str, list[int]] = {}
         while self.stage.has_work():
             for chunk in self.stage.step().chunks:
-                assert isinstance(chunk, PcmChunk)
-                frames = len(chunk.samples) // RunningSumDecoder.samples_per_frame
+                assert isinstance(chunk.payload, Pcm)
+                frames = chunk.payload.units // RunningSumDecoder.samples_per_frame
                 heard.setdefault(chunk.request_id, []).append(frames)
         return heard
 

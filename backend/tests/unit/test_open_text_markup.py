@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from cantata.contract.data.request import Payload, PipelineRequest
+from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.engine.open_text import OpenText
 
 
@@ -26,7 +26,7 @@ class Recorder:
     def start(self) -> PipelineRequest | None:
         return PipelineRequest("r", {}) if self.text.strip() or self.closed else None
 
-    def more(self) -> Payload | None:
+    def more(self) -> StageInput | None:
         return None
 
 

@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -16,9 +17,10 @@ from cantata.connectors.base import ChunkSender
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketSender, listen, new_address
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.data.chunks import Chunk, FrameChunk, Milestone, PcmChunk
+from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, Pcm
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.pipeline import CODES, PCM, StageKind, StageSpec
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -38,6 +40,9 @@ from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.engine.process.first_chunks import FirstChunks
 from cantata.engine.process.loop import StageLoop
 from cantata.engine.process.pulse import Pulse, make_memory
+from stage_chunks import codes_chunk, pcm_chunk
+
+ECHO = StageSpec("echo", StageKind.CODEC, "nowhere:decoder")
 
 
 class EchoStage:
@@ -47,14 +52,14 @@ class EchoStage:
 
     def __init__(self) -> None:
         self.requests: set[str] = set()
-        self.pending: list[Chunk] = []
+        self.pending: list[Chunk[Payload]] = []
         self.dropped = 0
         self.credits: dict[str, int] = {}
 
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -64,14 +69,14 @@ class EchoStage:
             raise InvalidRequest("refused", "input")
         self.requests.add(request_id)
 
-    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         if payload.get("refuse"):
             self.requests.discard(request_id)
             raise InvalidRequest("refused", "input")
         codes = np.array(payload["codes"], np.int32).reshape(-1, 1)
-        self.pending.append(FrameChunk(request_id, payload["index"], codes, final))
+        self.pending.append(codes_chunk(request_id, payload["index"], codes, final))
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         known = [c for c in chunks if c.request_id in self.requests]
         self.dropped += len(chunks) - len(known)
         self.pending.extend(known)
@@ -88,13 +93,13 @@ class EchoStage:
 
     def step(self) -> StepResult:
         chunk = self.pending.pop(0)
-        assert isinstance(chunk, FrameChunk)
+        assert isinstance(chunk.payload, Codes)
         if chunk.final:
             self.requests.discard(chunk.request_id)
-        if (chunk.codes < 0).any():
+        if (chunk.payload.values < 0).any():
             return StepResult(failures=[(chunk.request_id, RequestFailed("negative code"))])
-        samples = chunk.codes[:, :1].astype(np.float32)
-        return StepResult([PcmChunk(chunk.request_id, chunk.index, samples, chunk.final)])
+        samples = chunk.payload.values[:, :1].astype(np.float32)
+        return StepResult([pcm_chunk(chunk.request_id, chunk.index, samples, chunk.final)])
 
     def counts(self) -> Mapping[str, int]:
         return {"requests": len(self.requests)}
@@ -117,7 +122,7 @@ class Harness:
             self.draining = True
             self.control.send(Drain())
 
-    def register(self, request_id: str, payload: Payload | None = None) -> None:
+    def register(self, request_id: str, payload: StageInput | None = None) -> None:
         self.control.send(Register(request_id, payload, False))
 
     def ask(self, number: int) -> Pong:
@@ -136,21 +141,26 @@ class Harness:
 
     def frames(self, request_id: str, index: int, *codes: int, final: bool = False) -> None:
         rows = np.array(codes, np.int32).reshape(-1, 1)
-        self.upstream.put([FrameChunk(request_id, index, rows, final)])
+        self.upstream.put([codes_chunk(request_id, index, rows, final)])
 
 
 @contextmanager
 def running_loop(
-    *outputs: ChunkSender, async_chunk: bool = True, step_s: float = 0.0
+    *outputs: ChunkSender,
+    async_chunk: bool = True,
+    step_s: float = 0.0,
+    stage: EchoStage | None = None,
 ) -> Iterator[Harness]:
-    """On a clock that is read before and after every step, which takes `step_s`."""
+    """On a clock that is read before and after every step, which takes `step_s`. Without edges,
+    the server gets the chunks."""
     ours, theirs = socket.socketpair()
     address = new_address("edge")
     listener = listen(address)
-    stage = EchoStage()
+    stage = stage or EchoStage()
     clock = count(step=step_s)
+    edges, client_ports = ({PCM: outputs}, []) if outputs else ({}, [PCM])
     exchange = Exchange(
-        "echo", BlockingChannel(theirs), [listener], outputs, async_chunk=async_chunk
+        ECHO, BlockingChannel(theirs), [listener], edges, client_ports, async_chunk=async_chunk
     )
     loop = StageLoop(stage, exchange, pulse(), lambda: next(clock))
     thread = threading.Thread(target=loop.run)
@@ -170,7 +180,7 @@ def running_loop(
 
 def exchange_of(control: socket.socket, *listeners: socket.socket) -> Exchange:
     """Of a last stage."""
-    return Exchange("echo", BlockingChannel(control), listeners, [], async_chunk=True)
+    return Exchange(ECHO, BlockingChannel(control), listeners, {}, [PCM], async_chunk=True)
 
 
 def pulse() -> Pulse:
@@ -179,7 +189,12 @@ def pulse() -> Pulse:
 
 def samples(message: object) -> list[tuple[str, int, list[float], bool]]:
     assert isinstance(message, Output)
-    return [(c.request_id, c.index, c.samples[:, 0].tolist(), c.final) for c in message.chunks]
+    made = [(chunk, chunk.payload) for chunk in message.chunks]
+    return [
+        (chunk.request_id, chunk.index, sound.samples[:, 0].tolist(), chunk.final)
+        for chunk, sound in made
+        if isinstance(sound, Pcm)
+    ]
 
 
 def next_output(harness: Harness) -> Output:
@@ -203,9 +218,42 @@ def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge() -> None:
         harness.register("a")
         harness.frames("a", 0, 1, 2, final=True)
         (chunk,) = edge.get()
-        assert isinstance(chunk, PcmChunk)
+        assert isinstance(chunk.payload, Pcm)
         assert (chunk.request_id, chunk.final) == ("a", True)
-        assert chunk.samples.tolist() == [[1.0], [2.0]]
+        assert chunk.payload.samples.tolist() == [[1.0], [2.0]]
+
+
+class UndeclaredStage(EchoStage):
+    """Makes frames for one request and sound for a port that it does not have for another."""
+
+    def step(self) -> StepResult:
+        made = super().step()
+        (chunk,) = made.chunks
+        match chunk.request_id:
+            case "frames":
+                return StepResult([replace(chunk, payload=Codes(np.ones((1, 2), np.int32)))])
+            case "port":
+                return StepResult([replace(chunk, port="sound")])
+        return made
+
+
+def test_what_a_stage_does_not_declare_fails_its_request_only() -> None:
+    with running_loop(stage=UndeclaredStage()) as harness:
+        for request_id in ("frames", "port", "sound"):
+            harness.register(request_id)
+        errors = {}
+        for request_id in ("frames", "port"):
+            harness.frames(request_id, 0, 1)
+            while not isinstance(message := harness.control.receive(), Failed):
+                pass
+            errors[message.request_id] = str(message.error)
+        harness.frames("sound", 0, 3, final=True)
+        assert samples(next_output(harness)) == [("sound", 0, [3.0], True)]
+        assert harness.ask(1).counts["requests"] == 0
+    assert errors == {
+        "frames": "stage 'echo' made Codes for port 'pcm', which carries Pcm",
+        "port": "stage 'echo' made a chunk for port 'sound'; its ports: ['pcm']",
+    }
 
 
 def test_every_chunk_finds_its_request_however_the_sockets_race() -> None:
@@ -284,7 +332,7 @@ def test_a_requests_first_chunk_tells_when_it_left_each_stage() -> None:
     with running_loop(step_s=0.5) as harness:
         harness.register("a")
         rows, before = np.ones((1, 1), np.int32), Milestone("talker", 0.25)
-        harness.upstream.put([FrameChunk("a", 0, rows, False, milestones=(before,))])
+        harness.upstream.put([codes_chunk("a", 0, rows, False, milestones=(before,))])
         first = harness.control.receive()
         harness.frames("a", 1, 2, final=True)
         second = next_output(harness)
@@ -296,15 +344,15 @@ def test_a_requests_first_chunk_tells_when_it_left_each_stage() -> None:
 
 
 def test_nothing_is_remembered_of_a_request_that_ended_before_its_first_chunk() -> None:
-    first_chunks = FirstChunks("decoder")
-    chunk = FrameChunk(
+    first_chunks = FirstChunks("decoder", [CODES])
+    chunk = codes_chunk(
         "a", 0, np.ones((1, 1), np.int32), False, milestones=(Milestone("talker", 1.0),)
     )
     first_chunks.expect("a")
     first_chunks.take([chunk])
     first_chunks.forget("a")
     first_chunks.take([chunk])  # it was on its way
-    bare = FrameChunk("a", 0, chunk.codes, False)
+    bare = replace(chunk, milestones=())
     assert first_chunks.sign([bare], 2.0) == [bare]
 
 
@@ -345,13 +393,13 @@ class SpeakingStage(EchoStage):
         super().__init__()
         self.intake_s, self.now_s = intake_s, 0.0
         codes = np.ones((1, 1), np.int32)
-        self.pending = [FrameChunk("speaker", index, codes, False) for index in range(frames)]
+        self.pending = [codes_chunk("speaker", index, codes, False) for index in range(frames)]
         self.calls: list[str] = []
 
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -360,7 +408,7 @@ class SpeakingStage(EchoStage):
         self.calls.append(request_id)
         self.now_s += self.intake_s
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         self.calls.append("chunks")
 
     def step(self) -> StepResult:
@@ -410,7 +458,7 @@ def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
     address = new_address("edge")
     listener, upstream = listen(address), SocketSender(address)
     for index in range(5):
-        upstream.put([FrameChunk("speaker", index, np.ones((1, 1), np.int32), False)])
+        upstream.put([codes_chunk("speaker", index, np.ones((1, 1), np.int32), False)])
     control.send(Drain())
     StageLoop(stage, exchange_of(theirs, listener), pulse()).run()
     assert stage.calls == ["chunks"] * 5 + ["step"]

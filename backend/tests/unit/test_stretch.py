@@ -12,9 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.audio.stretch import TimeStretch
-from cantata.contract.data.chunks import Milestone, PcmChunk, WordTiming
+from cantata.contract.data.chunks import Chunk, Milestone, Pcm, WordTiming
 from cantata.contract.process.messages import StageCapacity
 from cantata.engine.stretched import AT_ONCE_S, FIRST_S, stretched, stretched_now
+from stage_chunks import pcm_chunk
 
 Samples = NDArray[np.float32]
 RATE = 24_000
@@ -110,18 +111,18 @@ def test_what_is_no_number_spoils_nothing_else() -> None:
     assert np.isfinite(stretch(samples, 1.5)).all()
 
 
-def chunks_of(samples: Samples, lengths: list[int]) -> list[PcmChunk]:
+def chunks_of(samples: Samples, lengths: list[int]) -> list[Chunk[Pcm]]:
     ends = list(itertools.accumulate(lengths))
     assert ends[-1] == len(samples)
     words = [(WordTiming(i, end / RATE - 0.02, end / RATE),) for i, end in enumerate(ends)]
     told = [(Milestone("decoder", 1.0),), *[()] * (len(ends) - 1)]
     pieces = np.split(samples, ends[:-1])
     parts = enumerate(zip(pieces, words, told, strict=True))
-    return [PcmChunk("r", i, piece, i == len(ends) - 1, w, m) for i, (piece, w, m) in parts]
+    return [pcm_chunk("r", i, piece, i == len(ends) - 1, w, m) for i, (piece, w, m) in parts]
 
 
-async def play(chunks: list[PcmChunk], factor: float, channels: int = 1) -> list[PcmChunk]:
-    async def arriving() -> AsyncIterator[PcmChunk]:
+async def play(chunks: list[Chunk[Pcm]], factor: float, channels: int = 1) -> list[Chunk[Pcm]]:
+    async def arriving() -> AsyncIterator[Chunk[Pcm]]:
         for chunk in chunks:
             await asyncio.sleep(0)
             yield chunk
@@ -129,8 +130,9 @@ async def play(chunks: list[PcmChunk], factor: float, channels: int = 1) -> list
     output = StageCapacity(1, 0.08, RATE, channels)
     played = [chunk async for chunk in stretched(arriving(), factor, output)]
     for one, other in zip(stretched_now(chunks, factor, output), played, strict=True):
-        np.testing.assert_array_equal(one.samples, other.samples)
-        assert replace(one, samples=other.samples) == other
+        np.testing.assert_array_equal(one.payload.samples, other.payload.samples)
+        assert one.payload.words == other.payload.words
+        assert replace(one, payload=other.payload) == other
     return played
 
 
@@ -140,9 +142,9 @@ async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor
     made = 0
     told: list[WordTiming] = []
     for chunk in await play(chunks, factor):
-        made += len(chunk.samples)
-        told += chunk.words
-        expected = [w for c in chunks for w in c.words if w.start_s / factor < made / RATE]
+        made += chunk.payload.units
+        told += chunk.payload.words
+        expected = [w for c in chunks for w in c.payload.words if w.start_s / factor < made / RATE]
         assert {w.index for w in told} >= {w.index for w in expected}
     assert made == round(20 * FRAME / factor)
     assert [word.index for word in told] == list(range(20))
@@ -157,8 +159,8 @@ async def test_words_come_with_their_sound_or_before_it_at_their_new_time(factor
 async def test_milestones_come_with_the_first_sound_which_is_long_enough(factor: float) -> None:
     played = await play(chunks_of(noise(20 * FRAME), [FRAME] * 20), factor)
     assert [bool(chunk.milestones) for chunk in played] == [True] + [False] * (len(played) - 1)
-    assert len(played[0].samples) >= FIRST_S * RATE
-    assert all(len(chunk.samples) for chunk in played[:-1])
+    assert played[0].payload.units >= FIRST_S * RATE
+    assert all(chunk.payload.units for chunk in played[:-1])
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.5, 4.0])
@@ -169,8 +171,8 @@ async def test_long_chunks_and_short_ones_make_the_same_samples(factor: float) -
     one, *others = [await play(chunks_of(samples, cut), factor) for cut in lengths]
     for other in others:
         np.testing.assert_array_equal(
-            np.concatenate([chunk.samples for chunk in other]),
-            np.concatenate([chunk.samples for chunk in one]),
+            np.concatenate([chunk.payload.samples for chunk in other]),
+            np.concatenate([chunk.payload.samples for chunk in one]),
         )
 
 
@@ -197,5 +199,5 @@ async def test_at_its_own_pace_nothing_is_touched() -> None:
 
 async def test_sound_shorter_than_the_first_chunk_is_heard_all_the_same() -> None:
     (only,) = await play(chunks_of(noise(100), [100]), 2.0)
-    assert (len(only.samples), len(only.words), len(only.milestones)) == (50, 1, 1)
+    assert (only.payload.units, len(only.payload.words), len(only.milestones)) == (50, 1, 1)
     assert await play([], 2.0) == []

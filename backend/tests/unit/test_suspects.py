@@ -8,22 +8,24 @@ import signal
 import numpy as np
 import pytest
 
-from cantata.contract.data.chunks import PcmChunk
 from cantata.contract.data.errors import Quarantined, StageDied
 from cantata.contract.data.request import PipelineRequest
-from cantata.contract.process.messages import StageCapacity
 from cantata.engine import suspects
 from cantata.engine.hang import Hang
-from cantata.engine.output_stream import PcmStream
+from cantata.engine.output_stream import OpenRequest
 from cantata.engine.stage_handle import Death
 from cantata.engine.suspects import Suspects
+from stage_chunks import pcm_chunk
 
-CAPACITY = StageCapacity(slots=4, frame_period_s=0.1, sample_rate=100)
+SOUND = "decoder.pcm"
+NO_SAMPLES = np.zeros((0, 1), np.float32)
 KILLED = -signal.SIGKILL
 
 
-def stream(text: str, request_id: str = "") -> PcmStream:
-    return PcmStream(PipelineRequest(request_id or text, {"talker": {"text": text}}), 10.0)
+def stream(text: str, request_id: str = "") -> OpenRequest:
+    return OpenRequest(
+        PipelineRequest(request_id or text, {"talker": {"text": text}}), [SOUND], 10.0
+    )
 
 
 def death(
@@ -87,9 +89,8 @@ async def test_suspects_begin_one_at_a_time_until_they_are_past_where_they_were(
             await asyncio.Event().wait()
 
     def make(name: str, frames: int) -> None:
-        chunk = PcmChunk(name, 0, np.zeros((10 * frames, 1), np.float32), False)
-        again[name].arrive(chunk)
-        watched.progressed(again[name], chunk, CAPACITY)
+        again[name].outputs[SOUND].arrive(pcm_chunk(name, 0, NO_SAMPLES, False), frames)
+        watched.progressed(again[name])
 
     tasks = [asyncio.create_task(run(name)) for name in names]
     await begun["a"].wait()

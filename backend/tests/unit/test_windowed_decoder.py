@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import FrameChunk, PcmChunk
+from cantata.contract.data.chunks import Pcm
 from cantata.engine.codec import build_stage
 from cantata.engine.codec.windowed import WindowedDecoder
+from stage_chunks import codes_chunk
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS
 from tiny_talker.decoder import RunningSumDecoder, decode_all
 
@@ -83,8 +84,8 @@ def test_a_deployment_chooses_the_windows() -> None:
     stage = build_stage("tiny_talker.decoder:load_decoder", Path(), deployment)
     codes = frames(7)
     stage.add("r", None, batch=False)
-    stage.receive([FrameChunk("r", 0, codes, True)])
+    stage.receive([codes_chunk("r", 0, codes, True)])
     samples = []
     while stage.has_work():
-        samples += [c.samples for c in stage.step().chunks if isinstance(c, PcmChunk)]
+        samples += [c.payload.samples for c in stage.step().chunks if isinstance(c.payload, Pcm)]
     np.testing.assert_array_equal(np.concatenate(samples), expected(codes, 3, 1))

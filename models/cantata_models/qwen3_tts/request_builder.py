@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
-    Payload,
     PipelineRequest,
     ReferenceAudio,
     SpeechRequest,
+    StageInput,
     Voice,
 )
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
@@ -244,7 +244,7 @@ class OpenTalkerText:
         begun = replace(spoken, body=self._take(), complete=self._closed)
         return _pipeline_request(self._request_id, replace(self._inputs, spoken=begun))
 
-    def more(self) -> Payload | None:
+    def more(self) -> StageInput | None:
         """Return new tokens since the last call for the stage named `stage`, None if none."""
         if not self._tokens and not self._closed:
             return None

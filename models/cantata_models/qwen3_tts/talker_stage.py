@@ -17,7 +17,7 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import (
     SAFE_MIN_ROWS,
@@ -154,7 +154,7 @@ class Qwen3Talker(nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
         """Lay out the prompt, encode its recording if any, and embed the rows.
 
         Raises:
@@ -181,7 +181,7 @@ class Qwen3Talker(nn.Module):
         )
         return prompt, SamplingOptions(**payload["sampling"])
 
-    def encode_more(self, payload: Payload) -> torch.Tensor:
+    def encode_more(self, payload: StageInput) -> torch.Tensor:
         """Return rows for text that arrived after its request started."""
         layout = self._prompts.text_rows(payload["body"], complete=payload["complete"])
         return self._embed(layout, None)
@@ -198,7 +198,7 @@ class Qwen3Talker(nn.Module):
         others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
         return torch.cat((code0[:, None], others), dim=1)
 
-    def _reference(self, payload: Payload) -> EncodedReference | None:
+    def _reference(self, payload: StageInput) -> EncodedReference | None:
         samples = payload["reference"]
         if samples is None or self._references is None:
             return None

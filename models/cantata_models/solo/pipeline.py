@@ -1,6 +1,6 @@
 """solo's topology: a talker generates frames of codes, and a decoder turns them into audio."""
 
-from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 PIPELINE = PipelineSpec(
     stages=(
@@ -12,5 +12,5 @@ PIPELINE = PipelineSpec(
         ),
         StageSpec("decoder", StageKind.CODEC, "cantata_models.solo.codec_stage:load_decoder"),
     ),
-    edges=(EdgeSpec("talker", "decoder"),),
+    edges=(EdgeSpec("talker.codes", "decoder"), EdgeSpec("decoder.pcm", CLIENT)),
 )

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.talker import FrameDraws, SamplingOptions, TalkerPrompt
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
@@ -58,7 +58,7 @@ class TalkerFront(nn.Module):
         """[R, D] -> [R, V]."""
         return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
-    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
         """Phones to a text track: durations are predicted here, before the first frame.
 
         Raises:
@@ -93,7 +93,7 @@ class TalkerFront(nn.Module):
             yield self.text_track.rows_of(plan, first, last)
             first, last = last, min(last + BLOCK, plan.frames)
 
-    def _speaker(self, payload: Payload) -> torch.Tensor:
+    def _speaker(self, payload: StageInput) -> torch.Tensor:
         """[F]: a stock voice's vector, or the one that the request brings."""
         if isinstance(payload["speaker"], int):
             return self.text_track.stock_speakers[payload["speaker"]]

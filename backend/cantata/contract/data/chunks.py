@@ -1,11 +1,13 @@
-"""What crosses an edge. One payload type each: no tensor-or-list anywhere.
+"""What crosses an edge: chunks, each with one payload of a closed set of types.
 
 Letters: T frames, Q codebooks, N samples, C channels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,59 +35,85 @@ class Milestone:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameChunk:
-    """New codec frames of one request, from a talker to a codec."""
+class Codes:
+    """Codec frames."""
 
-    request_id: str
-    index: int
-    """Position in the request's stream of chunks on this edge, from 0 without gaps."""
-    codes: NDArray[np.int32]
-    """[T, Q]; T may be 0 only when `final`."""
-    final: bool
-    """No chunk of this request follows."""
+    values: NDArray[np.int32]
+    """[T, Q]; T may be 0 only in a final chunk."""
+    unheard: int = 0
+    """How many of the first frames only prime the decoder: their sound is discarded. On a request's
+    first chunk only."""
     words: tuple[WordTiming, ...] = ()
     """New word times, in order. Each word is sent once, no later than its sound."""
-    context: NDArray[np.int32] | None = None
-    """[C, Q]: frames before these, on a request's first chunk only. They are decoded as
-    context; their sound is discarded."""
+
+    @property
+    def units(self) -> int:
+        """Frames that are heard."""
+        return len(self.values) - self.unheard
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Consecutive ones as one; at least one part."""
+        values = np.concatenate([part.values for part in parts])
+        return cls(values, parts[0].unheard, _words_of(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Pcm:
+    """Sound: the new samples, never those of before."""
+
+    samples: NDArray[np.float32]
+    """[N, C], in -1..1; N may be 0 only in a final chunk."""
+    words: tuple[WordTiming, ...] = ()
+    """From the frames."""
+
+    @property
+    def units(self) -> int:
+        """Samples per channel."""
+        return len(self.samples)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Consecutive ones as one; at least one part."""
+        return cls(np.concatenate([part.samples for part in parts]), _words_of(parts))
+
+
+Payload = Codes | Pcm
+P_co = TypeVar("P_co", bound=Payload, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[P_co]):
+    """A new piece of one request's output at one port of a stage."""
+
+    request_id: str
+    port: str
+    """Of the stage that made it, as `PipelineSpec` names them."""
+    index: int
+    """Position in the request's chunks of this port, from 0 without gaps."""
+    payload: P_co
+    final: bool
+    """No chunk of this request follows at this port."""
     milestones: tuple[Milestone, ...] = ()
     """Of the stages up to here; on a request's first chunk only. The stage loop passes them on, not
     the stage."""
 
 
-@dataclass(frozen=True, slots=True)
-class PcmChunk:
-    """New samples of one request, from a codec to the api: delta, never cumulative."""
-
-    request_id: str
-    index: int
-    """Position in the request's stream of chunks on this edge, from 0 without gaps."""
-    samples: NDArray[np.float32]
-    """[N, C], in -1..1; N may be 0 only when `final`."""
-    final: bool
-    words: tuple[WordTiming, ...] = ()
-    """From the frames."""
-    milestones: tuple[Milestone, ...] = ()
-    """As with frames."""
-
-
-Chunk = FrameChunk | PcmChunk
-
-
-def concatenate(chunks: list[Chunk]) -> Chunk:
-    """Join consecutive chunks of one request into a single one, index 0 (batch mode).
+def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:
+    """Join consecutive chunks of one request and port into a single one, index 0 (batch mode).
 
     Raises:
-        ValueError: `chunks` is empty or mixes requests or types.
+        ValueError: `chunks` is empty or mixes requests, ports or payloads.
     """
     if not chunks:
         raise ValueError("no chunks to join")
     first, last = chunks[0], chunks[-1]
-    words = tuple(word for c in chunks for word in c.words)
-    if any(c.request_id != first.request_id or type(c) is not type(first) for c in chunks):
-        raise ValueError("chunks of different requests or types cannot be joined")
-    if isinstance(first, FrameChunk):
-        codes = np.concatenate([c.codes for c in chunks if isinstance(c, FrameChunk)])
-        return FrameChunk(first.request_id, 0, codes, last.final, words, first.context)
-    samples = np.concatenate([c.samples for c in chunks if isinstance(c, PcmChunk)])
-    return PcmChunk(first.request_id, 0, samples, last.final, words)
+    if len({(chunk.request_id, chunk.port, type(chunk.payload)) for chunk in chunks}) > 1:
+        raise ValueError("chunks of different requests, ports or payloads cannot be joined")
+    kind: Any = type(first.payload)
+    payload = kind.join([chunk.payload for chunk in chunks])
+    return Chunk(first.request_id, first.port, 0, payload, last.final)
+
+
+def _words_of(parts: Sequence[Codes | Pcm]) -> tuple[WordTiming, ...]:
+    return tuple(word for part in parts for word in part.words)

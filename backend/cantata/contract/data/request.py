@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Payload = Mapping[str, Any]
+StageInput = Mapping[str, Any]
 """A stage's input as its plug-in wrote it: plain data, bytes and NumPy arrays, never a tensor."""
 
 
@@ -65,7 +65,7 @@ class PipelineRequest:
     """One request as the pipeline runs it; registered with every stage at once."""
 
     request_id: str
-    inputs: Mapping[str, Payload]
+    inputs: Mapping[str, StageInput]
     """Stage name -> its input. A stage that needs none has no entry."""
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""

@@ -1,27 +1,47 @@
-"""A model's frozen topology: its stages and the edges between them.
+"""A model's frozen topology: its stages, their ports, and the edges between them.
 
 What users may edit (devices, slots, memory, chunk policy) is not here but in the deployment.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cantata.contract.data.chunks import Codes, Payload, Pcm
 from cantata.contract.data.errors import ConfigError
+
+CLIENT = "client"
+"""The target of edges whose chunks the api receives."""
+CODES = "codes"
+"""The port of an AR stage."""
+PCM = "pcm"
+"""The port of a codec stage."""
 
 
 class StageKind(StrEnum):
     """How a stage is scheduled."""
 
-    PREPROCESS = "preprocess"
-    """Whole requests in, conditioning out (reference encoders)."""
     AR = "ar"
     """Autoregressive on vLLM: one frame per request and step."""
     CODEC = "codec"
     """Slot-indexed streaming decoder: frames in, PCM out."""
-    DIFFUSION = "diffusion"
-    """A denoising loop over a fixed number of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindPorts:
+    """What stages of one kind take and make."""
+
+    accepts: tuple[type[Payload], ...]
+    outputs: Mapping[str, type[Payload]]
+    """By port."""
+
+
+PORTS: Mapping[StageKind, KindPorts] = {
+    StageKind.AR: KindPorts(accepts=(), outputs={CODES: Codes}),
+    StageKind.CODEC: KindPorts(accepts=(Codes,), outputs={PCM: Pcm}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +56,30 @@ class StageSpec:
     """Of an AR stage that can do without vLLM for one listener: `package.module:function`, a
     function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it cannot."""
 
+    @property
+    def ports(self) -> KindPorts:
+        """What it takes and makes."""
+        return PORTS[self.kind]
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeSpec:
-    """Chunks flow from one stage to another."""
+    """Chunks flow from a stage's port to another stage, or to the api."""
 
     source: str
+    """`stage.port`."""
     target: str
+    """A stage, or `CLIENT`."""
+
+    @property
+    def stage(self) -> str:
+        """Where it starts."""
+        return self.source.partition(".")[0]
+
+    @property
+    def port(self) -> str:
+        """Of that stage."""
+        return self.source.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +87,8 @@ class PipelineSpec:
     """Stages in the order in which data flows, and the edges between them.
 
     Raises:
-        ConfigError: duplicate or unknown stage names, a cycle, or no single last stage.
+        ConfigError: duplicate or unknown stages or ports, an edge against the order or whose target
+            does not take its payload, a stage that nobody hears of, or no edge to `CLIENT`.
     """
 
     stages: tuple[StageSpec, ...]
@@ -58,30 +96,72 @@ class PipelineSpec:
 
     def __post_init__(self) -> None:
         names = [stage.name for stage in self.stages]
-        if len(set(names)) != len(names):
-            raise ConfigError(f"stage names must differ: {names}")
+        if len({*names, CLIENT}) != len(names) + 1:
+            raise ConfigError(f"stage names must differ, also from {CLIENT!r}: {names}")
+        if len(set(self.edges)) != len(self.edges):
+            raise ConfigError("a pipeline has each edge once")
         for edge in self.edges:
-            for end in (edge.source, edge.target):
-                if end not in names:
-                    raise ConfigError(f"edge names unknown stage {end!r}; stages: {names}")
-            if names.index(edge.source) >= names.index(edge.target):
-                raise ConfigError(
-                    f"edge {edge.source!r} -> {edge.target!r} runs against the order {names}"
-                )
-        sinks = [name for name in names if all(edge.source != name for edge in self.edges)]
-        if len(sinks) != 1:
-            raise ConfigError(f"a pipeline has exactly one last stage, this one has {sinks}")
+            self._check(edge)
+        for stage in self.stages:
+            if not self.outputs_of(stage.name):
+                raise ConfigError(f"no edge starts at stage {stage.name!r}")
+        if not self.client_edges:
+            raise ConfigError(f"a pipeline has an edge to {CLIENT!r}")
 
     @property
-    def output(self) -> StageSpec:
-        """The stage whose chunks the api receives."""
-        sources = {edge.source for edge in self.edges}
-        return next(stage for stage in self.stages if stage.name not in sources)
+    def client_edges(self) -> tuple[EdgeSpec, ...]:
+        """The edges whose chunks the api receives."""
+        return self.inputs_of(CLIENT)
+
+    @property
+    def sound(self) -> EdgeSpec:
+        """The edge on which the client hears the pipeline.
+
+        Raises:
+            ConfigError: there is none, or more than one.
+        """
+        heard = [edge for edge in self.client_edges if self._payload_of(edge) is Pcm]
+        if len(heard) != 1:
+            raise ConfigError(f"speech needs one edge of sound to {CLIENT!r}, not {len(heard)}")
+        return heard[0]
+
+    def stage(self, name: str) -> StageSpec:
+        """A stage by its name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {stage.name: stage for stage in self.stages}[name]
 
     def inputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
-        """Edges that end in stage `name`."""
+        """Edges that end in stage `name`, or at `CLIENT`."""
         return tuple(edge for edge in self.edges if edge.target == name)
 
     def outputs_of(self, name: str) -> tuple[EdgeSpec, ...]:
         """Edges that start in stage `name`."""
-        return tuple(edge for edge in self.edges if edge.source == name)
+        return tuple(edge for edge in self.edges if edge.stage == name)
+
+    def _check(self, edge: EdgeSpec) -> None:
+        names = [stage.name for stage in self.stages]
+        for end in (edge.stage, edge.target):
+            if end not in (*names, CLIENT) or end == edge.stage == CLIENT:
+                raise ConfigError(f"edge names unknown stage {end!r}; stages: {names}")
+        outputs = self.stage(edge.stage).ports.outputs
+        if edge.port not in outputs:
+            raise ConfigError(f"edge starts at {edge.source!r}; ports there: {list(outputs)}")
+        if edge.target == CLIENT:
+            return
+        if names.index(edge.stage) >= names.index(edge.target):
+            raise ConfigError(
+                f"edge {edge.source!r} -> {edge.target!r} runs against the order {names}"
+            )
+        payload, accepts = self._payload_of(edge), self.stage(edge.target).ports.accepts
+        if payload not in accepts:
+            valid = [accepted.__name__ for accepted in accepts]
+            raise ConfigError(
+                f"edge {edge.source!r} -> {edge.target!r} carries {payload.__name__}; "
+                f"{edge.target!r} takes {valid}"
+            )
+
+    def _payload_of(self, edge: EdgeSpec) -> type[Payload]:
+        return self.stage(edge.stage).ports.outputs[edge.port]

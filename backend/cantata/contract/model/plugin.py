@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cantata.contract.data.capabilities import Capabilities
-from cantata.contract.data.request import Payload, PipelineRequest, SpeechRequest, Voice
+from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.pipeline import PipelineSpec
 
@@ -75,7 +75,7 @@ class TextFeed(Protocol):
         """
         ...
 
-    def more(self) -> Payload | None:
+    def more(self) -> StageInput | None:
         """New input for the stage since `start` or the last call; None: nothing usable yet.
         After `close` there is always something."""
         ...

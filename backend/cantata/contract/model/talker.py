@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import torch
 
 from cantata.contract.data.chunks import WordTiming
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.sampling import CodeSampling, sample_codes
 
 SAFE_MIN_ROWS = 8
@@ -139,7 +139,7 @@ class Talker(Protocol):
         """
         ...
 
-    def encode_prompt(self, payload: Payload) -> tuple[TalkerPrompt, SamplingOptions]:
+    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
         """Turn a stage input into conditioning rows.
 
         Raises:
@@ -165,7 +165,7 @@ class Talker(Protocol):
 class OpenTalker(Talker, Protocol):
     """A talker whose text may still be arriving while it speaks: its prompts may be `open`."""
 
-    def encode_more(self, payload: Payload) -> torch.Tensor:
+    def encode_more(self, payload: StageInput) -> torch.Tensor:
         """Rows of the text that has arrived since, [L, D], for the next positions. At a text's end
         the last row is the one that is repeated.
 

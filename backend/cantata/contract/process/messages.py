@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cantata.contract.data.chunks import PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.process.steps import StepCost, StepReport
 
 
@@ -22,7 +22,7 @@ class Register:
     chunk reaches a stage that does not know its request."""
 
     request_id: str
-    payload: Payload | None
+    payload: StageInput | None
     batch: bool
     runs_dry_s: float | None = None
     """As `PipelineRequest`'s."""
@@ -35,7 +35,7 @@ class Extend:
     """More input for a request that was registered before its text was complete."""
 
     request_id: str
-    payload: Payload
+    payload: StageInput
     final: bool
     """Nothing follows."""
 
@@ -49,7 +49,7 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The listener took `samples` more; the last stage may produce as many again."""
+    """The listener took `samples` more; a stage that makes sound may produce as many again."""
 
     request_id: str
     samples: int
@@ -79,12 +79,12 @@ class StageCapacity:
     frame_period_s: float
     """Seconds of sound in one frame."""
     sample_rate: int | None = None
-    """Hz; only the last stage knows it."""
+    """Hz; None: the stage makes no sound."""
     channels: int = 1
     max_batch_frames: int | None = None
     """Maximum frames in one step; None: one per request."""
     credit_samples: int = 0
-    """Samples per channel that the last stage makes for a listener that reads nothing."""
+    """Samples per channel that the stage makes for a listener that reads nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The last stage's new PCM, one message per step."""
+    """New chunks for the api, one message per step."""
 
-    chunks: tuple[PcmChunk, ...]
+    chunks: tuple[Chunk[Payload], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cantata.contract.data.chunks import Chunk
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.process.messages import StageCapacity
 
 
@@ -16,7 +16,7 @@ from cantata.contract.process.messages import StageCapacity
 class StepResult:
     """What one step made. A request whose final chunk or failure is here is already freed."""
 
-    chunks: Sequence[Chunk] = ()
+    chunks: Sequence[Chunk[Payload]] = ()
     failures: Sequence[tuple[str, CantataError]] = ()
 
 
@@ -35,7 +35,7 @@ class Stage(Protocol):
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -49,7 +49,7 @@ class Stage(Protocol):
         """
         ...
 
-    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Take more input for a request that was added with an open end; `final` ends it. Unknown
         requests (which have ended) are ignored.
 
@@ -58,12 +58,12 @@ class Stage(Protocol):
         """
         ...
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Take chunks from upstream. Chunks of unknown (aborted) requests are dropped."""
         ...
 
     def credit(self, request_id: str, samples: int) -> None:
-        """Let the request produce `samples` more; ignored by stages that are not last."""
+        """Let the request produce `samples` more; ignored by stages that make no sound."""
         ...
 
     def abort(self, request_id: str) -> None:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.data.chunks import Chunk, FrameChunk, WordTiming
+from cantata.contract.data.chunks import Chunk, Codes, Payload, WordTiming
 from cantata.contract.data.errors import (
     CantataError,
     InvalidRequest,
@@ -20,7 +20,8 @@ from cantata.contract.data.errors import (
     ProtocolViolation,
     RequestFailed,
 )
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.pipeline import CODES
 from cantata.contract.model.talker import OpenTalker, SamplingOptions, TalkerPrompt
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
@@ -78,7 +79,7 @@ class ArStage:
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -125,7 +126,7 @@ class ArStage:
             self._supply.add(request_id, prompt.later_rows)
 
     @torch.inference_mode()
-    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Append rows to an open request's prompt; it resumes if it was waiting for them.
 
         Raises:
@@ -143,7 +144,7 @@ class ArStage:
             self.abort(request_id)
             raise
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """This stage takes no chunks, only its requests' payloads."""
 
     def credit(self, request_id: str, samples: int) -> None:
@@ -161,7 +162,7 @@ class ArStage:
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
-        chunks: list[FrameChunk] = []
+        chunks: list[Chunk[Codes]] = []
         failures = self._supply.top_up()
         for request_id, _ in failures:
             self.abort(request_id)
@@ -186,7 +187,7 @@ class ArStage:
         """End the engine."""
         self._engine.close()
 
-    def _chunk_of(self, output: NewFrame) -> FrameChunk:
+    def _chunk_of(self, output: NewFrame) -> Chunk[Codes]:
         request_id, codes = output.request_id, output.codes
         held = self._held[request_id]
         index, held.num_frames = held.num_frames, held.num_frames + 1
@@ -194,11 +195,14 @@ class ArStage:
         if stopped:
             codes = codes[:0]  # the end code's frame is not spoken
         final = stopped or held.num_frames == held.max_frames
-        words, context = held.words, held.context
+        frames = Codes(codes, words=held.words)
+        if held.context is not None:
+            primed = np.concatenate([held.context, codes])
+            frames = Codes(primed, unheard=len(held.context), words=held.words)
         held.words, held.context = (), None
-        return FrameChunk(request_id, index, codes, final, words, context)
+        return Chunk(request_id, CODES, index, frames, final)
 
-    def _append_rows(self, request_id: str, held: _Held, payload: Payload, final: bool) -> None:
+    def _append_rows(self, request_id: str, held: _Held, payload: StageInput, final: bool) -> None:
         if not held.open:
             raise ProtocolViolation(f"the text of request {request_id!r} is complete")
         rows = cast(OpenTalker, self._talker).encode_more(payload)
@@ -231,7 +235,7 @@ class ArStage:
         del self._held[request_id]
 
     @torch.inference_mode()
-    def _make_state(self, request_id: str, payload: Payload) -> TalkerPrompt:
+    def _make_state(self, request_id: str, payload: StageInput) -> TalkerPrompt:
         """Encode the payload into a slot; whatever fails, the slot is free again."""
         try:
             with plugin_call("the prompt could not be encoded"):

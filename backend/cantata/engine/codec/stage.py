@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import Chunk, FrameChunk, PcmChunk, WordTiming
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, RequestFailed
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.codec import StreamingDecoder
+from cantata.contract.model.pipeline import PCM
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
 from cantata.engine.codec.windowed import WindowedDecoder
@@ -48,7 +49,7 @@ class _Stream:
     codes: list[NDArray[np.int32]] = field(default_factory=list)
     """Frames not decoded yet, one [Q] row each."""
     unheard_frames: int = 0
-    """The first of them are context: decoded, and their sound dropped."""
+    """The first of them only prime the decoder: their sound is dropped."""
     words: list[WordTiming] = field(default_factory=list)
     """Not sent yet: the next PCM takes them along."""
     received_chunks: int = 0
@@ -105,7 +106,7 @@ class CodecStage:
     def add(
         self,
         request_id: str,
-        payload: Payload | None,
+        payload: StageInput | None,
         *,
         batch: bool,
         runs_dry_s: float | None = None,
@@ -124,10 +125,10 @@ class CodecStage:
             slot, self._credit_samples, batch, stretch, started_s=runs_dry_s
         )
 
-    def extend(self, request_id: str, payload: Payload, *, final: bool) -> None:
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Requests are added to this stage complete."""
 
-    def receive(self, chunks: Sequence[Chunk]) -> None:
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
         heard = [stream for stream in self._streams.values() if not stream.batch]
         beginning = sum(stream.started_s is None for stream in heard)
@@ -136,18 +137,16 @@ class CodecStage:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
                 continue  # aborted while the chunk was on its way
-            problem = self._problem(chunk, stream)
-            if problem is not None or not isinstance(chunk, FrameChunk):
+            problem, frames = self._problem(chunk, stream), chunk.payload
+            if problem is not None or not isinstance(frames, Codes):
                 self._free(chunk.request_id)
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
                 continue
             stream.received_chunks += 1
             stream.delivery = self._cadence.deliveries
-            if chunk.context is not None:
-                stream.codes.extend(chunk.context)
-                stream.unheard_frames = len(chunk.context)
-            stream.codes.extend(chunk.codes)
-            stream.words.extend(chunk.words)
+            stream.unheard_frames += frames.unheard
+            stream.codes.extend(frames.values)
+            stream.words.extend(frames.words)
             stream.complete = chunk.final
 
     def credit(self, request_id: str, samples: int) -> None:
@@ -188,20 +187,20 @@ class CodecStage:
     def close(self) -> None:
         """Nothing outlives the process."""
 
-    def _problem(self, chunk: Chunk, stream: _Stream) -> str | None:
-        if not isinstance(chunk, FrameChunk):
-            return f"expected frames, got {type(chunk).__name__}"
+    def _problem(self, chunk: Chunk[Payload], stream: _Stream) -> str | None:
+        frames = chunk.payload
+        if not isinstance(frames, Codes):
+            return f"expected Codes, got {type(frames).__name__}"
         if chunk.index != stream.received_chunks or stream.complete:
             return f"expected chunk {stream.received_chunks}, got {chunk.index}"
         codebooks, size = self._decoder.num_codebooks, self._decoder.codebook_size
-        if chunk.codes.ndim != 2 or chunk.codes.shape[1] != codebooks:
-            return f"expected [T, {codebooks}] codes, got {list(chunk.codes.shape)}"
-        frames = chunk.codes
-        if chunk.context is not None:
-            if stream.received_chunks or chunk.context.shape[1:] != chunk.codes.shape[1:]:
-                return f"unexpected context of {list(chunk.context.shape)}"
-            frames = np.concatenate([chunk.context, chunk.codes])
-        if frames.size and not 0 <= frames.min() <= frames.max() < size:
+        values = frames.values
+        if values.ndim != 2 or values.shape[1] != codebooks:
+            return f"expected [T, {codebooks}] codes, got {list(values.shape)}"
+        most_unheard = 0 if stream.received_chunks else len(values)
+        if not 0 <= frames.unheard <= most_unheard:
+            return f"expected at most {most_unheard} unheard frames, got {frames.unheard}"
+        if values.size and not 0 <= values.min() <= values.max() < size:
             return f"codes must be in 0..{size - 1}"
         return None
 
@@ -244,7 +243,7 @@ class CodecStage:
         )
 
     @torch.inference_mode()
-    def _decode(self, batch: DecodeBatch) -> list[Chunk]:
+    def _decode(self, batch: DecodeBatch) -> list[Chunk[Pcm]]:
         by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
         rows = [by_slot[slot] for slot in batch.slots]
         codes = torch.from_numpy(np.stack([np.stack(s.codes[: batch.frames]) for _, s in rows]))
@@ -258,8 +257,8 @@ class CodecStage:
 
     def _emit(
         self, request_id: str, stream: _Stream, samples: NDArray[np.float32], frames: int
-    ) -> Chunk | None:
-        """The new sound of a stream; None while there is only context."""
+    ) -> Chunk[Pcm] | None:
+        """The new sound of a stream; None while nothing of it is heard."""
         del stream.codes[:frames]
         unheard = min(frames, stream.unheard_frames)
         stream.unheard_frames -= unheard
@@ -271,21 +270,22 @@ class CodecStage:
         stream.sent_samples += len(samples)
         stream.credit_samples -= len(samples)
         final = stream.complete and not stream.codes
-        chunk = PcmChunk(request_id, stream.sent_chunks, samples, final, tuple(stream.words))
+        sound = Pcm(samples, tuple(stream.words))
+        chunk = Chunk(request_id, PCM, stream.sent_chunks, sound, final)
         stream.words.clear()
         stream.sent_chunks += 1
         if final:
             self._free(request_id)
         return chunk
 
-    def _announce_ends(self) -> list[Chunk]:
+    def _announce_ends(self) -> list[Chunk[Pcm]]:
         """Requests whose end came after their last frame was decoded."""
         ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.codes]
         for request_id, _ in ended:
             self._free(request_id)
         nothing = np.zeros((0, self._decoder.channels), np.float32)
         return [
-            PcmChunk(request_id, s.sent_chunks, nothing, True, tuple(s.words))
+            Chunk(request_id, PCM, s.sent_chunks, Pcm(nothing, tuple(s.words)), True)
             for request_id, s in ended
         ]
 

@@ -6,13 +6,14 @@ import logging
 import selectors
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cantata.connectors.base import ChunkSender
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.socket import SocketReceiver
 from cantata.connectors.wire import BlockingChannel
-from cantata.contract.data.chunks import Chunk, PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import FromStage, Output, ToStage
 from cantata.engine.process.first_chunks import FirstChunks
 
@@ -26,26 +27,30 @@ class Exchange:
     """The sockets of one stage process, and the chunks that it holds back.
 
     Args:
-        name: the stage's.
+        spec: the stage.
         control: connected to the server.
         listeners: one for each edge that ends here.
-        outputs: the edges that start here; none: PCM goes to the server.
+        outputs: by port, the edges that start there.
+        client_ports: the ports whose chunks the server gets.
         async_chunk: False holds a request's chunks until its last one.
     """
 
     def __init__(
         self,
-        name: str,
+        spec: StageSpec,
         control: BlockingChannel,
         listeners: Iterable[socket.socket],
-        outputs: Iterable[ChunkSender],
+        outputs: Mapping[str, Sequence[ChunkSender]],
+        client_ports: Iterable[str],
         *,
         async_chunk: bool,
     ) -> None:
         self._control = control
-        self._outputs = list(outputs)
+        self._name, self._declared = spec.name, spec.ports.outputs
+        self._outputs = outputs
+        self._client_ports = frozenset(client_ports)
         self._hold = None if async_chunk else ChunkHold()
-        self._first_chunks = FirstChunks(name)
+        self._first_chunks = FirstChunks(spec.name, {*outputs, *self._client_ports})
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
         for listener in listeners:
@@ -86,7 +91,7 @@ class Exchange:
         """The ends of edges with messages, to be passed to `chunks`."""
         return [end for end in self._readable() if end is not self._control]
 
-    def chunks(self, ends: Iterable[object]) -> Iterator[list[Chunk]]:
+    def chunks(self, ends: Iterable[object]) -> Iterator[list[Chunk[Payload]]]:
         """One message of each end; new connections are only accepted."""
         for end in ends:
             if isinstance(end, socket.socket):
@@ -106,16 +111,33 @@ class Exchange:
         if self._hold is not None:
             self._hold.drop(request_id)
 
-    def publish(self, chunks: Iterable[Chunk], now_s: float) -> None:
+    def problem_of(self, chunk: Chunk[Payload]) -> str | None:
+        """Why this chunk of the stage cannot be sent; None if it can."""
+        declared = self._declared.get(chunk.port)
+        if declared is None:
+            ports = list(self._declared)
+            return f"stage {self._name!r} made a chunk for port {chunk.port!r}; its ports: {ports}"
+        if not isinstance(chunk.payload, declared):
+            found = type(chunk.payload).__name__
+            return (
+                f"stage {self._name!r} made {found} for port {chunk.port!r}, which carries "
+                f"{declared.__name__}"
+            )
+        return None
+
+    def publish(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> None:
         """Send what a step made."""
         complete = chunks if self._hold is None else self._hold.pass_on(chunks)
         leaving = self._first_chunks.sign(complete, now_s)
         if not leaving:
             return
-        for sender in self._outputs:
-            sender.put(leaving)
-        if not self._outputs:
-            self._control.send(Output(tuple(c for c in leaving if isinstance(c, PcmChunk))))
+        for port, senders in self._outputs.items():
+            at_port = [chunk for chunk in leaving if chunk.port == port]
+            for sender in senders if at_port else ():
+                sender.put(at_port)
+        for_client = tuple(chunk for chunk in leaving if chunk.port in self._client_ports)
+        if for_client:
+            self._control.send(Output(for_client))
 
     def close(self) -> None:
         """Close every socket."""
@@ -124,8 +146,9 @@ class Exchange:
             if isinstance(key.fileobj, BlockingChannel | SocketReceiver | socket.socket):
                 key.fileobj.close()
         self._selector.close()
-        for sender in self._outputs:
-            sender.close()
+        for senders in self._outputs.values():
+            for sender in senders:
+                sender.close()
 
     def _readable(self) -> list[object]:
         return [key.fileobj for key, _ in self._selector.select(0)]
@@ -138,7 +161,7 @@ class Exchange:
         else:
             self._selector.register(receiver, selectors.EVENT_READ)
 
-    def _take_from(self, receiver: SocketReceiver) -> list[Chunk]:
+    def _take_from(self, receiver: SocketReceiver) -> list[Chunk[Payload]]:
         try:
             chunks = receiver.get()
         except ConnectionError as error:  # upstream exited; its successor connects again

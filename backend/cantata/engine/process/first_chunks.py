@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cantata.contract.data.chunks import Chunk, Milestone
+from cantata.contract.data.chunks import Chunk, Milestone, Payload
 
 
 class FirstChunks:
@@ -13,33 +13,38 @@ class FirstChunks:
 
     Args:
         stage: its name.
+        ports: its ports.
     """
 
-    def __init__(self, stage: str) -> None:
+    def __init__(self, stage: str, ports: Iterable[str]) -> None:
         self._stage = stage
-        self._before: dict[str, tuple[Milestone, ...]] = {}
-        """Of requests whose first chunk has not left."""
+        self._ports = tuple(ports)
+        self._before: dict[tuple[str, str], tuple[Milestone, ...]] = {}
+        """Of requests and ports whose first chunk has not left."""
 
     def expect(self, request_id: str) -> None:
         """The stage has accepted this request."""
-        self._before[request_id] = ()
+        for port in self._ports:
+            self._before[request_id, port] = ()
 
-    def take(self, chunks: Iterable[Chunk]) -> None:
+    def take(self, chunks: Iterable[Chunk[Payload]]) -> None:
         """Remember the milestones of chunks from upstream."""
         for chunk in chunks:
-            if chunk.milestones and chunk.request_id in self._before:
-                self._before[chunk.request_id] += chunk.milestones
+            for port in self._ports if chunk.milestones else ():
+                if (chunk.request_id, port) in self._before:
+                    self._before[chunk.request_id, port] += chunk.milestones
 
-    def sign(self, chunks: Iterable[Chunk], now_s: float) -> list[Chunk]:
-        """These chunks leave; a request's first one takes its milestones along."""
+    def sign(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> list[Chunk[Payload]]:
+        """These chunks leave; a request's first one at each port takes its milestones along."""
         return [self._signed(chunk, now_s) for chunk in chunks]
 
     def forget(self, request_id: str) -> None:
         """The request is over; unknown ids are fine."""
-        self._before.pop(request_id, None)
+        for port in self._ports:
+            self._before.pop((request_id, port), None)
 
-    def _signed(self, chunk: Chunk, now_s: float) -> Chunk:
-        before = self._before.pop(chunk.request_id, None)
+    def _signed(self, chunk: Chunk[Payload], now_s: float) -> Chunk[Payload]:
+        before = self._before.pop((chunk.request_id, chunk.port), None)
         if before is None:
             return chunk
         return replace(chunk, milestones=(*before, Milestone(self._stage, now_s)))

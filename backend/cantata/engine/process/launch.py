@@ -9,12 +9,13 @@ import select
 import signal
 import socket
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from setproctitle import setproctitle
 
-from cantata.config import ArDeployment, CodecDeployment, StageDeployment
+from cantata.config import KINDS, StageDeployment
 from cantata.connectors.socket import SocketSender
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.model.pipeline import StageSpec
@@ -24,6 +25,7 @@ from cantata.engine.process.exchange import Exchange
 from cantata.engine.process.loop import StageLoop
 from cantata.engine.process.pulse import Pulse, receive_memory
 from cantata.logs import LogFormat, configure_logging
+from cantata.plugins import resolve
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +42,10 @@ class StageLaunch:
     async_chunk: bool
     inputs: tuple[socket.socket, ...]
     """Listening sockets, one for each edge that ends here."""
-    outputs: tuple[str, ...]
-    """Listening addresses of the edges that start here."""
+    outputs: Mapping[str, tuple[str, ...]]
+    """By port, the listening addresses of the edges that start there."""
+    client_ports: tuple[str, ...]
+    """The ports whose chunks the server gets."""
     log_level: int
     log_format: LogFormat
 
@@ -57,13 +61,21 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
         pulse = Pulse(receive_memory(control_socket))
         _settle_in(launch)
         control = BlockingChannel(control_socket)
-        outputs = [SocketSender(address) for address in launch.outputs]
+        outputs = {
+            port: [SocketSender(address) for address in addresses]
+            for port, addresses in launch.outputs.items()
+        }
         stage = build_stage(launch.spec, launch.checkpoint, launch.deployment)
         control.send(Ready(stage.capacity))
         # What is loaded stays until the end: garbage collections, even at exit, may skip it.
         gc.freeze()
         exchange = Exchange(
-            launch.spec.name, control, launch.inputs, outputs, async_chunk=launch.async_chunk
+            launch.spec,
+            control,
+            launch.inputs,
+            outputs,
+            launch.client_ports,
+            async_chunk=launch.async_chunk,
         )
         StageLoop(stage, exchange, pulse).run()
     except ConnectionError as error:
@@ -88,15 +100,8 @@ def exit_with_server(control: socket.socket) -> None:
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) -> Stage:
     """Build a stage of any kind; each kind is imported only in the processes that run it."""
-    match deployment:
-        case ArDeployment():
-            from cantata.engine import ar
-
-            return ar.build_stage(spec.factory, checkpoint, deployment)
-        case CodecDeployment():
-            from cantata.engine import codec
-
-            return codec.build_stage(spec.factory, checkpoint, deployment)
+    build: Callable[[str, Path, StageDeployment], Stage] = resolve(KINDS[spec.kind].builder)
+    return build(spec.factory, checkpoint, deployment)
 
 
 def _settle_in(launch: StageLaunch) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -89,12 +90,22 @@ class StageLoop:
             self._exchange.send(Measured(cost))
         for request_id, error in result.failures:
             self._fail(request_id, error)
-        for chunk in result.chunks:
+        chunks = self._without_undeclared(result.chunks)
+        for chunk in chunks:
             if chunk.final:
                 self._pulse.drop(chunk.request_id)
             else:
                 self._pulse.made(chunk.request_id, frames_in([chunk], self._stage.capacity))
-        self._exchange.publish(result.chunks, ended_s)
+        self._exchange.publish(chunks, ended_s)
+
+    def _without_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
+        """These chunks, less those of requests with one that the stage's ports do not declare; such
+        requests fail."""
+        problems = {c.request_id: p for c in chunks if (p := self._exchange.problem_of(c))}
+        for request_id, problem in problems.items():
+            self._stage.abort(request_id)
+            self._fail(request_id, RequestFailed(problem))
+        return [c for c in chunks if c.request_id not in problems] if problems else chunks
 
     def _receive(self) -> None:
         """Read what has arrived; some of it stays unread if a step is due first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.contract.data.chunks import Chunk, PcmChunk
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.steps import StepCost, StepReport
 from cantata.engine.process.step_meter import StepMeter
@@ -38,7 +38,9 @@ class StepWatch:
         """There was no work before."""
         self._free_s = now_s
 
-    def measure(self, chunks: Sequence[Chunk], began_s: float, ended_s: float) -> StepCost | None:
+    def measure(
+        self, chunks: Sequence[Chunk[Payload]], began_s: float, ended_s: float
+    ) -> StepCost | None:
         """Record a step; returns the steps' cost if it has changed enough to report.
 
         A listener waits for a step and for the work between it and the one before: messages,
@@ -61,10 +63,10 @@ class StepWatch:
         return any(abs(cost.seconds(n) / reported.seconds(n) - 1) > NEWS for n in extremes)
 
 
-def frames_in(chunks: Sequence[Chunk], capacity: StageCapacity) -> int:
+def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
     """How many frames these contain, as codes or as sound."""
     samples_per_frame = round(capacity.frame_period_s * (capacity.sample_rate or 0))
     return sum(
-        len(chunk.samples) // samples_per_frame if isinstance(chunk, PcmChunk) else len(chunk.codes)
-        for chunk in chunks
+        payload.units // samples_per_frame if isinstance(payload, Pcm) else payload.units
+        for payload in (chunk.payload for chunk in chunks)
     )

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.data.chunks import FrameChunk
-from cantata.contract.data.request import Payload, ReferenceAudio, SpeechRequest
+from cantata.contract.data.chunks import Codes
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
@@ -36,14 +36,14 @@ FACTORY = "cantata_models.qwen3_tts.talker_stage:Qwen3Talker"
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
 GOLDENS = Path(__file__).with_name("goldens") / "talker.npz"
 
-Codes = NDArray[np.int32]
+CodeArray = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """One utterance and the scores from which its codes were chosen."""
 
-    codes: Codes
+    codes: CodeArray
     """[T, Q]"""
     first_scores: NDArray[np.float32]
     """[T or more, codes + 1], the end code last."""
@@ -122,27 +122,27 @@ def request_of(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def payload_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> Payload:
+def payload_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> StageInput:
     """Return the talker's input for a scenario."""
     (request,) = builder.build("request", request_of(scenario))
     return request.inputs[STAGE]
 
 
-def speak(stage: Stage, requests: dict[str, Payload]) -> dict[str, Codes]:
+def speak(stage: Stage, requests: dict[str, StageInput]) -> dict[str, CodeArray]:
     """Run requests together until all end; returns [T, Q] codes by request id."""
-    codes: dict[str, list[Codes]] = {name: [] for name in requests}
+    codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
     for name, payload in requests.items():
         stage.add(name, payload, batch=False)
     while stage.has_work():
         result = stage.step()
         assert not result.failures
         for chunk in result.chunks:
-            assert isinstance(chunk, FrameChunk)
-            codes[chunk.request_id].append(chunk.codes)
+            assert isinstance(chunk.payload, Codes)
+            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.unheard :])
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
-def observe(loaded: LoadedTalker, payload: Payload) -> Observed:
+def observe(loaded: LoadedTalker, payload: StageInput) -> Observed:
     """Run one request alone and keep its scores."""
     with _watched(loaded.talker) as (first, residual):
         codes = speak(loaded.stage, {"request": payload})["request"]

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cantata.contract.data.chunks import Codes
 from cantata_models.qwen3_tts.request_builder import STAGE
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
-    Codes,
+    CodeArray,
     LoadedTalker,
     Talkers,
     request_of,
@@ -34,13 +35,14 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
     talkers.close()
 
 
-def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> Codes:
+def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> CodeArray:
     """Send the text `characters` at a time, synthesising as far as possible after each part."""
-    stage, spoken = loaded.stage, list[Codes]()
+    stage, spoken = loaded.stage, list[CodeArray]()
 
     def run() -> None:
         while stage.has_work():
-            spoken.extend(chunk.codes for chunk in stage.step().chunks)  # type: ignore[union-attr]
+            frames = [chunk.payload for chunk in stage.step().chunks]
+            spoken.extend(part.values for part in frames if isinstance(part, Codes))
 
     request = replace(request_of(scenario), text="")
     feed = loaded.builder.open("request", request)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import Payload, ReferenceAudio, SpeechRequest
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     GENERATION_CONFIG,
     TINY_LARGE,
@@ -38,7 +38,7 @@ def builders(tmp_path: Path) -> Builders:
     return load
 
 
-def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> Payload:
+def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> StageInput:
     (built,) = builder.build("r", request)
     assert built.request_id == "r-0"
     return built.inputs["talker"]

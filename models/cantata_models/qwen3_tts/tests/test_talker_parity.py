@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.data.request import Payload
+from cantata.contract.data.request import StageInput
 from cantata_models.qwen3_tts.request_builder import STAGE
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
@@ -64,7 +64,7 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
     key = scenario_named("voice").checkpoint
     loaded = talkers.get(key)
     voice = scenario_named("voice")
-    requests: dict[str, Payload] = {}
+    requests: dict[str, StageInput] = {}
     for number in range(8):
         text = " ".join(["Number", *["and"] * number, "on."])
         request = replace(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from cantata.config import ArDeployment
-from cantata.contract.data.chunks import FrameChunk
+from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
@@ -103,8 +103,8 @@ def speak(stage: Stage, requests: dict[str, dict[str, Any]]) -> dict[str, np.nda
         stage.add(name, payload, batch=False)
     while stage.has_work():
         for chunk in stage.step().chunks:
-            assert isinstance(chunk, FrameChunk)
-            codes[chunk.request_id].append(chunk.codes)
+            assert isinstance(chunk.payload, Codes)
+            codes[chunk.request_id].append(chunk.payload.values[chunk.payload.unheard :])
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
