@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.packing import pack, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class SocketSender(ChunkSender):
         Raises:
             ConnectionError: the other end has closed.
         """
-        message = tuple(chunks)
+        message = pack(chunks)
         try:
             self._connected().send(message)
         except ConnectionError:
@@ -110,8 +111,7 @@ class SocketReceiver(ChunkReceiver):
         Raises:
             ConnectionError: the other end has closed.
         """
-        chunks: Sequence[Chunk[Payload]] = self._channel.receive()
-        return chunks
+        return unpack(self._channel.receive())
 
     def close(self) -> None:
         """Receive nothing more."""

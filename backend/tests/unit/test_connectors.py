@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import threading
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -16,8 +16,17 @@ from cantata.connectors.hold import ChunkHold
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming, concatenate
+from cantata.contract.data.chunks import (
+    Chunk,
+    Codes,
+    Milestone,
+    Payload,
+    Pcm,
+    WordTiming,
+    concatenate,
+)
 from cantata.contract.data.errors import Overloaded, VoiceNotFound
+from cantata.contract.process.messages import Output
 from stage_chunks import codes_chunk, pcm_chunk
 
 
@@ -139,6 +148,33 @@ def test_errors_cross_processes_whole(error: Exception) -> None:
     assert type(received) is type(error)
     assert vars(received) == vars(error)
     assert str(received) == str(error)
+    left.close()
+    right.close()
+
+
+def test_chunks_of_any_mixture_are_packed_without_loss() -> None:
+    word, milestone = WordTiming(0, 0.1, 0.2), Milestone("talker", 1.0)
+    wide, long = np.ones((2, 16), np.int32), np.arange(6, dtype=np.float32)[:, None]
+    chunks = [
+        frame_chunk("a", 0),
+        frame_chunk("b", 3, final=True),
+        codes_chunk("c", 1, wide, False, unheard=1),
+        codes_chunk("d", 2, wide[:0], True),
+        pcm_chunk("a", 0, long, False, (word,), (milestone,)),
+        pcm_chunk("b", 1, long[:0], True),
+        pcm_chunk("c", 0, np.ones((3, 2), np.float32), False),
+        frame_chunk("a", 1),
+    ]
+    ours, theirs = socket.socketpair()
+    left, right = BlockingChannel(ours), BlockingChannel(theirs)
+    left.send(Output(tuple(chunks)))
+    received = right.receive()
+    assert isinstance(received, Output)
+    for one, other in zip(received.chunks, chunks, strict=True):
+        assert replace(one, payload=other.payload) == other
+        (array, *rest), (expected, *more) = map(astuple, (one.payload, other.payload))
+        assert (type(one.payload), array.dtype, rest) == (type(other.payload), expected.dtype, more)
+        np.testing.assert_array_equal(array, expected)
     left.close()
     right.close()
 

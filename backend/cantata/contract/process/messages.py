@@ -7,11 +7,12 @@ credits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
+from cantata.contract.data.packing import Packed, pack, unpack
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.steps import StepCost, StepReport
 
@@ -106,6 +107,13 @@ class Output:
     """New chunks for the api, one message per step."""
 
     chunks: tuple[Chunk[Payload], ...]
+
+    def __reduce__(self) -> tuple[Callable[[Packed], Output], tuple[Packed]]:
+        return _unpacked, (pack(self.chunks),)
+
+
+def _unpacked(packed: Packed) -> Output:
+    return Output(tuple(unpack(packed)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""A step's chunks as few large objects; pickled one by one, 32 chunks take four times the CPU.
+
+Chunks of one port share an array. What few chunks have (words, milestones) is stored apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+
+Packed = tuple[tuple[Any, ...], ...]
+"""Plain values and arrays, for `unpack`."""
+
+
+def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
+    """Any chunks, as one group for each run of equal ports and shapes."""
+    return tuple(_pack_alike(list(alike)) for _, alike in groupby(chunks, _alikeness))
+
+
+def unpack(packed: Packed) -> list[Chunk[Payload]]:
+    """The chunks in their order."""
+    return [chunk for group in packed for chunk in _unpack_alike(*group)]
+
+
+def _array_of(payload: Payload) -> NDArray[Any]:
+    return payload.values if isinstance(payload, Codes) else payload.samples
+
+
+def _unheard(payload: Payload) -> int:
+    return payload.unheard if isinstance(payload, Codes) else 0
+
+
+def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:
+    array = _array_of(chunk.payload)
+    return chunk.port, type(chunk.payload), array.dtype, array.shape[1:]
+
+
+def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
+    arrays = [_array_of(chunk.payload) for chunk in chunks]
+    extras = {
+        number: (_unheard(chunk.payload), chunk.payload.words, chunk.milestones)
+        for number, chunk in enumerate(chunks)
+        if chunk.payload.words or chunk.milestones or _unheard(chunk.payload)
+    }
+    return (
+        type(chunks[0].payload) is Codes,
+        chunks[0].port,
+        [chunk.request_id for chunk in chunks],
+        [chunk.index for chunk in chunks],
+        [chunk.final for chunk in chunks],
+        [len(array) for array in arrays],
+        arrays[0] if len(arrays) == 1 else np.concatenate(arrays),
+        extras,
+    )
+
+
+def _unpack_alike(
+    are_codes: bool,
+    port: str,
+    request_ids: list[str],
+    indexes: list[int],
+    finals: list[bool],
+    lengths: list[int],
+    array: NDArray[Any],
+    extras: dict[int, tuple[Any, ...]],
+) -> list[Chunk[Payload]]:
+    chunks: list[Chunk[Payload]] = []
+    start = 0
+    for number, (request_id, index, final, length) in enumerate(
+        zip(request_ids, indexes, finals, lengths, strict=True)
+    ):
+        unheard, words, milestones = extras.get(number, (0, (), ()))
+        part = array[start : start + length]
+        start += length
+        payload: Payload = Codes(part, unheard, words) if are_codes else Pcm(part, words)
+        chunks.append(Chunk(request_id, port, index, payload, final, milestones))
+    return chunks
