@@ -1,4 +1,4 @@
-"""Untrusted sound files -> 24 kHz mono, in bounded time and memory.
+"""Untrusted sound files -> samples of a reference, in bounded time and memory.
 
 No header is trusted: sound is counted while it is decoded, and decoding stops
 at the limit. `decode` blocks: the event loop calls it through `ReferenceReader`.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 
 import av
 import numpy as np
@@ -19,8 +21,12 @@ from cantata.contract.data.errors import InvalidAudio
 from cantata.contract.data.request import ReferenceAudio
 from cantata.references.containers import FORMATS, recognise
 
-SAMPLE_RATE = 24_000
-"""Hz of every reference, whatever its file had."""
+Samples = NDArray[np.float32]
+
+MAX_KEPT_RATE = 48_000
+"""Hz; a file at a higher rate is resampled to this one, any other keeps its own."""
+MAX_KEPT_CHANNELS = 2
+"""A file with more becomes mono."""
 MIN_S, MAX_S = 1.0, 60.0
 """Shorter and longer recordings are rejected."""
 USED_S = 15.0
@@ -51,7 +57,7 @@ def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
         param: the field that it came in, for error messages.
 
     Returns:
-        Samples at 24 kHz, channels averaged, clipped to -1..1.
+        Samples at the file's rate and with its channels, as far as these are kept, in -1..1.
 
     Raises:
         InvalidAudio: not a sound file, damaged, too short, too long or too quiet; or longer than
@@ -67,29 +73,42 @@ def decode(data: bytes, transcript: str | None, param: str) -> ReferenceAudio:
             container_options=options,
             metadata_errors="ignore",
         ) as source:
-            samples = np.concatenate([np.zeros(0, np.float32), *_resampled(source, param)])
+            recording = _read(source, param)
     except (av.FFmpegError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "not what it says it is"
         raise InvalidAudio(
             f"{param} cannot be decoded as {container.media_type} ({reason}); valid: {FORMATS}",
             param,
         ) from error
-    return ReferenceAudio(_checked(samples, transcript, param), SAMPLE_RATE, transcript)
+    return _checked(recording, transcript, param)
 
 
-def _resampled(source: av.container.InputContainer, param: str) -> Iterator[NDArray[np.float32]]:
-    """Pieces at 24 kHz mono; stops with an error beyond 60 s."""
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    samples: Samples
+    """[N, C]: the part that is used."""
+    sample_rate: int
+    seconds: float
+    """Of the whole file."""
+
+
+def _read(source: av.container.InputContainer, param: str) -> _Recording:
+    """Stops with an error beyond 60 s."""
     if not source.streams.audio:
         raise InvalidAudio(f"{param} holds no sound", param)
-    seconds = 0.0
-    rate = 0
-    resampler: soxr.ResampleStream | None = None
-    for frame in _frames(source, param):
-        if resampler is None:
-            rate = frame.sample_rate
-            resampler = soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32")
-        elif frame.sample_rate != rate:
-            raise InvalidAudio(f"{param} changes its sample rate in the middle", param)
+    frames = _frames(source, param)
+    first = next(frames, None)
+    if first is None:
+        return _Recording(np.zeros((0, 1), np.float32), MAX_KEPT_RATE, 0.0)
+    rate, channels = first.sample_rate, first.layout.nb_channels
+    kept_rate, kept_channels = min(rate, MAX_KEPT_RATE), _kept_channels(channels)
+    resample = _resampling(rate, kept_rate, kept_channels)
+    used = round(USED_S * kept_rate)
+    pieces: list[Samples] = []
+    length, seconds = 0, 0.0
+    for frame in chain([first], frames):
+        if (frame.sample_rate, frame.layout.nb_channels) != (rate, channels):
+            raise InvalidAudio(f"{param} changes its sample rate or channels in the middle", param)
         seconds += frame.samples / rate
         if seconds > MAX_S:
             raise InvalidAudio(
@@ -97,9 +116,21 @@ def _resampled(source: av.container.InputContainer, param: str) -> Iterator[NDAr
                 f"the first {USED_S:g} s used",
                 param,
             )
-        yield resampler.resample_chunk(_mono(frame, param))
-    if resampler is not None:
-        yield resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+        samples = _samples_of(frame, param)
+        if length < used:
+            pieces.append(resample(samples, False))
+            length += len(pieces[-1])
+    pieces.append(resample(np.zeros((0, kept_channels), np.float32), True))
+    return _Recording(np.concatenate(pieces)[:used], kept_rate, seconds)
+
+
+def _resampling(rate: int, kept_rate: int, channels: int) -> Callable[[Samples, bool], Samples]:
+    """A function of new samples, and whether they are the last, that gives those at the kept
+    rate."""
+    if rate == kept_rate:
+        return lambda samples, last: samples
+    stream = soxr.ResampleStream(rate, kept_rate, channels, dtype="float32")
+    return lambda samples, last: stream.resample_chunk(samples, last=last)
 
 
 def _frames(source: av.container.InputContainer, param: str) -> Iterator[av.AudioFrame]:
@@ -135,8 +166,8 @@ def _check_shape(rate: int, channels: int, param: str) -> None:
         raise InvalidAudio(f"{param} has {channels} channels; valid: 1 to {MAX_CHANNELS}", param)
 
 
-def _mono(frame: av.AudioFrame, param: str) -> NDArray[np.float32]:
-    """[N]: the mean of a frame's channels, full scale at 1."""
+def _samples_of(frame: av.AudioFrame, param: str) -> Samples:
+    """[N, C], full scale at 1; one channel, the mean, where more than two would be kept."""
     channels = frame.layout.nb_channels
     samples = frame.to_ndarray()
     if not frame.format.is_planar:
@@ -148,13 +179,18 @@ def _mono(frame: av.AudioFrame, param: str) -> NDArray[np.float32]:
         scaled -= 1
     if not np.isfinite(scaled).all():
         raise InvalidAudio(f"{param} holds samples that are not numbers", param)
-    return np.ascontiguousarray(np.clip(scaled, -1, 1).mean(axis=0), dtype=np.float32)
+    clipped = np.clip(scaled, -1, 1).T
+    if channels != _kept_channels(channels):
+        clipped = clipped.mean(axis=1, keepdims=True)
+    return np.ascontiguousarray(clipped, dtype=np.float32)
 
 
-def _checked(
-    samples: NDArray[np.float32], transcript: str | None, param: str
-) -> NDArray[np.float32]:
-    seconds = len(samples) / SAMPLE_RATE
+def _kept_channels(channels: int) -> int:
+    return channels if channels <= MAX_KEPT_CHANNELS else 1
+
+
+def _checked(recording: _Recording, transcript: str | None, param: str) -> ReferenceAudio:
+    seconds = recording.seconds
     if seconds < MIN_S:
         raise InvalidAudio(
             f"{param} is {seconds:.2f} s long; at least {MIN_S:g} s are needed, 3 to {USED_S:g} s "
@@ -167,13 +203,14 @@ def _checked(
             "match; shorten both or leave out ref_text",
             param,
         )
-    used = np.clip(samples[: round(USED_S * SAMPLE_RATE)], -1, 1)
-    _check_loudness(used, param)
-    return used
+    samples = np.clip(recording.samples, -1, 1)  # resampling may overshoot
+    reference = ReferenceAudio(samples, recording.sample_rate, transcript)
+    _check_loudness(reference, param)
+    return reference
 
 
-def _check_loudness(samples: NDArray[np.float32], param: str) -> None:
-    block = round(_BLOCK_S * SAMPLE_RATE)
+def _check_loudness(reference: ReferenceAudio, param: str) -> None:
+    samples, block = reference.mono, round(_BLOCK_S * reference.sample_rate)
     blocks = samples[: len(samples) - len(samples) % block].reshape(-1, block)
     loud = np.sqrt(np.square(blocks).mean(axis=1)) > 10 ** (_QUIET_DBFS / 20)
     sounding_s = float(loud.sum()) * _BLOCK_S

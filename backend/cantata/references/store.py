@@ -35,6 +35,7 @@ from cantata.contract.data.errors import (
     VoicesFull,
 )
 from cantata.contract.data.request import ReferenceAudio
+from cantata.references.decoding import MAX_KEPT_CHANNELS
 from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
 
 logger = logging.getLogger(__name__)
@@ -235,7 +236,7 @@ class VoiceStore:
     def _read_reference(self, voice: StoredVoice) -> ReferenceAudio:
         try:
             data = (self._folder / voice.id / _SOUND).read_bytes()
-            samples, sample_rate = soundfile.read(io.BytesIO(data), dtype="float32")
+            samples, sample_rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
         except FileNotFoundError:
             raise UploadNotFound(f"the voice {voice.name!r} was deleted", "voice") from None
         except (OSError, soundfile.LibsndfileError) as error:
@@ -254,8 +255,8 @@ def _read_voice(path: Path) -> StoredVoice | None:
         voice = StoredVoice.model_validate_json(words.read_bytes())
         if voice.id != path.name:
             raise ValueError("its id is another one's")
-        if soundfile.info(sound).channels != 1:
-            raise ValueError("its recording is not mono")
+        if soundfile.info(sound).channels > MAX_KEPT_CHANNELS:
+            raise ValueError("its recording is neither mono nor stereo")
     except (OSError, ValueError, soundfile.LibsndfileError) as error:
         reason = "not a voice.json" if isinstance(error, ValidationError) else error
         logger.warning("the uploaded voice in %s is left out: %s", path, reason)

@@ -96,7 +96,7 @@ class Qwen3RequestBuilder:
         options: dict[str, Any] = {"max_new_tokens": WARM_UP_FRAMES + 1}
         reference = None
         if self._config.kind is ModelKind.BASE:
-            noise = np.random.default_rng(0).normal(0, 0.1, SAMPLE_RATE).astype(np.float32)
+            noise = np.random.default_rng(0).normal(0, 0.1, (SAMPLE_RATE, 1)).astype(np.float32)
             reference = ReferenceAudio(noise, SAMPLE_RATE, "Hello.")
         return SpeechRequest("Hello.", self._voices[0].id, reference=reference, options=options)
 
@@ -189,7 +189,7 @@ class Qwen3RequestBuilder:
                 "which uses only the speaker",
                 "ref_text",
             )
-        samples = reference.samples
+        samples = reference.mono
         if reference.sample_rate != SAMPLE_RATE:
             samples = soxr.resample(samples, reference.sample_rate, SAMPLE_RATE)
         return np.ascontiguousarray(samples, np.float32)

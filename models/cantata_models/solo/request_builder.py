@@ -85,7 +85,7 @@ class SoloRequestBuilder:
         """A stock voice's index, or the reference's speaker vector."""
         if request.reference is None:
             return self._voice_index[request.voice]
-        return speaker_vector(request.reference.samples, request.reference.sample_rate)
+        return speaker_vector(request.reference.mono, request.reference.sample_rate)
 
 
 def load_builder(checkpoint: Path) -> SoloRequestBuilder:

@@ -18,11 +18,17 @@ class ReferenceAudio:
     """A recording of the speaker to imitate, decoded and limited by the api."""
 
     samples: NDArray[np.float32]
-    """[N] mono, in -1..1."""
+    """[N, C], in -1..1; one or two channels."""
     sample_rate: int
-    """Hz."""
+    """Hz, 8,000 to 48,000: the recording's own. Models resample."""
     transcript: str | None = None
     """For models that need it."""
+
+    @property
+    def mono(self) -> NDArray[np.float32]:
+        """[N]: the mean of the channels."""
+        mono: NDArray[np.float32] = self.samples.mean(axis=1)
+        return mono
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,62 +10,76 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.decoding import decode
 from sounds import humming, muxed, sound_file, wav, with_header, with_picture
 
 
-def tone_of(samples: np.ndarray) -> float:  # type: ignore[type-arg]
+def tone_of(reference: ReferenceAudio) -> float:
     """Hz of the loudest part."""
-    spectrum = np.abs(np.fft.rfft(samples[:24_000]))
+    spectrum = np.abs(np.fft.rfft(reference.mono[: reference.sample_rate]))
     return float(spectrum.argmax())
 
 
 @pytest.mark.parametrize(
-    "file",
+    ("file", "rate", "channels"),
     [
-        wav(rate=8_000),
-        wav(rate=44_100),
-        wav(rate=192_000),
-        wav(channels=2),
-        wav(channels=8),
+        (wav(rate=8_000), 8_000, 1),
+        (wav(rate=44_100), 44_100, 1),
+        (wav(rate=96_000, channels=2), 48_000, 2),
+        (wav(rate=192_000), 48_000, 1),
+        (wav(channels=2), 24_000, 2),
+        (wav(channels=3), 24_000, 1),
+        (wav(rate=192_000, channels=8), 48_000, 1),
         *(
-            sound_file(humming(2), subtype=subtype)
+            (sound_file(humming(2), subtype=subtype), 24_000, 1)
             for subtype in ("PCM_U8", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
         ),
-        sound_file(humming(2), kind="FLAC"),
-        sound_file(humming(2), kind="OGG", subtype="VORBIS"),
-        sound_file(humming(2, 48_000), 48_000, kind="OGG", subtype="OPUS"),
-        sound_file(humming(2), kind="MP3"),
-        muxed("webm", "libopus"),
-        muxed("ipod", "aac"),
-        muxed("mp4", "aac"),
-        muxed("adts", "aac"),
-        with_picture(sound_file(humming(2), kind="FLAC"), 500),
+        (sound_file(humming(2), kind="FLAC"), 24_000, 1),
+        (sound_file(humming(2), kind="OGG", subtype="VORBIS"), 24_000, 1),
+        (sound_file(humming(2, 48_000), 48_000, kind="OGG", subtype="OPUS"), 48_000, 1),
+        (sound_file(humming(2), kind="MP3"), 24_000, 1),
+        (muxed("webm", "libopus"), 48_000, 1),
+        (muxed("ipod", "aac"), 48_000, 1),
+        (muxed("mp4", "aac"), 48_000, 1),
+        (muxed("adts", "aac"), 48_000, 1),
+        (with_picture(sound_file(humming(2), kind="FLAC"), 500), 24_000, 1),
     ],
 )
-def test_every_format_becomes_24_khz_mono(file: bytes) -> None:
+def test_every_format_keeps_its_rate_to_48_khz_and_its_channels(
+    file: bytes, rate: int, channels: int
+) -> None:
     reference = decode(file, "hello", "ref_audio")
-    assert reference.sample_rate == 24_000
+    assert reference.sample_rate == rate
     assert reference.transcript == "hello"
     assert reference.samples.dtype == np.float32
-    assert reference.samples.ndim == 1
-    assert len(reference.samples) == pytest.approx(48_000, abs=1_500)
+    assert reference.samples.shape[1] == channels
+    assert len(reference.samples) / rate == pytest.approx(2, abs=0.0625)
     assert np.abs(reference.samples).max() == pytest.approx(0.3, abs=0.16)
-    assert tone_of(reference.samples) == pytest.approx(220, abs=2)
+    assert tone_of(reference) == pytest.approx(220, abs=2)
 
 
-def test_channels_are_averaged() -> None:
-    one_side = humming(2, channels=2)
-    one_side[:, 1] = 0
-    samples = decode(sound_file(one_side, subtype="FLOAT"), None, "p").samples
-    np.testing.assert_allclose(samples, humming(2)[:, 0] / 2, atol=1e-4)
+@pytest.mark.parametrize("channels", [3, 8])
+def test_more_than_two_channels_are_averaged(channels: int) -> None:
+    one_side = humming(2, channels=channels)
+    one_side[:, 1:] = 0
+    reference = decode(sound_file(one_side, subtype="FLOAT"), None, "p")
+    np.testing.assert_allclose(reference.samples, humming(2) / channels, atol=1e-4)
+
+
+def test_two_channels_stay_apart() -> None:
+    stereo = humming(2, 44_100, channels=2)
+    stereo[:, 1] *= -0.5
+    reference = decode(sound_file(stereo, 44_100, subtype="FLOAT"), None, "p")
+    np.testing.assert_allclose(reference.samples, stereo, atol=1e-4)
+    np.testing.assert_allclose(reference.mono, stereo[:, 0] / 4, atol=1e-4)
 
 
 def test_the_first_15_seconds_are_used() -> None:
     sound = humming(20)
     sound[15 * 24_000 :] *= -1
     samples = decode(sound_file(sound, subtype="FLOAT"), None, "p").samples
-    np.testing.assert_allclose(samples, humming(15)[:, 0], atol=1e-4)
+    np.testing.assert_allclose(samples, humming(15), atol=1e-4)
 
 
 def test_a_header_that_lies_about_its_length_changes_nothing() -> None:
@@ -90,6 +104,7 @@ BOMBS: list[tuple[Callable[[], bytes], str]] = [
 DECODE = """
 import resource, sys
 from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.request import ReferenceAudio
 from cantata.references.decoding import decode
 
 data = sys.stdin.buffer.read()

@@ -25,7 +25,7 @@ from cantata.references.store import StoreLimits, VoiceStore
 from cantata.references.upload import VoiceUpload, check_upload
 from sounds import humming
 
-SOUND = ReferenceAudio(humming(2)[:, 0], 24_000, "hello there")
+SOUND = ReferenceAudio(humming(2, 44_100, channels=2), 44_100, "hello there")
 DIGEST = digest("a token")
 
 
@@ -50,7 +50,7 @@ async def test_a_voice_survives_a_restart(tmp_path: Path) -> None:
     assert store.find(kept.id) == store.find("ADA") == kept
     assert (kept.name, kept.consent, kept.description) == ("Ada", "true", "warm")
     reference = await store.reference(kept)
-    assert (reference.sample_rate, reference.transcript) == (24_000, "hello there")
+    assert (reference.sample_rate, reference.transcript) == (44_100, "hello there")
     np.testing.assert_allclose(reference.samples, SOUND.samples, atol=1 / 32767)
 
 
@@ -77,7 +77,7 @@ async def test_a_deleted_voice_is_gone_from_disk(tmp_path: Path) -> None:
     held = await store.reference(first)
     assert (await store.remove("A")).id == first.id
     assert names_in(tmp_path) == [second.id]
-    assert len(held.samples) == 48_000
+    assert len(held.samples) == 88_200
     with pytest.raises(UploadNotFound):
         await store.reference(first)
     with pytest.raises(UploadNotFound):
@@ -100,9 +100,9 @@ async def test_limits(tmp_path: Path) -> None:
     await few.add(upload("a"), SOUND, DIGEST)
     with pytest.raises(VoicesFull, match="1 voices"):
         await few.add(upload("b"), SOUND, DIGEST)
-    small = opened(tmp_path / "small", StoreLimits(total_bytes=150_000))
+    small = opened(tmp_path / "small", StoreLimits(total_bytes=500_000))
     await small.add(upload("a"), SOUND, DIGEST)
-    with pytest.raises(VoicesFull, match="150000 bytes"):
+    with pytest.raises(VoicesFull, match="500000 bytes"):
         await small.add(upload("b"), SOUND, DIGEST)
     await small.remove("a")
     await small.add(upload("b"), SOUND, DIGEST)

@@ -110,7 +110,7 @@ def request_of(scenario: Scenario) -> SpeechRequest:
     reference = None
     if scenario.recording_seconds is not None:
         sound = recording(scenario.recording_seconds)
-        reference = ReferenceAudio(sound, SAMPLE_RATE, scenario.reference_text)
+        reference = ReferenceAudio(sound[:, None], SAMPLE_RATE, scenario.reference_text)
         options["x_vector_only_mode"] = scenario.reference_text is None
     return SpeechRequest(
         scenario.text,

@@ -49,7 +49,7 @@ def ask(voice: str = "vivian", text: str = "Hello.", **more: Any) -> SpeechReque
 
 
 def reference(transcript: str | None = "Hi.", seconds: float = 2.0) -> ReferenceAudio:
-    samples = np.zeros(int(24_000 * seconds), np.float32)
+    samples = np.zeros((int(24_000 * seconds), 1), np.float32)
     return ReferenceAudio(samples, 24_000, transcript)
 
 
@@ -119,8 +119,9 @@ def test_cloning_by_vector_or_in_context(builders: Builders) -> None:
     vector = payload(builder, replace(clone, options={"x_vector_only_mode": True}))
     assert not vector["continue_reference"]
     assert vector["spoken"]["reference"] == ()
-    slow = ReferenceAudio(np.zeros(32_000, np.float32), 16_000, "Hi.")
-    assert payload(builder, replace(clone, reference=slow))["reference"].shape == (48_000,)
+    for rate, channels in ((16_000, 1), (48_000, 2)):
+        other = ReferenceAudio(np.zeros((2 * rate, channels), np.float32), rate, "Hi.")
+        assert payload(builder, replace(clone, reference=other))["reference"].shape == (48_000,)
 
 
 @pytest.mark.parametrize(
