@@ -45,7 +45,7 @@ _UNFINISHED = "."
 """Begins the name of a folder that is being written or deleted."""
 _ID = re.compile(rf"{ID_PREFIX}[0-9a-f]{{32}}")
 _MAX_WORDS_BYTES = 64 << 10
-_MAX_SOUND_BYTES = 4 << 20
+_MAX_SOUND_BYTES = 8 << 20
 _READERS = 4
 
 
@@ -70,7 +70,8 @@ class StoreLimits:
     """How much is kept."""
 
     voices: int = 100
-    total_bytes: int = 200 << 20
+    total_bytes: int = 600 << 20
+    """As many as that take at most: 15 s in stereo at 48 kHz each."""
 
 
 class VoiceStore:
@@ -179,7 +180,7 @@ class VoiceStore:
         )
         sound = io.BytesIO()
         soundfile.write(
-            sound, reference.samples, reference.sample_rate, format="WAV", subtype="PCM_16"
+            sound, reference.samples, reference.sample_rate, format="WAV", subtype="FLOAT"
         )
         with self._changing:
             self._check_room(upload, sound.tell())
