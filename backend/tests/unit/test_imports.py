@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SOURCES = {
     "cantata": ROOT / "backend" / "cantata",
+    "cantata_layers": ROOT / "models" / "cantata_layers",
     "cantata_models": ROOT / "models" / "cantata_models",
     "cantata_web": ROOT / "frontend" / "cantata_web",
 }
@@ -151,6 +152,15 @@ def test_models_import_the_contract_alone_and_never_each_other() -> None:
                 assert target.startswith(FOR_MODELS), f"{module} imports {target}"
             if top == "cantata_models":
                 assert target.startswith(own), f"{module} imports {target}"
+
+
+def test_what_models_share_knows_the_contract_alone() -> None:
+    for module, path in modules("cantata_layers"):
+        for target in imports(path):
+            top = target.split(".")[0]
+            if top == "cantata":
+                assert target.startswith(FOR_MODELS), f"{module} imports {target}"
+            assert top not in {"cantata_models", "cantata_web"}, f"{module} imports {target}"
 
 
 def test_the_front_end_speaks_only_http_and_websocket() -> None:

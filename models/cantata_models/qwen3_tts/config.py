@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
+from cantata_layers.json_fields import JsonFields, read_json
 
 MODEL_TYPE = "qwen3_tts"
 TOKENIZER_12HZ = "qwen3_tts_tokenizer_12hz"

@@ -17,8 +17,8 @@ from torch.nn import functional
 from transformers.audio_utils import mel_filter_bank
 
 from cantata.contract.data.errors import ConfigError, InvalidAudio
-from cantata_models.qwen3_tts.checkpoint import read_tensors
-from cantata_models.qwen3_tts.json_fields import read_json
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.json_fields import read_json
 
 SAMPLE_RATE = 24_000
 FFT_SIZE = 1024

@@ -14,7 +14,6 @@ from torch import nn
 from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
-from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import StageInput
@@ -25,7 +24,15 @@ from cantata.contract.model.talker import (
     SamplingOptions,
     TalkerPrompt,
 )
-from cantata_models.qwen3_tts.checkpoint import FUSED, read_tensors
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.qwen3 import (
+    config_fields,
+    copy_tensor,
+    load_tensor,
+    make_layers,
+    missing_parameters,
+    run_layers,
+)
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
     MIN_FRAMES,
@@ -50,6 +57,8 @@ if TYPE_CHECKING:
     from cantata_models.qwen3_tts.references import EncodedReference, ReferenceEncoder
 
 TALKER_PREFIX = "talker."
+STACKED = {"code_predictor.codec_embedding", "code_predictor.lm_head"}
+"""Parameters with a part for each codebook after the first; a checkpoint has the parts apart."""
 ROW_BLOCK = 16
 """Rows of text projected at a time.
 
@@ -79,12 +88,7 @@ class Qwen3Talker(nn.Module):
         self.end_code: int | None = config.codec.eos
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
-        self.layers = nn.ModuleList(
-            Qwen3DecoderLayer(
-                model_config.hf_config, vllm_config.cache_config, prefix=f"{prefix}layers.{index}"
-            )
-            for index in range(talker.layers)
-        )
+        self.layers = make_layers(vllm_config, talker.layers, prefix)
         self.norm = RMSNorm(talker.hidden_size, eps=talker.rms_norm_eps)
         self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
         self.text_projection = TextProjection(config.text_hidden_size, talker.hidden_size)
@@ -100,20 +104,7 @@ class Qwen3Talker(nn.Module):
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
         """Return the backbone's sizes under the names of a Qwen3 config."""
         talker = load_config(checkpoint).talker
-        return {
-            "model_type": MODEL_TYPE,
-            "hidden_size": talker.hidden_size,
-            "num_hidden_layers": talker.layers,
-            "num_attention_heads": talker.heads,
-            "num_key_value_heads": talker.kv_heads,
-            "head_dim": talker.head_dim,
-            "intermediate_size": talker.intermediate_size,
-            "hidden_act": "silu",
-            "rms_norm_eps": talker.rms_norm_eps,
-            "rope_parameters": {"rope_type": "default", "rope_theta": talker.rope_theta},
-            "max_position_embeddings": talker.max_positions,
-            "vocab_size": talker.vocab_size,
-        }
+        return config_fields(talker, MODEL_TYPE, talker.vocab_size)
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the parameters from the talker's part of a published checkpoint."""
@@ -121,12 +112,9 @@ class Qwen3Talker(nn.Module):
         loaded = {
             _load(targets, name, tensor) for name, tensor in read_tensors(checkpoint, TALKER_PREFIX)
         }
-        # vLLM's layers also hold scales for quantised caches, which no checkpoint has.
-        own = {name for name in targets if ".attn._" in name}
         books = range(self.num_codebooks - 1)
-        stacked = {f"code_predictor.{part}" for part in ("codec_embedding", "lm_head")}
-        wanted = {f"{name}.{book}" for name in stacked for book in books}
-        missing = (targets.keys() - own - stacked | wanted) - loaded
+        wanted = {f"{name}.{book}" for name in STACKED for book in books}
+        missing = missing_parameters(targets, loaded) - STACKED | wanted - loaded
         if missing:
             raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
         if self._config.kind is ModelKind.BASE:
@@ -143,11 +131,7 @@ class Qwen3Talker(nn.Module):
         inputs_embeds: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """[N] positions and [N, D] rows -> [N, D] hidden states."""
-        hidden, residual = inputs_embeds, None
-        for layer in self.layers:
-            hidden, residual = layer(positions, hidden, residual)
-        normed: torch.Tensor = self.norm(hidden, residual)[0]
-        return normed
+        return run_layers(self.layers, self.norm, positions, inputs_embeds)
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V]; the end code is the only control code that can be chosen."""
@@ -253,25 +237,16 @@ def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) 
         ConfigError: there is no such parameter, or its shape differs.
     """
     ours = _our_name(name)
-    fused = next((part for part in FUSED if f".{part}." in ours), None)
-    target_name = ours if fused is None else ours.replace(fused, FUSED[fused][0])
-    loaded, book = target_name, None
-    if target_name.startswith(("code_predictor.codec_embedding.", "code_predictor.lm_head.")):
-        loaded = target_name.removesuffix(".weight")
-        target_name, _, book = loaded.rpartition(".")
-    target = targets.get(target_name)
-    if target is None or (book is not None and int(book) >= len(target)):
-        raise ConfigError(f"the talker has no parameter {name}")
+    stacked, _, book = ours.removesuffix(".weight").rpartition(".")
+    if stacked not in STACKED:
+        return load_tensor(targets, ours, tensor)
     try:
-        if fused is not None:
-            target.weight_loader(target, tensor, FUSED[fused][1])  # type: ignore[attr-defined]
-        else:
-            _copy(target.data if book is None else target.data[int(book)], tensor)
-    except (AssertionError, RuntimeError, ValueError) as error:
+        copy_tensor(targets[stacked].data[int(book)], tensor)
+    except (IndexError, ValueError) as error:
         raise ConfigError(
             f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
         ) from error
-    return loaded
+    return f"{stacked}.{book}"
 
 
 def _our_name(name: str) -> str:
@@ -281,9 +256,3 @@ def _our_name(name: str) -> str:
             name = name.replace(f".{wrapper}", ".")
         return name
     return name.removeprefix("model.")
-
-
-def _copy(target: torch.Tensor, tensor: torch.Tensor) -> None:
-    if target.shape != tensor.shape:
-        raise ValueError(f"expected {list(target.shape)}")
-    target.copy_(tensor)

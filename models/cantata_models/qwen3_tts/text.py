@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.json_fields import read_json
+from cantata_layers.json_fields import read_json
 
 PIECES = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"

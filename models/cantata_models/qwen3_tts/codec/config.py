@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import JsonFields, read_json
 from cantata_models.qwen3_tts.config import TOKENIZER_12HZ
-from cantata_models.qwen3_tts.json_fields import JsonFields, read_json
 
 FOLDER = "speech_tokenizer"
 """Subfolder of a checkpoint."""

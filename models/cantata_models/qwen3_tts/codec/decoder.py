@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
 from cantata_models.qwen3_tts.codec.layers import (
     CausalConv,
@@ -24,7 +25,6 @@ from cantata_models.qwen3_tts.codec.layers import (
 )
 from cantata_models.qwen3_tts.codec.past import CodecState, Past
 from cantata_models.qwen3_tts.codec.transformer import SlidingTransformer
-from cantata_models.qwen3_tts.codec.weights import Weights
 
 USAGE_FLOOR = 1e-5
 DILATIONS = (1, 3, 9)

@@ -21,9 +21,9 @@ from transformers.models.mimi.modeling_mimi import (
 )
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.checkpoint import read_tensors
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.json_fields import read_json
 from cantata_models.qwen3_tts.codec.config import FOLDER
-from cantata_models.qwen3_tts.json_fields import read_json
 
 PREFIX = "encoder."
 UNLIMITED = 1 << 30

@@ -16,8 +16,8 @@ import torch
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowProduct
+from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.past import Past
-from cantata_models.qwen3_tts.codec.weights import Weights
 
 TYPICAL_ROWS = 64
 """oneDNN optimises the weight layout for this many rows; any number works."""

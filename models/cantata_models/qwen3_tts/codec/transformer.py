@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import torch
 
+from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import DecoderConfig
 from cantata_models.qwen3_tts.codec.layers import Linear
 from cantata_models.qwen3_tts.codec.past import Past
-from cantata_models.qwen3_tts.codec.weights import Weights
 
 
 class RmsNorm:

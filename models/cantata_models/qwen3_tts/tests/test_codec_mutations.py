@@ -26,7 +26,6 @@ from cantata_models.qwen3_tts.tests.parity.write_goldens import CODEC_CHECKPOINT
 
 MODULES = (
     "codec.config",
-    "codec.weights",
     "codec.past",
     "codec.layers",
     "codec.transformer",

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.checkpoint import read_tensors
+from cantata_layers.checkpoint import read_tensors
 
 
 class Weights:

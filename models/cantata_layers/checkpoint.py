@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.json_fields import read_json
+from cantata_layers.json_fields import read_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-
-FUSED: Mapping[str, tuple[str, str | int]] = {
-    "q_proj": ("qkv_proj", "q"),
-    "k_proj": ("qkv_proj", "k"),
-    "v_proj": ("qkv_proj", "v"),
-    "gate_proj": ("gate_up_proj", 0),
-    "up_proj": ("gate_up_proj", 1),
-}
-"""A checkpoint's projection -> the fused projection in serving and the part of it."""
 
 
 def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata_models.qwen3_tts.checkpoint import INDEX_FILE, SINGLE_FILE, read_tensors
+from cantata_layers.checkpoint import INDEX_FILE, SINGLE_FILE, read_tensors
 
 TENSORS = {
     "talker.a": torch.arange(6, dtype=torch.bfloat16).view(2, 3),

@@ -1,0 +1,1 @@
+"""What models share: published checkpoint formats, backbones on vLLM's layers. Knows no model."""

@@ -1,0 +1,147 @@
+"""Qwen3's transformer in vLLM's layers, as talkers use it: rows in, hidden states out.
+
+A talker keeps `layers` and `norm` as its own modules; the rest is here. Letters: N rows, D hidden
+size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
+from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
+
+from cantata.contract.data.errors import ConfigError
+
+FUSED: Mapping[str, tuple[str, str | int]] = {
+    "q_proj": ("qkv_proj", "q"),
+    "k_proj": ("qkv_proj", "k"),
+    "v_proj": ("qkv_proj", "v"),
+    "gate_proj": ("gate_up_proj", 0),
+    "up_proj": ("gate_up_proj", 1),
+}
+"""A checkpoint's projection -> vLLM's fused projection and the part of it."""
+NOT_IN_CHECKPOINTS = (".attn._", ".rotary_emb.")
+"""In the names of what vLLM's layers also hold: cache scales and rotary tables."""
+
+
+class Qwen3Sizes(Protocol):
+    """What a talker's own config says about its backbone."""
+
+    @property
+    def hidden_size(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def kv_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def intermediate_size(self) -> int: ...
+    @property
+    def rms_norm_eps(self) -> float: ...
+    @property
+    def rope_theta(self) -> float: ...
+    @property
+    def max_positions(self) -> int: ...
+
+
+def config_fields(sizes: Qwen3Sizes, model_type: str, vocab_size: int) -> Mapping[str, Any]:
+    """For `Talker.vllm_config_fields`: the sizes under the names of a Qwen3 config."""
+    return {
+        "model_type": model_type,
+        "hidden_size": sizes.hidden_size,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "num_key_value_heads": sizes.kv_heads,
+        "head_dim": sizes.head_dim,
+        "intermediate_size": sizes.intermediate_size,
+        "hidden_act": "silu",
+        "rms_norm_eps": sizes.rms_norm_eps,
+        "rope_parameters": {"rope_type": "default", "rope_theta": sizes.rope_theta},
+        "max_position_embeddings": sizes.max_positions,
+        "vocab_size": vocab_size,
+    }
+
+
+def make_layers(
+    vllm_config: VllmConfig,
+    count: int,
+    prefix: str = "",
+    weights: QuantizationConfig | None = None,
+) -> nn.ModuleList:
+    """This many layers, of the sizes in vLLM's config.
+
+    Args:
+        prefix: of the layers' names, by which vLLM finds their caches.
+        weights: how the products hold them; None: as vLLM does.
+    """
+    return nn.ModuleList(
+        Qwen3DecoderLayer(
+            vllm_config.model_config.hf_config,
+            vllm_config.cache_config,
+            weights,
+            prefix=f"{prefix}layers.{index}",
+        )
+        for index in range(count)
+    )
+
+
+def run_layers(
+    layers: nn.ModuleList, norm: nn.Module, positions: torch.Tensor, rows: torch.Tensor | None
+) -> torch.Tensor:
+    """[N] positions and [N, D] rows -> [N, D] hidden states."""
+    hidden, residual = rows, None
+    for layer in layers:
+        hidden, residual = layer(positions, hidden, residual)
+    normed: torch.Tensor = norm(hidden, residual)[0]
+    return normed
+
+
+def load_tensor(targets: Mapping[str, torch.Tensor], name: str, tensor: torch.Tensor) -> str:
+    """Copy a checkpoint's tensor to its parameter or buffer, or to its part of a fused one.
+
+    Returns:
+        The name in `targets`.
+
+    Raises:
+        ConfigError: there is no such parameter or buffer, or its shape differs.
+    """
+    fused = next((part for part in FUSED if f".{part}." in name), None)
+    target_name = name if fused is None else name.replace(fused, FUSED[fused][0])
+    target = targets.get(target_name)
+    if target is None:
+        raise ConfigError(f"the talker has no parameter {name}")
+    try:
+        if fused is not None:
+            target.weight_loader(target, tensor, FUSED[fused][1])  # type: ignore[attr-defined]
+        else:
+            copy_tensor(target, tensor)
+    except (AssertionError, RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
+        ) from error
+    return target_name
+
+
+def copy_tensor(target: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Copy between equal shapes.
+
+    Raises:
+        ValueError: they differ.
+    """
+    if target.shape != tensor.shape:
+        raise ValueError(f"expected {list(target.shape)}")
+    target.data.copy_(tensor)
+
+
+def missing_parameters(targets: Mapping[str, torch.Tensor], loaded: set[str]) -> set[str]:
+    """What a checkpoint should have had."""
+    own = {name for name in targets if any(part in name for part in NOT_IN_CHECKPOINTS)}
+    return targets.keys() - own - loaded
