@@ -31,7 +31,8 @@ class Fault:
 
 
 def first_fault(played: NDArray[np.int16], sound: NDArray[np.int16]) -> Fault | None:
-    """Compares what was played with the whole sound, both mono; None where they are the same."""
+    """Compares what was played with the whole sound, both [N]; None where they are the same."""
+    assert played.ndim == sound.ndim == 1
     common = min(len(played), len(sound))
     differing = np.flatnonzero(played[:common] != sound[:common])
     at = int(differing[0]) if len(differing) else common

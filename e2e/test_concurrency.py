@@ -54,7 +54,7 @@ class Heard:
 
     @property
     def pcm(self) -> Pcm:
-        return np.concatenate(self.pieces)
+        return np.concatenate(self.pieces)[:, 0]
 
 
 class Listeners:

@@ -108,7 +108,7 @@ class Crowd:
         else:
             async with connect(self.url, voice=asked.voice) as session:
                 pieces = [samples async for samples in session.speak(asked.text)]
-        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int16)
+        return np.concatenate(pieces)[:, 0] if pieces else np.zeros(0, dtype=np.int16)
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,7 @@ VLLM = "vLLM in the test's process"
 """The unit of the files below: its imports take ten CPU seconds in each worker."""
 IN_PROCESS_VLLM = (
     "backend/tests/integration/test_ar_chunked.py",
+    "backend/tests/integration/test_ar_edges.py",
     "backend/tests/integration/test_ar_open_text.py",
     "backend/tests/integration/test_ar_runners.py",
     "backend/tests/integration/test_ar_stage.py",

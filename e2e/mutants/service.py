@@ -78,7 +78,7 @@ SERVICE = (
     Mutant(
         "abort-lost",
         "aborts never reach the stages",
-        ORCHESTRATOR,
+        "backend/cantata/engine/aborts.py",
         "                await stage.send(Abort((opened.request_id,)))\n",
         "                pass\n",
         (f"{PIPELINE}::test_cancellation_has_freed_everything_when_it_is_awaited",),

@@ -8,8 +8,6 @@ whatever ends a request - its last chunk, a fault, the caller - frees it in ever
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -21,7 +19,6 @@ from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec
 from cantata.contract.process.messages import (
-    Abort,
     Aborted,
     Credit,
     Extend,
@@ -33,18 +30,16 @@ from cantata.contract.process.messages import (
     StageCapacity,
 )
 from cantata.contract.process.steps import StepCost
+from cantata.engine.aborts import Aborts
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.process.measuring import frames_in
 from cantata.engine.restarts import RestartHistory
-from cantata.engine.stage_handle import Death, Report, StageHandle, StageState
+from cantata.engine.stage_handle import Death, Report, StageHandle
 from cantata.engine.supervision import Supervisor
 from cantata.engine.suspects import Suspects
 from cantata.logs import LogFormat
 from cantata.scheduling.places import StagePace, places
 
-logger = logging.getLogger(__name__)
-
-ABORT_DEADLINE_S = 10.0
 CREDITS_PER_WINDOW = 4
 """Credit is returned when a listener has taken this part of what may be made ahead of it."""
 
@@ -71,6 +66,7 @@ class Orchestrator:
             on_message=self._on_message,
             on_death=self._on_death,
         )
+        self._aborts = Aborts(self._supervisor)
         self._costs: dict[str, StepCost] = {}
         self._open: dict[str, OpenRequest] = {}
         self._tell_places: Callable[[int], None] | None = None
@@ -244,24 +240,9 @@ class Orchestrator:
     async def _close(self, opened: OpenRequest) -> None:
         try:
             if not opened.complete:
-                await self._abort(opened)
+                await self._aborts.free(opened)
         finally:
             del self._open[opened.request_id]
-
-    async def _abort(self, opened: OpenRequest) -> None:
-        alive = {n: s for n, s in self.stages.items() if s.state is StageState.READY}
-        opened.pending_aborts = set(alive)
-        for stage in alive.values():
-            with contextlib.suppress(StageDied):  # on_death takes it off the list
-                await stage.send(Abort((opened.request_id,)))
-        if not opened.pending_aborts:
-            return
-        try:
-            async with asyncio.timeout(ABORT_DEADLINE_S):
-                await opened.abort_done.wait()
-        except TimeoutError:
-            late = sorted(opened.pending_aborts)
-            logger.error("request %s: no answer to its abort from %s", opened.request_id, late)
 
     def _on_message(self, stage: str, message: Report) -> None:
         match message:
@@ -273,11 +254,13 @@ class Orchestrator:
                     opened.fail(error)
             case Aborted(request_ids):
                 for request_id in request_ids:
-                    self._acknowledge_abort(request_id, stage)
+                    if (opened := self._open.get(request_id)) is not None:
+                        self._aborts.acknowledged(opened, stage)
             case Pong(held=held):
                 forgotten = tuple(request_id for request_id in held if request_id not in self._open)
                 if forgotten:
-                    self._reclaim(stage, forgotten)
+                    reclaiming = self._aborts.reclaim(self.stages[stage], forgotten)
+                    self._in_background(reclaiming, f"reclaim:{stage}")
             case Measured(cost):
                 self._costs[stage] = cost
                 if self._tell_places is not None:
@@ -291,23 +274,6 @@ class Orchestrator:
         self._suspects.progressed(opened)
         if opened.complete:
             self._supervisor.useful()
-
-    def _acknowledge_abort(self, request_id: str, stage: str) -> None:
-        opened = self._open.get(request_id)
-        if opened is not None and stage in opened.pending_aborts:
-            opened.pending_aborts.discard(stage)
-            if not opened.pending_aborts:
-                opened.abort_done.set()
-
-    def _reclaim(self, stage: str, request_ids: tuple[str, ...]) -> None:
-        """Have a stage free requests that have ended here, even if their first abort was lost."""
-        logger.warning("stage %s still holds requests that have ended: %s", stage, request_ids)
-
-        async def abort() -> None:
-            with contextlib.suppress(StageDied):
-                await self.stages[stage].send(Abort(request_ids))
-
-        self._in_background(abort(), f"reclaim:{stage}")
 
     def _in_background(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
@@ -323,4 +289,4 @@ class Orchestrator:
             error: CantataError = guilty.get(request_id, death.error)
             opened.lost = True
             opened.fail(error)
-            self._acknowledge_abort(request_id, name)
+            self._aborts.acknowledged(opened, name)

@@ -177,8 +177,8 @@ def test_words_leave_with_the_first_frame(stage: Stage) -> None:
     while stage.has_work():
         listener.step(stage)
     first, *others = listener.chunks["told"]
-    assert [(word.index, word.start_s) for word in first.words] == [(0, 0.0), (1, 0.24)]
-    assert not any(chunk.words for chunk in others)
+    assert [(word.index, word.start_s) for word in first.payload.words] == [(0, 0.0), (1, 0.24)]
+    assert not any(chunk.payload.words for chunk in others)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
@@ -236,7 +236,7 @@ def test_a_bad_payload_is_rejected_alone(stage: Stage, alone: dict[str, np.ndarr
         stage.add("seed", {"text": [1], "max_frames": 3, "sampling": {"seed": "x"}}, batch=False)
     with pytest.raises(RequestFailed, match="1 positions, 1 rows and 0 frames"):
         stage.add("no frames", {"text": [1], "max_frames": 0}, batch=False)
-    with pytest.raises(InvalidRequest, match="an input"):
+    with pytest.raises(RequestFailed, match="could not be encoded: TypeError"):
         stage.add("none", None, batch=False)
     with pytest.raises(InvalidRequest, match="130 positions, more than the 128"):
         stage.add("long", {"text": [1], "max_frames": 129}, batch=False)

@@ -24,7 +24,7 @@ import pytest_asyncio
 
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
-from cantata.engine import hang, orchestrator, stage_handle
+from cantata.engine import aborts, hang, stage_handle
 from cantata.engine.stage_handle import StageHandle
 from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
 from tiny_talker.serving import TinyServer, tiny_server
@@ -313,10 +313,10 @@ async def test_a_slot_whose_abort_was_lost_is_reclaimed(
     send = decoder.send
 
     async def lose_aborts(message: object) -> None:
-        if not isinstance(message, orchestrator.Abort):
+        if not isinstance(message, aborts.Abort):
             await send(message)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(orchestrator, "ABORT_DEADLINE_S", 0.1)
+    monkeypatch.setattr(aborts, "DEADLINE_S", 0.1)
     monkeypatch.setattr(decoder, "send", lose_aborts)
     async with listening(server, 2):
         pass

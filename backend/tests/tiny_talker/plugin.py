@@ -36,6 +36,22 @@ def pipeline_with(talker: str, load_decoder: str) -> PipelineSpec:
 
 
 PIPELINE = pipeline_with("TinyTalker", "load_decoder")
+TWO_TALKERS = PipelineSpec(
+    stages=(
+        StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker"),
+        StageSpec("repeater", StageKind.AR, "tiny_talker.talker:RepeatingTalker"),
+        StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_decoder"),
+    ),
+    edges=(
+        EdgeSpec("talker.codes", "repeater"),
+        EdgeSpec("repeater.codes", "decoder"),
+        EdgeSpec("decoder.pcm", CLIENT),
+        EdgeSpec("talker.codes", CLIENT),
+    ),
+)
+"""The second talker speaks what the first one says, while it says it. The client gets both."""
+HEARD_FIRST = 3
+"""Frames with which the second one begins."""
 AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")
 """As many bytes as a real voice, with enough time per frame that a busy machine keeps up."""
 SLOW = pipeline_with("TinyTalker", "load_slow_decoder")

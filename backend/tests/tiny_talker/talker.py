@@ -16,16 +16,18 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.data.chunks import WordTiming
+from cantata.contract.data.chunks import Codes, Payload, WordTiming
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear, RowProducts
-from cantata.contract.model.talker import (
-    SAFE_MIN_ROWS,
-    FrameDraws,
+from cantata.contract.model.row_source import (
+    GrowingRows,
+    RowSource,
     SamplingOptions,
     TalkerPrompt,
+    WholeRows,
 )
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
     END_CODE,
@@ -37,10 +39,11 @@ from tiny_talker.checkpoint import (
     NUM_CODEBOOKS,
     TEXT_VOCAB,
 )
+from tiny_talker.plugin import HEARD_FIRST
 
 
 class TinyTalker(nn.Module):
-    """Implements `contract.model.talker.OpenTalker`.
+    """Implements `contract.model.talker.Talker`.
 
     A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
     beside the frames, one id each, instead of being prefilled), `open` (more text follows), `words`
@@ -108,7 +111,7 @@ class TinyTalker(nn.Module):
         """[R, D] -> [R, C + 1]."""
         return self.code0_head(hidden_states)
 
-    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
+    def open(self, payload: StageInput) -> RowSource:
         text = torch.tensor(payload["text"])
         if text.numel() == 0:
             raise InvalidRequest("nothing to say", param="text")
@@ -121,11 +124,11 @@ class TinyTalker(nn.Module):
             min_frames=payload.get("min_frames", 0),
             words=tuple(WordTiming(i, i * word_s, (i + 1) * word_s) for i in range(words)),
             context=torch.tensor(payload["context"]) if "context" in payload else None,
-            open=payload.get("open", False),
+            sampling=SamplingOptions(**payload.get("sampling", {})),
         )
-        return prompt, SamplingOptions(**payload.get("sampling", {}))
+        return GrowingRows(prompt, self._later_rows) if payload.get("open") else WholeRows(prompt)
 
-    def encode_more(self, payload: StageInput) -> torch.Tensor:
+    def _later_rows(self, payload: StageInput) -> torch.Tensor:
         return self.text_embedding(torch.tensor(payload["text"], dtype=torch.int64))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
@@ -142,6 +145,40 @@ class TinyTalker(nn.Module):
             logits = self._heads(hidden, self.local_heads[book - 1], None, key=book)
             codes.append(draws.choose(logits, book))
         return torch.stack(codes, dim=1)
+
+
+class RepeatingTalker(TinyTalker):
+    """Speaks what another talker says: its text is that one's first codes, as they come."""
+
+    def open(self, payload: StageInput) -> RowSource:
+        return HeardRows(self.text_embedding, payload["max_frames"])
+
+
+class HeardRows:
+    """Begins with the first frames that an edge brings, and adds a row for each of the others."""
+
+    open = True
+
+    def __init__(self, embedding: nn.Embedding, max_frames: int) -> None:
+        self._embedding = embedding
+        self._max_frames = max_frames
+        self._heard = torch.zeros(0, dtype=torch.int64)
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        assert isinstance(item, Codes)
+        first = torch.from_numpy(item.values[:, 0]).long()
+        self._heard = torch.cat([self._heard, first % self._embedding.num_embeddings])
+        self.open = not final
+
+    def prompt(self) -> TalkerPrompt | None:
+        if len(self._heard) < HEARD_FIRST:
+            return None
+        rows, self._heard = self._embedding(self._heard[:HEARD_FIRST]), self._heard[HEARD_FIRST:]
+        return TalkerPrompt(rows, HEARD_FIRST, self._max_frames, min_frames=self._max_frames)
+
+    def more(self) -> torch.Tensor | None:
+        heard, self._heard = self._heard, self._heard[:0]
+        return self._embedding(heard) if len(heard) else None
 
 
 class PatientTalker(TinyTalker):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from cantata.contract.model.talker import TalkerPrompt
+from cantata.contract.model.row_source import TalkerPrompt, WholeRows
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
 from cantata.engine.ar.row_supply import SOON, RowSupply
 
@@ -29,8 +29,9 @@ def blocks(*lengths: int) -> Iterator[torch.Tensor]:
 
 
 def begin(states: RequestStates, supply: RowSupply, name: str, rows: int, *later: int) -> None:
-    states.add(name, TalkerPrompt(torch.zeros(rows, 4), prompt_len=1, max_frames=9), GREEDY)
-    supply.add(name, blocks(*later))
+    prompt = TalkerPrompt(torch.zeros(rows, 4), prompt_len=1, max_frames=9)
+    states.add(name, prompt, GREEDY)
+    supply.add(name, WholeRows(prompt, blocks(*later)))
 
 
 def rows_of(states: RequestStates, name: str) -> list[float]:
@@ -75,8 +76,9 @@ def test_a_fault_is_one_requests_own(states: RequestStates, supply: RowSupply) -
         yield torch.zeros(0)
 
     begin(states, supply, "good", 1, 2)
-    states.add("bad", TalkerPrompt(torch.zeros(1, 4), prompt_len=1, max_frames=9), GREEDY)
-    supply.add("bad", broken())
+    prompt = TalkerPrompt(torch.zeros(1, 4), prompt_len=1, max_frames=9)
+    states.add("bad", prompt, GREEDY)
+    supply.add("bad", WholeRows(prompt, broken()))
     [(request_id, error)] = supply.top_up()
     assert request_id == "bad"
     assert "no such phone" in str(error)

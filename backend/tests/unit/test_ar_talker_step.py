@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, TalkerPrompt
+from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
 from cantata.engine.ar.talker_step import TalkerStep, pad_rows
 

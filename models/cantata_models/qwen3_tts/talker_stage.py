@@ -18,12 +18,14 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.talker import (
-    SAFE_MIN_ROWS,
-    FrameDraws,
+from cantata.contract.model.row_source import (
+    GrowingRows,
+    RowSource,
     SamplingOptions,
     TalkerPrompt,
+    WholeRows,
 )
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen3 import (
     config_fields,
@@ -68,7 +70,7 @@ same row whether it comes alone, late, or with its whole text.
 
 
 class Qwen3Talker(nn.Module):
-    """Implements `contract.model.talker.OpenTalker`.
+    """Implements `contract.model.talker.Talker`.
 
     A payload is a `request_builder.TalkerInput` as plain data.
     """
@@ -138,7 +140,7 @@ class Qwen3Talker(nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
+    def open(self, payload: StageInput) -> RowSource:
         """Lay out the prompt, encode its recording if any, and embed the rows.
 
         Raises:
@@ -161,11 +163,11 @@ class Qwen3Talker(nn.Module):
             max_frames=self._max_frames(layout.prompt_len, payload["max_frames"]),
             min_frames=MIN_FRAMES,
             context=frames,
-            open=not spoken.complete,
+            sampling=SamplingOptions(**payload["sampling"]),
         )
-        return prompt, SamplingOptions(**payload["sampling"])
+        return WholeRows(prompt) if spoken.complete else GrowingRows(prompt, self._later_rows)
 
-    def encode_more(self, payload: StageInput) -> torch.Tensor:
+    def _later_rows(self, payload: StageInput) -> torch.Tensor:
         """Return rows for text that arrived after its request started."""
         layout = self._prompts.text_rows(payload["body"], complete=payload["complete"])
         return self._embed(layout, None)

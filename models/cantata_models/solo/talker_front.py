@@ -13,7 +13,8 @@ from torch import nn
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.talker import FrameDraws, SamplingOptions, TalkerPrompt
+from cantata.contract.model.row_source import SamplingOptions, TalkerPrompt, WholeRows
+from cantata.contract.model.talker import FrameDraws
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import (
@@ -58,7 +59,7 @@ class TalkerFront(nn.Module):
         """[R, D] -> [R, V]."""
         return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
-    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
+    def open(self, payload: StageInput) -> WholeRows:
         """Phones to a text track: durations are predicted here, before the first frame.
 
         Raises:
@@ -81,10 +82,9 @@ class TalkerFront(nn.Module):
         rows = next(blocks)
         rows[0] += self.frame_embedding.bos()
         words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
-        prompt = TalkerPrompt(
-            rows, prompt_len=1, max_frames=plan.frames, words=words, later_rows=blocks
-        )
-        return prompt, SamplingOptions(**payload["sampling"])
+        sampling = SamplingOptions(**payload["sampling"])
+        prompt = TalkerPrompt(rows, 1, plan.frames, words=words, sampling=sampling)
+        return WholeRows(prompt, blocks)
 
     def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
         """[L, D] rows of one block after the other."""

@@ -39,7 +39,7 @@ class KindPorts:
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
-    StageKind.AR: KindPorts(accepts=(), outputs={CODES: Codes}),
+    StageKind.AR: KindPorts(accepts=(Codes,), outputs={CODES: Codes}),
     StageKind.CODEC: KindPorts(accepts=(Codes,), outputs={PCM: Pcm}),
 }
 

@@ -1,12 +1,13 @@
 """What an AR stage requires of a model's talker, in addition to vLLM's model interface.
 
 The engine keeps, per request, the conditioning rows and the history of frames; the model is a set
-of pure functions over rows. Position p of a request has the input row
+of pure functions over rows, and says where a request's rows come from. Position p of a request has
+the input row
 
     rows[p]                                    for p < prompt_len
     rows[p] + embed_frames(frame[p - prompt_len])   for p >= prompt_len
 
-(rows beyond the given ones repeat the last, or are waited for while the prompt is open), and the
+(rows beyond the given ones repeat the last, or are waited for while the source is open), and the
 hidden state at position prompt_len - 1 + k yields frame k. A frame is [Q] codes; its code 0 is what
 vLLM samples from `compute_logits`.
 
@@ -15,15 +16,15 @@ Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.request import StageInput
+from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.sampling import CodeSampling, sample_codes
 
 SAFE_MIN_ROWS = 8
@@ -33,30 +34,6 @@ WHY: for one row of more than a thousand values oneDNN takes a kernel that adds 
 (AVX-512), and a request would sound different alone and in a batch. Products outside vLLM's layers
 are exact for any number of rows with `contract.model.row_products`; torch's own are not, see there.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class TalkerPrompt:
-    """One request's conditioning."""
-
-    rows: torch.Tensor
-    """[L, D] float: input rows by position, L >= prompt_len."""
-    prompt_len: int
-    """Positions that are prefilled; at least 1."""
-    max_frames: int
-    """Frames after which the request ends even without an end code."""
-    min_frames: int = 0
-    """Frames before which the end code cannot be chosen."""
-    words: tuple[WordTiming, ...] = ()
-    """When each word is heard, from a talker that fixes durations before it speaks. The times
-    include the decoder's lag."""
-    context: torch.Tensor | None = None
-    """[C, Q] int64: frames that the request continues. They are decoded as context only."""
-    open: bool = False
-    """More rows follow, from `OpenTalker.encode_more`. A position waits for its row."""
-    later_rows: Iterator[torch.Tensor] | None = None
-    """Blocks [L', D] of the rows behind `rows`, made one at a time between steps, before they are
-    needed. Not for open prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +55,6 @@ class FrameDraws:
         if not self.is_sampled:
             return scores.argmax(dim=-1)
         return sample_codes(scores.float(), self.uniforms[:, codebook], self.sampling)
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingOptions:
-    """How one request samples its codes. None: the deployment's default."""
-
-    seed: int = 0
-    temperature: float | None = None
-    """0 is greedy."""
-    top_k: int | None = None
-    """0 means all."""
-    top_p: float | None = None
-    repetition_penalty: float | None = None
-    """Of code 0; 1 changes nothing."""
-    residual_temperature: float | None = None
-    """Of the codes after code 0, as the next two. None: as code 0's."""
-    residual_top_k: int | None = None
-    residual_top_p: float | None = None
 
 
 class Talker(Protocol):
@@ -139,11 +98,14 @@ class Talker(Protocol):
         """
         ...
 
-    def encode_prompt(self, payload: StageInput) -> tuple[TalkerPrompt, SamplingOptions]:
-        """Turn a stage input into conditioning rows.
+    def open(self, inputs: StageInput | None) -> RowSource:
+        """Where a new request's rows come from (`WholeRows`, `GrowingRows` or the model's own).
+
+        Args:
+            inputs: of the request builder; None where everything comes on edges.
 
         Raises:
-            CantataError: the payload cannot be spoken.
+            CantataError: it cannot be spoken.
         """
         ...
 
@@ -158,18 +120,5 @@ class Talker(Protocol):
 
         A row's frame depends on that row alone. The first code may be `end_code`; such a row's
         frame is neither spoken nor embedded.
-        """
-        ...
-
-
-class OpenTalker(Talker, Protocol):
-    """A talker whose text may still be arriving while it speaks: its prompts may be `open`."""
-
-    def encode_more(self, payload: StageInput) -> torch.Tensor:
-        """Rows of the text that has arrived since, [L, D], for the next positions. At a text's end
-        the last row is the one that is repeated.
-
-        Raises:
-            CantataError: the payload cannot be spoken.
         """
         ...

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cantata.contract.model.talker import TalkerPrompt
+from cantata.contract.model.row_source import TalkerPrompt
 from cantata.engine.ar.sampling import counter_uniforms
 
 CODE_0, RESIDUAL = 0, 1

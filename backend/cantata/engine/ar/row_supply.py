@@ -6,11 +6,10 @@ request's own first packet and every other stream's frames.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 
 from cantata.contract.data.errors import CantataError
+from cantata.contract.model.row_source import RowSource
 from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.request_state import RequestStates
 
@@ -27,10 +26,10 @@ class RowSupply:
 
     def __init__(self, states: RequestStates) -> None:
         self._states = states
-        self._sources: dict[str, Iterator[torch.Tensor]] = {}
+        self._sources: dict[str, RowSource] = {}
 
-    def add(self, request_id: str, source: Iterator[torch.Tensor]) -> None:
-        """Blocks of rows [L, D] for a request's positions after those it has."""
+    def add(self, request_id: str, source: RowSource) -> None:
+        """Makes the rows of a request behind those that it has; its source is not open."""
         self._sources[request_id] = source
 
     def forget(self, request_id: str) -> None:
@@ -65,7 +64,7 @@ class RowSupply:
         return int(states.last_row[slot] - position)
 
     def _extend(self, request_id: str) -> None:
-        block = next(self._sources[request_id], None)
+        block = self._sources[request_id].more()
         if block is None:
             self.forget(request_id)
         else:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -15,38 +13,49 @@ from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, WordTiming
 from cantata.contract.data.errors import (
     CantataError,
-    InvalidRequest,
     Overloaded,
     ProtocolViolation,
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.pipeline import CODES
-from cantata.contract.model.talker import OpenTalker, SamplingOptions, TalkerPrompt
+from cantata.contract.model.row_source import RowSource
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
 from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
 from cantata.engine.ar.plugin_call import plugin_call
-from cantata.engine.ar.request_state import ResolvedSampling
+from cantata.engine.ar.prompts import (
+    check_positions,
+    check_prompt,
+    frames_allowed,
+    resolve_sampling,
+    salt_of,
+)
 from cantata.engine.ar.row_supply import RowSupply
-
-T = TypeVar("T")
 
 _BATCH_PRIORITY = 1
 _LIVE_PRIORITY = 0
 
 
 @dataclass(slots=True)
-class _Held:
-    """One request of this stage."""
+class _Waiting:
+    """A request whose prompt is not there yet."""
 
+    source: RowSource
+    priority: int
+
+
+@dataclass(slots=True)
+class _Held:
+    """A request that vLLM knows."""
+
+    source: RowSource
     prompt_len: int
     max_frames: int
     granted_frames: int
     """How many frames vLLM may make by now: all, or as many as there are rows for."""
     resumable: bool
-    open: bool
-    """More rows follow."""
+    """It began before all of its rows could be made."""
     priority: int
     words: tuple[WordTiming, ...]
     """Not sent yet, like the next: the first chunk takes them along."""
@@ -67,7 +76,10 @@ class ArStage:
         self._talker = engine.talker
         self._states = self._talker.talker_step.states
         self._supply = RowSupply(self._states)
+        self._waiting: dict[str, _Waiting] = {}
         self._held: dict[str, _Held] = {}
+        self._failures: list[tuple[str, CantataError]] = []
+        """Found between steps."""
 
     @property
     def capacity(self) -> StageCapacity:
@@ -76,6 +88,7 @@ class ArStage:
             slots=self._deployment.slots, frame_period_s=self._talker.frame_period_s
         )
 
+    @torch.inference_mode()
     def add(
         self,
         request_id: str,
@@ -85,8 +98,8 @@ class ArStage:
         runs_dry_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
-        """Encode the prompt and queue the request; each step makes a frame for every request, so
-        `runs_dry_s` and `stretch` have no effect here.
+        """Open the request's source of rows, and queue the request once its prompt is there. Each
+        step makes a frame for every request, so `runs_dry_s` and `stretch` have no effect here.
 
         Raises:
             ProtocolViolation: the id is in use.
@@ -94,83 +107,63 @@ class ArStage:
             InvalidRequest: the payload cannot be spoken, or does not fit into max_model_len.
             RequestFailed: the talker could not encode it.
         """
-        if request_id in self._held:
+        if request_id in self._held or request_id in self._waiting:
             raise ProtocolViolation(f"request {request_id!r} is already held")
-        if not self._states.num_free:
+        if self._states.num_free <= len(self._waiting):
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
-        if payload is None:
-            raise InvalidRequest("an AR stage needs an input to speak")
-        prompt = self._make_state(request_id, payload)
-        held = _Held(
-            prompt_len=prompt.prompt_len,
-            max_frames=prompt.max_frames,
-            granted_frames=_frames_with_rows(prompt, len(prompt.rows)),
-            resumable=prompt.open,
-            open=prompt.open,
-            priority=_BATCH_PRIORITY if batch else _LIVE_PRIORITY,
-            words=prompt.words,
-            context=None if prompt.context is None else prompt.context.cpu().numpy().astype("i4"),
-        )
-        self._engine.add(
-            FrameRequest(
-                request_id,
-                prompt_len=prompt.prompt_len,
-                max_frames=held.granted_frames,
-                priority=held.priority,
-                cache_salt=_salt_of(prompt) if self._deployment.prefix_caching else None,
-                resumable=held.resumable,
-            )
-        )
-        self._held[request_id] = held
-        if prompt.later_rows is not None:
-            self._supply.add(request_id, prompt.later_rows)
-
-    @torch.inference_mode()
-    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
-        """Append rows to an open request's prompt; it resumes if it was waiting for them.
-
-        Raises:
-            ProtocolViolation: the request's prompt is not open.
-            InvalidRequest: the text does not fit into max_model_len.
-            RequestFailed: the talker could not encode it. In any case the request is freed.
-        """
-        held = self._held.get(request_id)
-        if held is None:
-            return  # it ended before its text did
+        with plugin_call("the prompt could not be encoded"):
+            source = self._talker.open(payload)
+        priority = _BATCH_PRIORITY if batch else _LIVE_PRIORITY
+        self._waiting[request_id] = _Waiting(source, priority)
         try:
-            with plugin_call("more text could not be encoded"):
-                self._append_rows(request_id, held, payload, final)
+            self._begin(request_id)
         except CantataError:
             self.abort(request_id)
             raise
 
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
+        """Pass later text on to its request; it resumes if it was waiting for that.
+
+        Raises:
+            ProtocolViolation: the request's text is complete.
+            InvalidRequest: the text does not fit into max_model_len.
+            RequestFailed: the talker could not encode it. In any case the request is freed.
+        """
+        self._feed(request_id, payload, final=final)
+
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
-        """This stage takes no chunks, only its requests' payloads."""
+        """Pass what comes on edges on to its requests; a fault fails its own request only."""
+        for chunk in chunks:
+            try:
+                self._feed(chunk.request_id, chunk.payload, final=chunk.final)
+            except CantataError as error:
+                self._failures.append((chunk.request_id, error))
 
     def credit(self, request_id: str, samples: int) -> None:
         """This stage is never the last."""
 
     def abort(self, request_id: str) -> None:
         """Free the request at once; unknown ids are fine."""
+        self._waiting.pop(request_id, None)
         if request_id in self._held:
             self._engine.abort(request_id)
             self._free(request_id)
 
     def has_work(self) -> bool:
-        """Whether there are requests."""
-        return self._engine.has_work()
+        """Whether a frame can be made, or a failure reported."""
+        return bool(self._failures) or self._engine.has_work()
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
         chunks: list[Chunk[Codes]] = []
-        failures = self._supply.top_up()
-        for request_id, _ in failures:
+        failures, self._failures = self._failures, []
+        for request_id, error in self._supply.top_up():
             self.abort(request_id)
-        for output in self._engine.step():
+            failures.append((request_id, error))
+        for output in self._engine.step() if self._engine.has_work() else ():
             request_id = output.request_id
             if output.ending is Ending.FAULT:
-                error = RequestFailed("the engine ended the request")
-                failures.append((request_id, error))
+                failures.append((request_id, RequestFailed("the engine ended the request")))
                 self._free(request_id)
                 continue
             chunk = self._chunk_of(output)
@@ -181,7 +174,7 @@ class ArStage:
 
     def counts(self) -> Mapping[str, int]:
         """Slots here, and what vLLM holds."""
-        return {"slots": len(self._states), **self._engine.counts()}
+        return {"slots": len(self._states) + len(self._waiting), **self._engine.counts()}
 
     def close(self) -> None:
         """End the engine."""
@@ -202,26 +195,82 @@ class ArStage:
         held.words, held.context = (), None
         return Chunk(request_id, CODES, index, frames, final)
 
-    def _append_rows(self, request_id: str, held: _Held, payload: StageInput, final: bool) -> None:
-        if not held.open:
-            raise ProtocolViolation(f"the text of request {request_id!r} is complete")
-        rows = cast(OpenTalker, self._talker).encode_more(payload)
-        slot_rows = self._states.last_row[self._states.slot_of(request_id)] + 1 + len(rows)
-        if slot_rows > self._deployment.max_model_len:
-            raise InvalidRequest(
-                f"the text needs {slot_rows} positions, more than the "
-                f"{self._deployment.max_model_len} of this deployment"
+    def _begin(self, request_id: str) -> None:
+        """Queue a waiting request if its prompt is there. The caller frees it if that fails."""
+        source, priority = self._waiting[request_id].source, self._waiting[request_id].priority
+        try:
+            with plugin_call("the prompt could not be encoded"):
+                prompt = source.prompt()
+                if prompt is None:
+                    return
+                check_prompt(prompt, self._deployment.max_model_len)
+                sampling = resolve_sampling(prompt.sampling, self._deployment.sampling)
+                self._states.add(request_id, prompt, sampling)
+        except CantataError:
+            self._states.free(request_id)
+            raise
+        del self._waiting[request_id]
+        held = self._held[request_id] = _Held(
+            source=source,
+            prompt_len=prompt.prompt_len,
+            max_frames=prompt.max_frames,
+            granted_frames=frames_allowed(
+                len(prompt.rows), prompt.prompt_len, prompt.max_frames, open=source.open
+            ),
+            resumable=source.open,
+            priority=priority,
+            words=prompt.words,
+            context=None if prompt.context is None else prompt.context.cpu().numpy().astype("i4"),
+        )
+        self._engine.add(
+            FrameRequest(
+                request_id,
+                prompt_len=prompt.prompt_len,
+                max_frames=held.granted_frames,
+                priority=held.priority,
+                cache_salt=salt_of(prompt) if self._deployment.prefix_caching else None,
+                resumable=held.resumable,
             )
-        num_rows = self._states.extend(request_id, rows)
-        held.open = not final
-        may_make = held.max_frames
-        if held.open:
-            may_make = min(may_make, num_rows - held.prompt_len + 1)
-        more, held.granted_frames = may_make - held.granted_frames, may_make
+        )
+        if source.open:
+            self._append_rows(request_id, held)
+        else:
+            self._supply.add(request_id, source)
+
+    @torch.inference_mode()
+    def _feed(self, request_id: str, item: StageInput | Payload, *, final: bool) -> None:
+        request = self._held.get(request_id) or self._waiting.get(request_id)
+        if request is None:
+            return  # it ended before its input did
+        try:
+            with plugin_call("later input could not be encoded"):
+                request.source.feed(item, final=final)
+            if isinstance(request, _Held):
+                self._append_rows(request_id, request)
+            else:
+                self._begin(request_id)
+        except CantataError:
+            self.abort(request_id)
+            raise
+
+    def _append_rows(self, request_id: str, held: _Held) -> None:
+        """Take the rows that its source has now, and let vLLM make the frames that they allow."""
+        with plugin_call("later input could not be encoded"):
+            while (rows := held.source.more()) is not None:
+                needed = self._num_rows(request_id) + len(rows)
+                check_positions(needed, self._deployment.max_model_len)
+                self._states.extend(request_id, rows)
+        allowed = frames_allowed(
+            self._num_rows(request_id), held.prompt_len, held.max_frames, open=held.source.open
+        )
+        more, held.granted_frames = allowed - held.granted_frames, allowed
         if more:
             self._engine.add(
                 FrameRequest(request_id, 1, more, priority=held.priority, resumable=True)
             )
+
+    def _num_rows(self, request_id: str) -> int:
+        return int(self._states.last_row[self._states.slot_of(request_id)]) + 1
 
     def _end(self, request_id: str) -> None:
         """Free a request that vLLM has ended, or still considers running."""
@@ -233,64 +282,3 @@ class ArStage:
         self._supply.forget(request_id)
         self._states.free(request_id)
         del self._held[request_id]
-
-    @torch.inference_mode()
-    def _make_state(self, request_id: str, payload: StageInput) -> TalkerPrompt:
-        """Encode the payload into a slot; whatever fails, the slot is free again."""
-        try:
-            with plugin_call("the prompt could not be encoded"):
-                prompt, options = self._talker.encode_prompt(payload)
-                self._check(prompt)
-                self._states.add(request_id, prompt, self._resolve(options))
-        except CantataError:
-            self._states.free(request_id)
-            raise
-        return prompt
-
-    def _check(self, prompt: TalkerPrompt) -> None:
-        """Raises InvalidRequest or RequestFailed if the prompt cannot be served."""
-        if not 1 <= prompt.prompt_len <= len(prompt.rows) or prompt.max_frames < 1:
-            raise RequestFailed(
-                f"the talker's prompt has {prompt.prompt_len} positions, {len(prompt.rows)} rows "
-                f"and {prompt.max_frames} frames"
-            )
-        positions = prompt.prompt_len + prompt.max_frames
-        if positions > self._deployment.max_model_len:
-            raise InvalidRequest(
-                f"the text needs {positions} positions, more than the "
-                f"{self._deployment.max_model_len} of this deployment"
-            )
-
-    def _resolve(self, options: SamplingOptions) -> ResolvedSampling:
-        """Fill in the deployment's defaults where the request says nothing."""
-        defaults = self._deployment.sampling
-        temperature = _or_default(options.temperature, defaults.temperature)
-        top_k = _or_default(options.top_k, defaults.top_k)
-        top_p = _or_default(options.top_p, defaults.top_p)
-        return ResolvedSampling(
-            seed=options.seed,
-            temperature=(temperature, _or_default(options.residual_temperature, temperature)),
-            top_k=(top_k, _or_default(options.residual_top_k, top_k)),
-            top_p=(top_p, _or_default(options.residual_top_p, top_p)),
-            repetition_penalty=_or_default(options.repetition_penalty, defaults.repetition_penalty),
-        )
-
-
-def _or_default(value: T | None, default: T) -> T:
-    return default if value is None else value
-
-
-def _frames_with_rows(prompt: TalkerPrompt, num_rows: int) -> int:
-    """How many frames this many rows allow: each frame but the first is fed back with one."""
-    if not prompt.open:
-        return prompt.max_frames
-    return min(prompt.max_frames, num_rows - prompt.prompt_len + 1)
-
-
-def _salt_of(prompt: TalkerPrompt) -> str:
-    """A hash of what the prefilled positions hold.
-
-    WHY: vLLM identifies a prompt by its token ids, and placeholders are all equal.
-    """
-    rows = prompt.rows[: prompt.prompt_len].to(dtype=torch.float32, device="cpu").contiguous()
-    return hashlib.sha256(rows.numpy().tobytes()).hexdigest()

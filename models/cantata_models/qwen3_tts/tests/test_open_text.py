@@ -42,7 +42,7 @@ def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) ->
     def run() -> None:
         while stage.has_work():
             frames = [chunk.payload for chunk in stage.step().chunks]
-            spoken.extend(part.values for part in frames if isinstance(part, Codes))
+            spoken.extend(part.values[part.unheard :] for part in frames if isinstance(part, Codes))
 
     request = replace(request_of(scenario), text="")
     feed = loaded.builder.open("request", request)

@@ -49,7 +49,7 @@ def test_every_frame_and_score_is_the_reference_s(talkers: Talkers, scenario: Sc
 def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded, goldens = talkers.get(scenario.checkpoint), np.load(GOLDENS)
     with torch.inference_mode():
-        prompt, _ = loaded.talker.encode_prompt(payload_of(loaded.builder, scenario))
+        prompt = loaded.talker.open(payload_of(loaded.builder, scenario)).prompt()
     rows, trailing = (goldens[f"{scenario.name}/{part}"] for part in ("rows", "trailing"))
     ours = prompt.rows.numpy()
     assert prompt.prompt_len == len(rows)

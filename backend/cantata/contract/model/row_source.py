@@ -1,0 +1,163 @@
+"""Where the conditioning rows of a request come from: its own input, later text, or an edge.
+
+Letters: L rows, D hidden size, C frames, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+
+from cantata.contract.data.chunks import Payload, WordTiming
+from cantata.contract.data.errors import ProtocolViolation
+from cantata.contract.data.request import StageInput
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How one request samples its codes. None: the deployment's default."""
+
+    seed: int = 0
+    temperature: float | None = None
+    """0 is greedy."""
+    top_k: int | None = None
+    """0 means all."""
+    top_p: float | None = None
+    repetition_penalty: float | None = None
+    """Of code 0; 1 changes nothing."""
+    residual_temperature: float | None = None
+    """Of the codes after code 0, as the next two. None: as code 0's."""
+    residual_top_k: int | None = None
+    residual_top_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TalkerPrompt:
+    """What a request begins with."""
+
+    rows: torch.Tensor
+    """[L, D] float: input rows by position, L >= prompt_len."""
+    prompt_len: int
+    """Positions that are prefilled; at least 1."""
+    max_frames: int
+    """Frames after which the request ends even without an end code."""
+    min_frames: int = 0
+    """Frames before which the end code cannot be chosen."""
+    words: tuple[WordTiming, ...] = ()
+    """When each word is heard, from a talker that fixes durations before it speaks. The times
+    include the decoder's lag."""
+    context: torch.Tensor | None = None
+    """[C, Q] int64: frames that the request continues. They only prime the decoder."""
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+
+class RowSource(Protocol):
+    """One request's rows. Its methods are called by one thread, between steps."""
+
+    @property
+    def open(self) -> bool:
+        """Whether more may be fed. A position then waits for its row; once it is false, the last
+        row is repeated."""
+        ...
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        """Take what has come since: later text (a stage input), or a payload from an edge.
+
+        Args:
+            final: nothing follows it from there.
+
+        Raises:
+            CantataError: it cannot be used, and the request fails.
+        """
+        ...
+
+    def prompt(self) -> TalkerPrompt | None:
+        """What the request begins with; None: not enough has been fed. Asked again after each
+        `feed`, until it is there.
+
+        Raises:
+            CantataError: the request cannot be spoken.
+        """
+        ...
+
+    def more(self) -> torch.Tensor | None:
+        """[L, D]: rows behind those given so far; None: there are none now. Rows that are made on
+        demand come in blocks, each made when it is asked for."""
+        ...
+
+
+class WholeRows:
+    """Implements `RowSource` for a request that arrived as a whole.
+
+    Args:
+        prompt: with its first rows.
+        blocks: the rows behind them, [L, D] each, made one at a time before they are needed.
+    """
+
+    open = False
+
+    def __init__(self, prompt: TalkerPrompt, blocks: Iterable[torch.Tensor] = ()) -> None:
+        self._prompt = prompt
+        self._blocks = iter(blocks)
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        """Nothing can follow.
+
+        Raises:
+            ProtocolViolation: always.
+        """
+        raise ProtocolViolation("the request is complete")
+
+    def prompt(self) -> TalkerPrompt | None:
+        """What was given."""
+        return self._prompt
+
+    def more(self) -> torch.Tensor | None:
+        """The next block."""
+        return next(self._blocks, None)
+
+
+class GrowingRows:
+    """Implements `RowSource` for a request whose text still arrives when it begins.
+
+    Args:
+        prompt: with the rows of the text so far.
+        encode: [L, D] rows of a stage input that followed.
+    """
+
+    def __init__(self, prompt: TalkerPrompt, encode: Callable[[StageInput], torch.Tensor]) -> None:
+        self._prompt = prompt
+        self._encode = encode
+        self._ready = deque[torch.Tensor]()
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        """Until the final input."""
+        return self._open
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        """Encode more text.
+
+        Raises:
+            ProtocolViolation: the text is complete, or the item comes from an edge.
+            CantataError: as `encode`.
+        """
+        if not self._open:
+            raise ProtocolViolation("the text of this request is complete")
+        if isinstance(item, Payload):
+            raise ProtocolViolation(f"this request takes text, not {type(item).__name__}")
+        self._ready.append(self._encode(item))
+        self._open = not final
+
+    def prompt(self) -> TalkerPrompt | None:
+        """What was given."""
+        return self._prompt
+
+    def more(self) -> torch.Tensor | None:
+        """The rows of the text that has come since."""
+        return self._ready.popleft() if self._ready else None
