@@ -115,11 +115,15 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
     repeater.receive([codes_chunk("gone", 0, said(3), False)])
     assert set(repeater.counts().values()) == {0}
 
-    repeater.add("bad", {"max_frames": FRAMES}, batch=False)
-    repeater.receive([pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False)])
-    ((request_id, error),) = repeater.step().failures
-    assert request_id == "bad"
-    assert isinstance(error, RequestFailed)
+    no_codes = pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False)
+    too_few = codes_chunk("bad", 0, said(HEARD_FIRST - 1), True)
+    for chunk, message in ((no_codes, "AssertionError"), (too_few, "the input ended before")):
+        repeater.add("bad", {"max_frames": FRAMES}, batch=False)
+        repeater.receive([chunk])
+        ((request_id, error),) = repeater.step().failures
+        assert request_id == "bad"
+        assert isinstance(error, RequestFailed)
+        assert message in str(error)
     np.testing.assert_array_equal(repeated(repeater, said(10)), whole)
 
 

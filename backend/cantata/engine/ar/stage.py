@@ -140,7 +140,7 @@ class ArStage:
                 self._failures.append((chunk.request_id, error))
 
     def credit(self, request_id: str, samples: int) -> None:
-        """This stage is never the last."""
+        """This stage makes no sound."""
 
     def abort(self, request_id: str) -> None:
         """Free the request at once; unknown ids are fine."""
@@ -201,6 +201,8 @@ class ArStage:
         try:
             with plugin_call("the prompt could not be encoded"):
                 prompt = source.prompt()
+                if prompt is None and not source.open:
+                    raise RequestFailed("the input ended before there was anything to begin with")
                 if prompt is None:
                     return
                 check_prompt(prompt, self._deployment.max_model_len)
