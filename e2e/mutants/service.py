@@ -62,7 +62,7 @@ SERVICE = (
     Mutant(
         "seed-ignored",
         "every seed gives the same samples",
-        "backend/cantata/engine/ar/stage.py",
+        "backend/cantata/engine/ar/prompts.py",
         "seed=options.seed,",
         "seed=0,",
         ("models/cantata_models/solo/tests/test_talker_stage.py",),

@@ -93,7 +93,7 @@ async def test_a_pause_is_silence_between_what_each_part_says_alone(model: Pipel
     whole, _ = await speak(model, "[pause 1s]One two. Three[pause 500ms]four [pause 20ms]")
     first, _ = await speak(model, "One two. Three")
     second, _ = await speak(model, "four")
-    silence = [np.zeros(count, np.float32) for count in (50, 25, 1)]
+    silence = [np.zeros((count, 1), np.float32) for count in (50, 25, 1)]
     expected = np.concatenate([silence[0], first, silence[1], second, silence[2]])
     np.testing.assert_array_equal(whole, expected)
     assert await held(model) == {}
