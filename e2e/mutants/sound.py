@@ -27,21 +27,23 @@ SOUND = (
     _emitting(
         "hole-each-second",
         "30 ms of silence each second",
-        "samples = np.where((stream.sent_samples + np.arange(len(samples))) % 24_000 // 720 == 20,"
-        " np.float32(0), samples)",
+        "at = stream.sent_samples + np.arange(len(samples))[:, None]; "
+        "samples = np.where(at % 24_000 // 720 == 20, np.float32(0), samples)",
     ),
     _emitting("chunk-muted", "a chunk at a third of its level", _at_times("samples / 3")),
     _emitting("chunk-dropped", "a chunk dropped", _at_times("samples[:0]")),
-    _emitting("chunk-repeated", "a chunk sent twice", _at_times("np.tile(samples, 2)")),
+    _emitting(
+        "chunk-repeated", "a chunk sent twice", _at_times("np.concatenate([samples, samples])")
+    ),
     _emitting(
         "chunk-swapped",
         "the halves of a chunk swapped",
-        _at_times("np.roll(samples, len(samples) // 2)"),
+        _at_times("np.roll(samples, len(samples) // 2, axis=0)"),
     ),
     _emitting(
         "chunk-shifted",
         "a chunk 2.5 ms late",
-        _at_times("np.concatenate([np.zeros(60, np.float32), samples[:-60]])"),
+        _at_times("np.concatenate([np.zeros((60, 1), np.float32), samples[:-60]])"),
     ),
     _emitting("chunk-inverted", "a chunk with its sign turned", _at_times("-samples")),
     _emitting("clip", "clipped at a quarter", "samples = np.clip(samples, -0.25, 0.25)"),
@@ -49,14 +51,14 @@ SOUND = (
     _emitting(
         "noise",
         "noise at -50 dB",
-        "samples = samples + np.sin(np.arange(len(samples))**2)"
+        "samples = samples + np.sin(np.arange(len(samples))**2)[:, None]"
         ".astype(np.float32) * np.float32(0.004)",
     ),
     _emitting(
         "rate",
         "8% too fast, as at a wrong rate",
-        "samples = np.interp(np.arange(0, len(samples), 1.08), np.arange(len(samples)), samples)"
-        ".astype(np.float32)",
+        "samples = np.interp(np.arange(0, len(samples), 1.08), np.arange(len(samples)),"
+        " samples[:, 0])[:, None].astype(np.float32)",
         USUAL,
     ),
     Mutant(

@@ -102,12 +102,12 @@ def read_report(name: str, report: Path) -> Trial:
     cases = list(ElementTree.parse(report).iter("testcase"))
     for case in cases:
         if (failure := case.find("failure")) is not None:
-            message = (failure.get("message") or "").partition("\n")[0]
+            message = " ".join((failure.get("message") or "").split())
             return Trial(name, Verdict.CAUGHT, _node(case), message[:MESSAGE_CHARACTERS])
     for case in cases:
         for kind in ("error", "skipped"):
             if (found := case.find(kind)) is not None:
-                message = f"{kind}: {found.get('message')}"
+                message = f"{kind}: {' '.join((found.get('message') or '').split())}"
                 return Trial(name, Verdict.NOT_RUN, _node(case), message[:MESSAGE_CHARACTERS])
     if not cases:
         return Trial(name, Verdict.NOT_RUN, message="no test ran")
