@@ -198,6 +198,27 @@ test("a server that is silent for long and answers is waited for", async () => {
   assert.deepEqual(heard.seen, [["started", 24000], ["spoken"]]);
 });
 
+test("a stream that is silent for a minute is lost, although the server answers", async () => {
+  const session = new SpeechSession({ ...SERVER, reach: async () => {} });
+  const heard = listen();
+  speak(session, {}, "One.", heard);
+  const [socket] = FakeSocket.made;
+  socket.connect();
+  const wait = async (silences) => {
+    for (let silence = 0; silence < silences; silence += 1) {
+      mock.timers.tick(SILENT_MS);
+      await settled();
+    }
+  };
+  await wait(14);
+  socket.deliver(START);
+  await wait(14);
+  assert.deepEqual(heard.seen, [["started", 24000]]);
+  await wait(1);
+  assert.deepEqual(heard.seen.at(-1), ["failed", "The connection was lost."]);
+  assert.equal(socket.readyState, 3);
+});
+
 test("what was found out about a cancelled utterance does not end the next one", async () => {
   let answer;
   const reach = () => new Promise((_, reject) => (answer = reject));

@@ -4,6 +4,7 @@ import { asSpeechError, SpeechError } from "./errors.js";
 
 const SILENCE_MS = 4_000; // a server that owes speech is then asked whether it is there
 const ANSWER_MS = 3_000;
+const MOST_SILENCES = 15; // longer than any request waits for its turn or for a stage
 
 /**
  * One socket, kept open between turns: the next sentence then starts without the round trips of a
@@ -17,6 +18,7 @@ export class SpeechSession {
   #owed = 0; // commits of this socket that have not been answered, perhaps of a cancelled turn
   #under = false; // an utterance has started and not ended
   #silence = null; // the timer of the server's silence
+  #silences = 0; // that many have passed since its last message
 
   constructor(server) {
     this.#server = server;
@@ -117,7 +119,7 @@ export class SpeechSession {
     if (socket === this.#socket) this.#connect();
   }
 
-  // A connection may be lost without a close.
+  // A connection may be lost without a close, and the server be there all the same.
   #watch() {
     clearTimeout(this.#silence);
     if (this.#turn === null || this.#owed === 0) return;
@@ -128,7 +130,9 @@ export class SpeechSession {
   async #ask(silence) {
     const current = () => silence === this.#silence && this.#turn !== null;
     try {
+      this.#silences += 1;
       await this.#server.reach(ANSWER_MS);
+      if (this.#silences >= MOST_SILENCES) throw new SpeechError("The connection was lost.");
       if (current()) this.#watch();
     } catch (error) {
       if (!current()) return;
@@ -138,6 +142,7 @@ export class SpeechSession {
   }
 
   #receive(data) {
+    this.#silences = 0;
     this.#read(data);
     this.#watch();
   }
@@ -183,6 +188,7 @@ export class SpeechSession {
     const socket = this.#socket;
     clearTimeout(this.#silence);
     this.#silence = null;
+    this.#silences = 0;
     this.#socket = null;
     this.#unsent = [];
     this.#owed = 0;
