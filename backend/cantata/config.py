@@ -89,10 +89,14 @@ class KindSupport:
     builder: str
     """`package.module:function` that builds one from a model's factory, its checkpoint and a
     deployment; imported only in the processes that run such a stage."""
+    imports: str | None = None
+    """What the fork server imports for such stages on a CPU, beside their factories."""
 
 
 KINDS: Mapping[StageKind, KindSupport] = {
-    StageKind.AR: KindSupport(ArDeployment, "cantata.engine.ar:build_stage"),
+    StageKind.AR: KindSupport(
+        ArDeployment, "cantata.engine.ar:build_stage", "cantata.engine.ar.imports"
+    ),
     StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
 }
 

@@ -20,7 +20,7 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from typing import Literal
 
-from cantata.config import ArDeployment, StageDeployment
+from cantata.config import KINDS, StageDeployment
 from cantata.contract.model.pipeline import StageSpec
 from cantata.engine.process.launch import StageLaunch, run
 
@@ -32,7 +32,6 @@ _LONGEST_SOCKET_PATH = 107
 _LISTENER = "/pymp-12345678/listener-12345678"
 """As long as the path on which the fork server listens, in the temporary folder."""
 _IMPORTS = "cantata.engine.process.imports"
-_IMPORTS_OF_AR = "cantata.engine.ar.imports"
 
 
 def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
@@ -44,8 +43,8 @@ def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
     modules = []
     for spec, deployment in stages:
         if forks(deployment):
-            if isinstance(deployment, ArDeployment):
-                modules.append(_IMPORTS_OF_AR)
+            imports = KINDS[spec.kind].imports
+            modules += [] if imports is None else [imports]
             modules.append(spec.factory.partition(":")[0])
     if modules:
         multiprocessing.set_forkserver_preload([_IMPORTS, *modules])

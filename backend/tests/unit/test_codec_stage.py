@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
@@ -210,3 +211,19 @@ def test_capacity_tells_what_the_api_needs(tmp_path: Path) -> None:
     assert (capacity.slots, capacity.sample_rate, capacity.channels) == (4, 8, 1)
     assert capacity.frame_period_s == 0.5
     assert capacity.credit_samples == 800
+
+
+@pytest.mark.parametrize(("shape", "found"), [((), r"\[1, 4\]"), ((2,), r"\[1, 4, 2\]")])
+def test_a_decoder_of_another_shape_is_named(shape: tuple[int, ...], found: str) -> None:
+    class OtherShape(RunningSumDecoder):
+        def decode(
+            self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor
+        ) -> torch.Tensor:
+            samples = super().decode(state, slots, codes)[..., 0]
+            return samples[..., None].expand(*samples.shape, *shape) if shape else samples
+
+    stage = CodecStage(OtherShape(), CodecDeployment(), clock=lambda: 0.0)
+    stage.add("r", None, batch=False)
+    stage.receive([codes_chunk("r", 0, frames(1, 0), True)])
+    with pytest.raises(RuntimeError, match=rf"made {found} samples; it must be \[B, N, 1\]"):
+        stage.step()

@@ -248,6 +248,9 @@ class CodecStage:
         rows = [by_slot[slot] for slot in batch.slots]
         codes = torch.from_numpy(np.stack([np.stack(s.codes[: batch.frames]) for _, s in rows]))
         samples = self._decoder.decode(self._state, torch.tensor(batch.slots), codes.long())
+        if samples.ndim != 3 or samples.shape[2] != self._decoder.channels:
+            shape, channels = list(samples.shape), self._decoder.channels
+            raise RuntimeError(f"the decoder made {shape} samples; it must be [B, N, {channels}]")
         pcm = samples.to("cpu", torch.float32).numpy()
         emitted = [
             self._emit(request_id, stream, pcm[row], batch.frames)
