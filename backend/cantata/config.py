@@ -6,7 +6,7 @@ pipeline; each stage's keys depend on the stage's kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -78,7 +78,19 @@ class CodecDeployment(StrictModel):
     """None: the decoder's state lasts as long as the stream, and streaming equals the whole."""
 
 
-StageDeployment = ArDeployment | CodecDeployment
+class FeedForwardDeployment(StrictModel):
+    """One feed-forward stage."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Requests that wait for an output at the same time."""
+    max_batch: Annotated[int, Field(ge=1, le=256)] = 8
+    """Inputs that are computed together at most."""
+    kept_mib: Annotated[int, Field(ge=0)] = 64
+    """Memory for outputs that are kept for later requests with the same input."""
+
+
+StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +99,12 @@ class KindSupport:
 
     deployment: type[StageDeployment]
     builder: str
-    """`package.module:function` that builds one from a model's factory, its checkpoint and a
-    deployment; imported only in the processes that run such a stage."""
+    """`package.module:function` that builds one from its spec, a checkpoint and a deployment;
+    imported only in the processes that run such a stage."""
     imports: str | None = None
     """What the fork server imports for such stages on a CPU, beside their factories."""
+    niceness: int = 0
+    """How far their processes yield the CPU to those whose next step a listener waits for."""
 
 
 KINDS: Mapping[StageKind, KindSupport] = {
@@ -98,6 +112,9 @@ KINDS: Mapping[StageKind, KindSupport] = {
         ArDeployment, "cantata.engine.ar:build_stage", "cantata.engine.ar.imports"
     ),
     StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
+    StageKind.FEED_FORWARD: KindSupport(
+        FeedForwardDeployment, "cantata.engine.feed_forward:build_stage", niceness=10
+    ),
 }
 
 
@@ -120,6 +137,11 @@ class Deployment(StrictModel):
         """Whether requests that set no temperature draw their codes, so that the seed matters."""
         ar = [stage for stage in self.stages.values() if isinstance(stage, ArDeployment)]
         return any(stage.sampling.temperature > 0 for stage in ar)
+
+    def only(self, stages: Collection[str]) -> Deployment:
+        """The same for these stages alone."""
+        kept = {name: stage for name, stage in self.stages.items() if name in stages}
+        return self.model_copy(update={"stages": kept})
 
     def with_dtype(self, dtype: Dtype) -> Deployment:
         """The same with this dtype in every AR stage."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.model.plugin import ModelPlugin
 
 ENTRY_POINT_GROUP = "cantata.models"
@@ -30,6 +31,17 @@ class LocatedModel:
 
     plugin: ModelPlugin
     checkpoint: Path
+
+    @property
+    def pipeline(self) -> PipelineSpec:
+        """The plug-in's, less the stages that the checkpoint does without.
+
+        Raises:
+            ConfigError: the checkpoint is not valid.
+        """
+        unused = self.plugin.unused_stages
+        pipeline = self.plugin.pipeline
+        return pipeline if unused is None else pipeline.without(unused(self.checkpoint))
 
 
 def resolve(target: str) -> Any:

@@ -71,12 +71,15 @@ class BarePipeline:
     @property
     def frame_period_s(self) -> float:
         """Seconds of sound in a frame of the last stage."""
-        return self.stages[self.names[1]].capacity.frame_period_s
+        period_s = self.stages[self.names[1]].capacity.frame_period_s
+        assert period_s is not None, "a stage that makes sound has frames"
+        return period_s
 
     def add(self, request: PipelineRequest) -> None:
-        """Register a request with every stage, the last one first."""
-        for name, stage in reversed(list(self.stages.items())):
-            stage.add(request.request_id, request.inputs.get(name), batch=False)
+        """Register a request with its stages, the last one first."""
+        for spec in reversed(self.pipeline.taking_part(request.inputs)):
+            payload = request.inputs.get(spec.name)
+            self.stages[spec.name].add(request.request_id, payload, batch=False)
         self.stages[self.names[1]].credit(request.request_id, UNLIMITED_CREDIT)
 
     def step(self) -> list[Chunk[Payload]]:
@@ -130,10 +133,10 @@ def load_bare(model: str | None) -> tuple[BarePipeline, RequestBuilder]:
     deployment = load_deployment(plugin.deployment, plugin.pipeline)
     stages = {
         spec.name: build_stage(spec, located.checkpoint, deployment.stages[spec.name])
-        for spec in plugin.pipeline.stages
+        for spec in located.pipeline.stages
     }
     builder = plugin.load_builder(located.checkpoint)
-    return BarePipeline(plugin.pipeline, stages), builder
+    return BarePipeline(located.pipeline, stages), builder
 
 
 def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import SpeechRequest, Voice
-from cantata.contract.process.steps import StepReport
+from cantata.contract.process.steps import ReuseReport, StepReport
 
 TEXT, ADMIT = "text", "admit"
 """Milestones of every utterance: its text was read, it was admitted."""
@@ -67,6 +67,8 @@ class StageReport:
     """What the stage holds, by name. All zero when idle."""
     steps: StepReport | None = None
     """None while it is loading or down."""
+    reuse: ReuseReport | None = None
+    """Of a stage that keeps results."""
     restarts: int = 0
     """Of the stage's process since the server's start, failed attempts too."""
     last_death: str | None = None

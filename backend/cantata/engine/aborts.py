@@ -29,8 +29,9 @@ class Aborts:
         self._supervisor = supervisor
 
     async def free(self, opened: OpenRequest) -> None:
-        """Have every stage free a request; returns when each has confirmed it, or has died."""
-        alive = {n: s for n, s in self._supervisor.stages.items() if s.state is StageState.READY}
+        """Have its stages free a request; returns when each has confirmed it, or has died."""
+        stages = {name: self._supervisor.stages[name] for name in opened.stages}
+        alive = {n: stage for n, stage in stages.items() if stage.state is StageState.READY}
         opened.pending_aborts = set(alive)
         for stage in alive.values():
             with contextlib.suppress(StageDied):  # `acknowledged` takes it off the list

@@ -15,11 +15,17 @@ from typing import cast
 
 import numpy as np
 
-from cantata.config import CodecDeployment, Deployment, load_deployment
+from cantata.config import (
+    ArDeployment,
+    CodecDeployment,
+    Deployment,
+    StageDeployment,
+    load_deployment,
+)
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.model.pipeline import CLIENT, PipelineSpec
+from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.engine.devices import check_devices
@@ -42,7 +48,7 @@ class LocalModel:
 
     def __init__(self, located: LocatedModel) -> None:
         plugin = located.plugin
-        self._pipeline, self._checkpoint = plugin.pipeline, located.checkpoint
+        self._pipeline, self._checkpoint = located.pipeline, located.checkpoint
         self._deployment = _for_one(load_deployment(plugin.deployment, plugin.pipeline))
         check_devices(self._deployment)
         self._builder = plugin.load_builder(located.checkpoint)
@@ -53,10 +59,7 @@ class LocalModel:
     def is_possible(self) -> bool:
         """Whether the model declares that it can make the same samples without a server."""
         return _is_straight(self._pipeline) and all(
-            isinstance(stage, CodecDeployment)
-            or (spec.plain is not None and stage.device == "cpu" and stage.dtype == "float32")
-            for spec in self._pipeline.stages
-            for stage in (self._deployment.stages[spec.name],)
+            _is_simple(spec, self._deployment.stages[spec.name]) for spec in self._pipeline.stages
         )
 
     def plan(self, request: SpeechRequest) -> list[Piece | Pause]:
@@ -90,9 +93,10 @@ class LocalModel:
         for spec in self._pipeline.stages:
             deployment = self._deployment.stages[spec.name]
             if isinstance(deployment, CodecDeployment):
-                stages.append(codec.build_stage(spec.factory, self._checkpoint, deployment))
+                stages.append(codec.build_stage(spec, self._checkpoint, deployment))
                 continue
-            stage = ar.build_plain_stage(cast(str, spec.plain), self._checkpoint, deployment)
+            talker = cast(ArDeployment, deployment)
+            stage = ar.build_plain_stage(spec, self._checkpoint, talker)
             if stage is None:
                 return False
             stages.append(stage)
@@ -200,6 +204,14 @@ def _is_straight(pipeline: PipelineSpec) -> bool:
     names = [stage.name for stage in pipeline.stages]
     edges = [(edge.stage, edge.target) for edge in pipeline.edges]
     return edges == list(pairwise([*names, CLIENT])) and pipeline.sound.stage == names[-1]
+
+
+def _is_simple(spec: StageSpec, deployment: StageDeployment) -> bool:
+    """Whether the stage runs here as it does in a server."""
+    if isinstance(deployment, ArDeployment):
+        same = deployment.device == "cpu" and deployment.dtype == "float32"
+        return same and spec.plain is not None
+    return isinstance(deployment, CodecDeployment)
 
 
 def _for_one(deployment: Deployment) -> Deployment:

@@ -8,7 +8,7 @@ whatever ends a request - its last chunk, a fault, the caller - frees it in ever
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -118,11 +118,18 @@ class Orchestrator:
             for spec in self._pipeline.stages
             if spec.name in self._costs
         ]
-        return places(paces, self.sound_capacity.frame_period_s, self.slots)
+        return places(paces, self.frame_period_s, self.slots)
 
     def on_places(self, tell: Callable[[int], None]) -> None:
         """Call this with `places` whenever it may have changed."""
         self._tell_places = tell
+
+    @property
+    def frame_period_s(self) -> float:
+        """Seconds of sound in one frame."""
+        period_s = self.sound_capacity.frame_period_s
+        assert period_s is not None, "a stage that makes sound has frames"
+        return period_s
 
     @property
     def sound_capacity(self) -> StageCapacity:
@@ -166,12 +173,13 @@ class Orchestrator:
             Quarantined: it has ended a stage process twice.
             StageDied: a stage of the pipeline is not running.
         """
-        outputs = [edge.source for edge in self._pipeline.client_edges]
-        opened = OpenRequest(request, outputs, self._deployment.chunk_timeout_s)
+        stages = [spec.name for spec in self._pipeline.taking_part(request.inputs)]
+        outputs = [edge.source for edge in self._pipeline.client_edges if edge.stage in stages]
+        opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
         async with self._suspects.admit(opened):
             self._open[request.request_id] = opened
             try:
-                await self._register(request)
+                await self._register(request, stages)
                 yield opened
             finally:
                 # A second cancellation must not leave the request behind in a stage.
@@ -223,14 +231,13 @@ class Orchestrator:
                 if heard.payload.units or heard.payload.words:
                     yield heard
 
-    async def _register(self, request: PipelineRequest) -> None:
+    async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
         # The last stage first: a chunk must find its request wherever it arrives.
-        for spec in reversed(self._pipeline.stages):
-            payload = request.inputs.get(spec.name)
-            await self.stages[spec.name].send(
+        for name in reversed(stages):
+            await self.stages[name].send(
                 Register(
                     request.request_id,
-                    payload,
+                    request.inputs.get(name),
                     request.batch,
                     request.runs_dry_s,
                     request.stretch,
@@ -286,7 +293,9 @@ class Orchestrator:
         if guilty:
             self._supervisor.history[name].forgive()
         for request_id, opened in self._open.items():
-            error: CantataError = guilty.get(request_id, death.error)
-            opened.lost = True
-            opened.fail(error)
             self._aborts.acknowledged(opened, name)
+            # What has output and is not held there has left that stage behind.
+            if name in opened.stages and (request_id in death.held or not opened.frames):
+                error: CantataError = guilty.get(request_id, death.error)
+                opened.lost = True
+                opened.fail(error)

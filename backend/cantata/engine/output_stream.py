@@ -76,12 +76,20 @@ class OpenRequest:
 
     Args:
         request: what they were given.
+        stages: those that it was registered with.
         outputs: what the api receives of it, each `stage.port`.
         silence_s: time without any output after which it fails.
     """
 
-    def __init__(self, request: PipelineRequest, outputs: Iterable[str], silence_s: float) -> None:
+    def __init__(
+        self,
+        request: PipelineRequest,
+        stages: Iterable[str],
+        outputs: Iterable[str],
+        silence_s: float,
+    ) -> None:
         self.request_id = request.request_id
+        self.stages = frozenset(stages)
         self.content: list[Any] = [request.inputs]
         """What the stages were given."""
         self.outputs = {source: OutputStream(source, self) for source in outputs}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.config import Deployment, Dtype, load_deployment
+from cantata.contract.model.pipeline import PipelineSpec
 from cantata.engine.devices import check_devices
 from cantata.engine.spawning import preload
 from cantata.plugins import LocatedModel, locate
@@ -17,12 +18,13 @@ class ServicePlan:
     """A model and how its stages are deployed."""
 
     located: LocatedModel
+    pipeline: PipelineSpec
+    """Of the checkpoint."""
     deployment: Deployment
 
     def preload(self) -> None:
         """Start importing what the stages need, in a process of its own; returns at once."""
-        stages = self.located.plugin.pipeline.stages
-        preload((spec, self.deployment.stages[spec.name]) for spec in stages)
+        preload((spec, self.deployment.stages[spec.name]) for spec in self.pipeline.stages)
 
 
 def plan_service(
@@ -39,9 +41,10 @@ def plan_service(
         ConfigError: no such model, or the deployment is not valid here.
     """
     located = locate(model)
-    plugin = located.plugin
-    deployment = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    plugin, pipeline = located.plugin, located.pipeline
+    whole = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    deployment = whole.only({spec.name for spec in pipeline.stages})
     if dtype is not None:
         deployment = deployment.with_dtype(dtype)
     check_devices(deployment)
-    return ServicePlan(located, deployment)
+    return ServicePlan(located, pipeline, deployment)

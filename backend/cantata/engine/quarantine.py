@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ def _keep(kept: OrderedDict[bytes, Any], digest: bytes, value: Any) -> None:
 
 
 def digest_of(*content: Any) -> bytes:
-    """Digest of stage inputs: mappings, sequences, arrays, bytes and plain values."""
+    """Digest of stage inputs: dataclasses, mappings, sequences, arrays, bytes and plain values."""
     summed = hashlib.sha256()
     for part in content:
         _add(summed, part)
@@ -115,6 +115,8 @@ def _add(summed: Any, part: Any) -> None:
             for key in sorted(part):
                 _add(summed, key)
                 _add(summed, part[key])
+        case _ if is_dataclass(part):
+            _add(summed, {field.name: getattr(part, field.name) for field in fields(part)})
         case list() | tuple():
             summed.update(b"[%d" % len(part))
             for item in part:

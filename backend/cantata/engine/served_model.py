@@ -97,7 +97,7 @@ class PipelineModel:
         """
         await self.orchestrator.start()
         slots = self.orchestrator.slots
-        self._reserves = Reserves(self.orchestrator.sound_capacity.frame_period_s)
+        self._reserves = Reserves(self.orchestrator.frame_period_s)
         await self._warm_up(1)
         await self._warm_up(slots)
         limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)

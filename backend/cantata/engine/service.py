@@ -96,6 +96,7 @@ async def _report(model: PipelineModel, stage: StageHandle) -> StageReport:
         rss_bytes=rss_bytes,
         counts={} if pong is None else pong.counts,
         steps=None if pong is None else pong.steps,
+        reuse=None if pong is None else pong.reuse,
         restarts=history.restarts,
         last_death=history.last_death,
         trouble=history.trouble,
@@ -115,7 +116,7 @@ def create_service(plan: ServicePlan, log_format: LogFormat = LogFormat.TEXT) ->
     plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
     deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
-    orchestrator = Orchestrator(plugin.pipeline, checkpoint, deployment, log_level, log_format)
+    orchestrator = Orchestrator(plan.pipeline, checkpoint, deployment, log_level, log_format)
     builder = plugin.load_builder(checkpoint)
     served = PipelineModel(
         plugin, builder, orchestrator, deployment.max_input_characters, deployment.sampled

@@ -70,6 +70,8 @@ class Death:
     """The requests in its last call, with the frames that it had made of each."""
     alone: bool
     """The call was about one request alone."""
+    held: frozenset[str]
+    """Every request that it held."""
 
 
 class StageHandle:
@@ -314,7 +316,8 @@ class StageHandle:
         if was_ready:
             assert self._pulse is not None
             beat = self._pulse.read()
-            death = Death(error, self.exit_code, hang, beat.at_work_on, beat.alone)
+            held = frozenset(beat.frames)
+            death = Death(error, self.exit_code, hang, beat.at_work_on, beat.alone, held)
             self._on_death(self.name, death)
 
     def _gone(self) -> StageDied:

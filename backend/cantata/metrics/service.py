@@ -42,7 +42,7 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All families; a dead stage has no series."""
-        return [*self._admission(), *self._stages(), *self._steps()]
+        return [*self._admission(), *self._stages(), *self._steps(), *self._reuse()]
 
     def _admission(self) -> Iterable[Metric]:
         gauges = {
@@ -119,6 +119,28 @@ class ServiceCollector(Collector):
                 _add(seconds, names, report.steps.seconds)
                 _add(batch, names, report.steps.batch)
         return [seconds, batch]
+
+    def _reuse(self) -> Iterable[Metric]:
+        labels = ["model", "stage"]
+        counters = {
+            "encodes": "Inputs that a stage computed.",
+            "hits": "Requests that got a result that a stage had kept.",
+            "joined": "Requests that shared a computation with another.",
+        }
+        families = {
+            name: CounterMetricFamily(f"cantata_stage_{name}", text, labels=labels)
+            for name, text in counters.items()
+        }
+        kept = GaugeMetricFamily(
+            "cantata_stage_kept_bytes", "Results that a stage keeps.", labels=labels
+        )
+        for report in self._reports:
+            if report.reuse is not None:
+                names = [report.model, report.stage]
+                for name, family in families.items():
+                    family.add_metric(names, getattr(report.reuse, name))
+                kept.add_metric(names, report.reuse.kept_bytes)
+        return [*families.values(), kept]
 
 
 def _add(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:

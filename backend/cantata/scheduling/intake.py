@@ -21,7 +21,7 @@ class Intake(Generic[T]):
     """Waiting requests.
 
     Args:
-        frame_period_s: seconds of sound in one frame.
+        frame_period_s: seconds of sound in one frame; 0 where there are no frames.
     """
 
     def __init__(self, frame_period_s: float) -> None:

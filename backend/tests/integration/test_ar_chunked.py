@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from cantata.config import ArDeployment
+from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads
+from tiny_talker.driving import TALKER, Listener, preempt_all, speak, speak_alone, varied_payloads
+from tiny_talker.inputs import TinyInput
 
 pytestmark = [
     pytest.mark.integration,
@@ -23,14 +25,14 @@ PROMPT = list(range(40)) + list(range(30))
 REQUESTS = {
     **varied_payloads(8),
     **{
-        f"shared{seed}": {
-            "text": PROMPT,
-            "max_frames": 30,
-            "sampling": {"seed": seed, "temperature": 0.9},
-        }
+        f"shared{seed}": TinyInput(
+            text=PROMPT, max_frames=30, sampling=SamplingOptions(seed=seed, temperature=0.9)
+        )
         for seed in range(3)
     },
-    "other": {"text": PROMPT[::-1], "max_frames": 30, "sampling": {"seed": 1, "temperature": 0.9}},
+    "other": TinyInput(
+        text=PROMPT[::-1], max_frames=30, sampling=SamplingOptions(seed=1, temperature=0.9)
+    ),
 }
 
 
@@ -41,7 +43,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stage, St
     save_tiny_checkpoint(folder)
     plain = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=512)
     chunked = plain.model_copy(update={"max_num_batched_tokens": 16, "prefix_caching": True})
-    pair = tuple(build_stage(FACTORY, folder, deployment) for deployment in (plain, chunked))
+    pair = tuple(build_stage(TALKER, folder, deployment) for deployment in (plain, chunked))
     yield pair
     for stage in pair:
         assert set(stage.counts().values()) == {0}
@@ -66,7 +68,7 @@ def test_chunked_and_cached(
 
 def test_the_second_of_two_equal_prompts_is_cached(stages: tuple[Stage, Stage]) -> None:
     stage = stages[1]
-    fresh = {"text": [5] * 70, "max_frames": 4}
+    fresh = TinyInput(text=[5] * 70, max_frames=4)
     first_frame_after = []
     for name in ("first", "second"):
         stage.add(name, fresh, batch=False)
@@ -101,10 +103,10 @@ def check(frames: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> Non
 def test_a_long_prompt_does_not_delay_running_streams(stages: tuple[Stage, Stage]) -> None:
     """A step computes a bounded number of positions, running requests first."""
     stage = stages[1]
-    stage.add("speaker", {"text": [3, 4], "max_frames": 30, "min_frames": 30}, batch=False)
+    stage.add("speaker", TinyInput(text=[3, 4], max_frames=30, min_frames=30), batch=False)
     while not stage.step().chunks:
         pass
-    stage.add("new", {"text": [7] * 70, "max_frames": 4}, batch=False)
+    stage.add("new", TinyInput(text=[7] * 70, max_frames=4), batch=False)
     spoken = []
     while "new" not in (spoken[-1] if spoken else ()):
         spoken.append({chunk.request_id for chunk in stage.step().chunks})

@@ -24,6 +24,7 @@ from stage_chunks import codes_chunk, pcm_chunk
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS, save_tiny_checkpoint
 from tiny_talker.decoder import decode_all
 from tiny_talker.driving import Listener
+from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import HEARD_FIRST, TWO_TALKERS
 
 pytestmark = [
@@ -47,7 +48,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def repeater(checkpoint: Path) -> Iterator[Stage]:
     deployment = ArDeployment(slots=2, max_model_len=128)
-    stage = build_stage("tiny_talker.talker:RepeatingTalker", checkpoint, deployment)
+    stage = build_stage(TWO_TALKERS.stage("repeater"), checkpoint, deployment)
     yield stage
     stage.close()
 
@@ -71,7 +72,7 @@ def said(count: int, seed: int = 0) -> Frames:
 def repeated(stage: Stage, *parts: Frames) -> Frames:
     """What the stage makes of frames that come in these parts, each as far as it goes."""
     listener = Listener()
-    stage.add("r", {"max_frames": FRAMES}, batch=False)
+    stage.add("r", TinyInput(max_frames=FRAMES), batch=False)
     for index, part in enumerate(parts):
         stage.receive([codes_chunk("r", index, part, index == len(parts) - 1)])
         while stage.has_work():
@@ -82,7 +83,7 @@ def repeated(stage: Stage, *parts: Frames) -> Frames:
 
 def test_it_speaks_as_far_as_it_has_heard_and_no_further(repeater: Stage) -> None:
     frames, listener = said(10), Listener()
-    repeater.add("r", {"max_frames": FRAMES}, batch=False)
+    repeater.add("r", TinyInput(max_frames=FRAMES), batch=False)
     repeater.receive([codes_chunk("r", 0, frames[: HEARD_FIRST - 1], False)])
     assert not repeater.has_work()
     assert repeater.counts()["slots"] == 1
@@ -110,7 +111,7 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
     repeater: Stage,
 ) -> None:
     whole = repeated(repeater, said(10))
-    repeater.add("gone", {"max_frames": FRAMES}, batch=False)
+    repeater.add("gone", TinyInput(max_frames=FRAMES), batch=False)
     repeater.abort("gone")
     repeater.receive([codes_chunk("gone", 0, said(3), False)])
     assert set(repeater.counts().values()) == {0}
@@ -118,7 +119,7 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
     no_codes = pcm_chunk("bad", 0, np.zeros((4, 1), np.float32), False)
     too_few = codes_chunk("bad", 0, said(HEARD_FIRST - 1), True)
     for chunk, message in ((no_codes, "AssertionError"), (too_few, "the input ended before")):
-        repeater.add("bad", {"max_frames": FRAMES}, batch=False)
+        repeater.add("bad", TinyInput(max_frames=FRAMES), batch=False)
         repeater.receive([chunk])
         ((request_id, error),) = repeater.step().failures
         assert request_id == "bad"
@@ -129,9 +130,8 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
 
 async def speak(pipeline: Orchestrator, number: int, name: str) -> tuple[Frames, list[Pcm]]:
     """What the first talker said, and what the client heard of the second."""
-    length = {"max_frames": FRAMES, "min_frames": FRAMES}
-    talker = {"text": [number, number + 1, 9], **length}
-    inputs = {"talker": talker, "repeater": {"max_frames": FRAMES}}
+    talker = TinyInput([number, number + 1, 9], FRAMES, min_frames=FRAMES)
+    inputs = {"talker": talker, "repeater": TinyInput(max_frames=FRAMES)}
     async with pipeline.open(PipelineRequest(name, inputs)) as opened:
         told = [chunk.payload async for chunk in pipeline.output(opened, SAID)]
         heard = [chunk.payload async for chunk in pipeline.sound(opened)]

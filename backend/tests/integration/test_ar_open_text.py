@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import InvalidRequest, ProtocolViolation
+from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import TEXT_VOCAB, save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, Frames, Listener, speak, varied_payloads
+from tiny_talker.driving import TALKER, Frames, Listener, speak, varied_payloads
+from tiny_talker.inputs import TinyInput, TinyText
 
 pytestmark = [
     pytest.mark.integration,
@@ -29,7 +32,7 @@ TEXT = [7, 3, 11, 3, 29, 5, 17, 2, 23, 8, 31, 13]
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("tiny_talker")
     save_tiny_checkpoint(folder)
-    stage = build_stage(FACTORY, folder, ArDeployment(slots=8, max_model_len=128))
+    stage = build_stage(TALKER, folder, ArDeployment(slots=8, max_model_len=128))
     yield stage
     stage.close()
 
@@ -41,11 +44,11 @@ def stage(engine: Stage) -> Iterator[Stage]:
     assert set(engine.counts().values()) == {0}
 
 
-def payload(text: Sequence[int], **more: Any) -> dict[str, Any]:
+def payload(text: Sequence[int], **more: Any) -> TinyInput:
     """Text beside the frames, sampled, of a fixed length."""
-    sampling = {"seed": 3, "temperature": 0.9}
-    fixed = {"track": True, "max_frames": FRAMES, "min_frames": FRAMES, "sampling": sampling}
-    return {"text": list(text), **fixed, **more}
+    sampling = SamplingOptions(seed=3, temperature=0.9)
+    fixed = TinyInput(track=True, max_frames=FRAMES, min_frames=FRAMES, sampling=sampling)
+    return replace(fixed, text=list(text), **more)
 
 
 def run(stage: Stage, listener: Listener) -> None:
@@ -65,7 +68,7 @@ def arrive(stage: Stage, cuts: Sequence[int], steps: int | None) -> Frames:
             listener.step(stage)
             made += 1
         if end is not None:
-            stage.extend("open", {"text": TEXT[start:end]}, final=end == len(TEXT))
+            stage.extend("open", TinyText(text=TEXT[start:end]), final=end == len(TEXT))
     run(stage, listener)
     assert listener.finished("open")
     return listener.frames("open")
@@ -82,7 +85,7 @@ def test_an_end_without_text_repeats_the_last_row(stage: Stage) -> None:
     listener = Listener()
     stage.add("open", payload(TEXT, open=True), batch=False)
     run(stage, listener)
-    stage.extend("open", {"text": []}, final=True)
+    stage.extend("open", TinyText(text=[]), final=True)
     run(stage, listener)
     whole = speak(stage, {"whole": payload(TEXT)})["whole"]
     np.testing.assert_array_equal(listener.frames("open"), whole)
@@ -104,7 +107,7 @@ def test_it_waits_for_text_while_others_go_on(stage: Stage) -> None:
     for name, frames in alone.items():
         np.testing.assert_array_equal(listener.frames(name), frames, err_msg=name)
     assert len(listener.frames("open")) == 3
-    stage.extend("open", {"text": TEXT[3:]}, final=True)
+    stage.extend("open", TinyText(text=TEXT[3:]), final=True)
     run(stage, listener)
     whole = speak(stage, {"whole": payload(TEXT)})["whole"]
     np.testing.assert_array_equal(listener.frames("open"), whole)
@@ -121,7 +124,7 @@ def test_many_open_texts_do_not_mix(stage: Stage) -> None:
         name = str(random.choice([name for name, text in texts.items() if given[name] < len(text)]))
         start = given[name]
         given[name] = end = min(len(texts[name]), start + int(random.integers(1, 5)))
-        stage.extend(name, {"text": texts[name][start:end]}, final=end == len(texts[name]))
+        stage.extend(name, TinyText(text=texts[name][start:end]), final=end == len(texts[name]))
         for _ in range(int(random.integers(0, 4))):
             if stage.has_work():
                 listener.step(stage)
@@ -138,26 +141,26 @@ def test_an_abort_while_it_waits_frees_it(stage: Stage) -> None:
 
 def test_an_end_code_ends_it_before_its_text(stage: Stage) -> None:
     """Text for a request that has ended is ignored."""
-    greedy = payload(TEXT, min_frames=0, max_frames=100, sampling={"temperature": 0.0})
+    greedy = payload(TEXT, min_frames=0, max_frames=100, sampling=SamplingOptions(temperature=0.0))
     listener = Listener()
     for last in range(TEXT_VOCAB):
         name = f"r{last}"
-        stage.add(name, {**greedy, "text": [last] * 40, "open": True}, batch=False)
+        stage.add(name, replace(greedy, text=[last] * 40, open=True), batch=False)
         run(stage, listener)
         if listener.finished(name):
             break
         stage.abort(name)
     assert listener.finished(name)
-    stage.extend(name, {"text": [1]}, final=True)
+    stage.extend(name, TinyText(text=[1]), final=True)
 
 
 def test_text_after_the_end_fails_that_request(stage: Stage) -> None:
     stage.add("closed", payload(TEXT), batch=False)
     with pytest.raises(ProtocolViolation, match="complete"):
-        stage.extend("closed", {"text": [1]}, final=False)
+        stage.extend("closed", TinyText(text=[1]), final=False)
 
 
 def test_text_beyond_the_deployment_fails_that_request(stage: Stage) -> None:
     stage.add("open", payload(TEXT, open=True), batch=False)
     with pytest.raises(InvalidRequest, match="212 positions, more than the 128"):
-        stage.extend("open", {"text": [1] * 200}, final=False)
+        stage.extend("open", TinyText(text=[1] * 200), final=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
+import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from cantata.config import ArDeployment
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, speak, varied_payloads
+from tiny_talker.driving import TALKER, speak, varied_payloads
 
 pytestmark = [
     pytest.mark.integration,
@@ -29,11 +30,10 @@ TESTS = Path(__file__).parents[1]
 def test_second_runner_equals_first(tmp_path: Path) -> None:
     save_tiny_checkpoint(tmp_path)
     requests = varied_payloads(5)
-    for payload in requests.values():
-        payload.update(max_frames=10, min_frames=6)
-    (tmp_path / "requests.json").write_text(json.dumps(requests), encoding="utf-8")
+    requests = {n: replace(r, max_frames=10, min_frames=6) for n, r in requests.items()}
+    (tmp_path / "requests").write_bytes(pickle.dumps(requests))
     second_runner = subprocess.Popen(
-        [sys.executable, "-m", "tiny_talker.second_runner", ".", "requests.json", "frames.npz"],
+        [sys.executable, "-m", "tiny_talker.second_runner", ".", "requests", "frames.npz"],
         cwd=tmp_path,
         env={
             **os.environ,
@@ -43,7 +43,7 @@ def test_second_runner_equals_first(tmp_path: Path) -> None:
         },
     )
     deployment = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=256)
-    stage = build_stage(FACTORY, tmp_path, deployment)
+    stage = build_stage(TALKER, tmp_path, deployment)
     expected = speak(stage, requests)
     stage.close()
     assert second_runner.wait(timeout=200) == 0

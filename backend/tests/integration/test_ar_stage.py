@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from cantata.contract.data.errors import (
     ProtocolViolation,
     RequestFailed,
 )
+from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import END_CODE, save_tiny_checkpoint
-from tiny_talker.driving import FACTORY, Listener, preempt_all, speak, speak_alone, varied_payloads
+from tiny_talker.driving import TALKER, Listener, preempt_all, speak, speak_alone, varied_payloads
+from tiny_talker.inputs import TinyInput, TinyText
 
 pytestmark = [
     pytest.mark.integration,
@@ -47,7 +50,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(checkpoint: Path) -> Iterator[Stage]:
-    stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
+    stage = build_stage(TALKER, checkpoint, DEPLOYMENT)
     yield stage
     stage.close()
 
@@ -64,10 +67,8 @@ def alone(engine: Stage) -> dict[str, np.ndarray]:
     return speak_alone(engine, REQUESTS)
 
 
-def one(stage: Stage, **payload: Any) -> np.ndarray:
-    payload.setdefault("text", [3, 1, 4, 1, 5])
-    payload.setdefault("max_frames", 24)
-    return speak(stage, {"one": payload})["one"]
+def one(stage: Stage, **options: Any) -> np.ndarray:
+    return speak(stage, {"one": replace(TinyInput([3, 1, 4, 1, 5], 24), **options)})["one"]
 
 
 def test_capacity_is_the_deployment_s(stage: Stage) -> None:
@@ -116,7 +117,7 @@ def test_abort_half_way_leaves_the_others_as_they_are(
     for request_id in victims:
         stage.abort(request_id)
     # An id may be used again at once, by a request of another kind.
-    stage.add(victims[0], {"text": [7], "max_frames": 5, "min_frames": 5}, batch=True)
+    stage.add(victims[0], TinyInput(text=[7], max_frames=5, min_frames=5), batch=True)
     before = len(listener.chunks.pop(victims[0]))
     while stage.has_work():
         listener.step(stage)
@@ -145,25 +146,34 @@ def test_recompute_after_preemption_changes_nothing(
 
 def test_same_seed_same_frames_other_seed_other_frames(stage: Stage) -> None:
     first, again, other = (
-        one(stage, min_frames=24, sampling={"seed": seed, "temperature": 1.0}) for seed in (1, 1, 2)
+        one(stage, min_frames=24, sampling=SamplingOptions(seed=seed, temperature=1.0))
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
 
 
 def test_greedy_ignores_the_seed(stage: Stage) -> None:
-    first, other = (one(stage, sampling={"seed": s, "temperature": 0.0}) for s in (1, 2))
+    first, other = (one(stage, sampling=SamplingOptions(seed=s, temperature=0.0)) for s in (1, 2))
     np.testing.assert_array_equal(first, other)
 
 
 def test_what_a_request_leaves_open_is_the_deployment_s(stage: Stage) -> None:
-    explicit = {"seed": 5, "temperature": 0.7, "top_k": 5, "top_p": 1.0}
-    np.testing.assert_array_equal(one(stage, sampling={"seed": 5}), one(stage, sampling=explicit))
+    explicit = SamplingOptions(seed=5, temperature=0.7, top_k=5, top_p=1.0)
+    np.testing.assert_array_equal(
+        one(stage, sampling=SamplingOptions(seed=5)), one(stage, sampling=explicit)
+    )
 
 
 def test_rows_go_on_beside_the_frames(stage: Stage) -> None:
     track, other_end = (
-        one(stage, text=[1, 2, 3, 4, 5, end], track=True, min_frames=24, sampling={"seed": 1})
+        one(
+            stage,
+            text=[1, 2, 3, 4, 5, end],
+            track=True,
+            min_frames=24,
+            sampling=SamplingOptions(seed=1),
+        )
         for end in (6, 7)
     )
     np.testing.assert_array_equal(track[:5], other_end[:5])
@@ -171,7 +181,7 @@ def test_rows_go_on_beside_the_frames(stage: Stage) -> None:
 
 
 def test_words_leave_with_the_first_frame(stage: Stage) -> None:
-    payload = {"text": [1, 2, 3], "max_frames": 6, "min_frames": 6, "words": 2}
+    payload = TinyInput(text=[1, 2, 3], max_frames=6, min_frames=6, words=2)
     listener = Listener()
     stage.add("told", payload, batch=False)
     while stage.has_work():
@@ -187,12 +197,12 @@ def test_short_prompts(stage: Stage, length: int) -> None:
 
 
 def test_nothing_is_held_after_the_last_chunk_or_abort(stage: Stage) -> None:
-    stage.add("ends", {"text": [1], "max_frames": 2, "min_frames": 2}, batch=False)
+    stage.add("ends", TinyInput(text=[1], max_frames=2, min_frames=2), batch=False)
     stage.step()
     assert stage.counts() == {"slots": 1, "requests": 1, "kv_blocks": 1, "runner_requests": 1}
     assert stage.step().chunks[0].final
     assert set(stage.counts().values()) == {0}
-    stage.add("is left", {"text": [1], "max_frames": 9}, batch=False)
+    stage.add("is left", TinyInput(text=[1], max_frames=9), batch=False)
     stage.step()
     stage.abort("is left")
     assert set(stage.counts().values()) == {0}
@@ -203,7 +213,7 @@ def test_end_code_ends_with_an_empty_chunk(stage: Stage) -> None:
     ended = 0
     for seed in range(12):
         listener = Listener()
-        payload = {"text": [seed], "max_frames": 60, "sampling": {"seed": seed}}
+        payload = TinyInput(text=[seed], max_frames=60, sampling=SamplingOptions(seed=seed))
         stage.add("one", payload, batch=False)
         while stage.has_work():
             listener.step(stage)
@@ -217,7 +227,7 @@ def test_end_code_ends_with_an_empty_chunk(stage: Stage) -> None:
 
 def test_min_frames_holds_the_end_code_back(stage: Stage) -> None:
     for seed in range(4):
-        frames = one(stage, max_frames=40, min_frames=40, sampling={"seed": seed})
+        frames = one(stage, max_frames=40, min_frames=40, sampling=SamplingOptions(seed=seed))
         assert len(frames) == 40
         assert (frames[:, 0] != END_CODE).all()
 
@@ -227,19 +237,23 @@ def test_a_bad_payload_is_rejected_alone(stage: Stage, alone: dict[str, np.ndarr
     listener = Listener()
     listener.step(stage)
     with pytest.raises(InvalidRequest, match="nothing to say"):
-        stage.add("empty", {"text": [], "max_frames": 3}, batch=False)
+        stage.add("empty", TinyInput(text=[], max_frames=3), batch=False)
     with pytest.raises(RequestFailed, match="could not be encoded"):
-        stage.add("unknown_id", {"text": [4_000], "max_frames": 3}, batch=False)
-    with pytest.raises(RequestFailed, match="KeyError"):
-        stage.add("incomplete", {}, batch=False)
+        stage.add("unknown_id", TinyInput(text=[4_000], max_frames=3), batch=False)
+    with pytest.raises(RequestFailed, match="AttributeError"):
+        stage.add("of another stage", TinyText([1]), batch=False)
     with pytest.raises(RequestFailed, match="TypeError"):
-        stage.add("seed", {"text": [1], "max_frames": 3, "sampling": {"seed": "x"}}, batch=False)
+        stage.add(
+            "seed",
+            TinyInput(text=[1], max_frames=3, sampling=SamplingOptions(seed="x")),
+            batch=False,
+        )
     with pytest.raises(RequestFailed, match="1 positions, 1 rows and 0 frames"):
-        stage.add("no frames", {"text": [1], "max_frames": 0}, batch=False)
-    with pytest.raises(RequestFailed, match="could not be encoded: TypeError"):
+        stage.add("no frames", TinyInput(text=[1], max_frames=0), batch=False)
+    with pytest.raises(RequestFailed, match="could not be encoded: AttributeError"):
         stage.add("none", None, batch=False)
     with pytest.raises(InvalidRequest, match="130 positions, more than the 128"):
-        stage.add("long", {"text": [1], "max_frames": 129}, batch=False)
+        stage.add("long", TinyInput(text=[1], max_frames=129), batch=False)
     with pytest.raises(ProtocolViolation, match="already held"):
         stage.add("r1", REQUESTS["r1"], batch=False)
     while stage.has_work():
@@ -250,9 +264,9 @@ def test_a_bad_payload_is_rejected_alone(stage: Stage, alone: dict[str, np.ndarr
 def test_more_requests_than_slots_are_rejected(stage: Stage) -> None:
     names = [str(number) for number in range(stage.capacity.slots)]
     for name in names:
-        stage.add(name, {"text": [1], "max_frames": 4}, batch=False)
+        stage.add(name, TinyInput(text=[1], max_frames=4), batch=False)
     with pytest.raises(Overloaded):
-        stage.add("one more", {"text": [1], "max_frames": 4}, batch=False)
+        stage.add("one more", TinyInput(text=[1], max_frames=4), batch=False)
     for name in names:
         stage.abort(name)
     stage.abort("never heard of")
@@ -263,13 +277,14 @@ def test_more_requests_than_slots_are_rejected(stage: Stage) -> None:
     [
         ("tiny_talker.talker:Nobody", {}, "no talker class"),
         ("tiny_talker.nowhere:TinyTalker", {}, "no talker class"),
-        (FACTORY, {"max_model_len": 1024}, "max_position_embeddings=512"),
-        (FACTORY, {"slots": 300}, "max_num_batched_tokens"),
-        (FACTORY, {"device": "cuda"}, "the installed vLLM is for 'cpu'"),
+        (TALKER.factory, {"max_model_len": 1024}, "max_position_embeddings=512"),
+        (TALKER.factory, {"slots": 300}, "max_num_batched_tokens"),
+        (TALKER.factory, {"device": "cuda"}, "the installed vLLM is for 'cpu'"),
     ],
 )
 def test_what_cannot_be_served(
     checkpoint: Path, engine: Stage, factory: str, change: dict[str, Any], message: str
 ) -> None:
+    spec = replace(TALKER, factory=factory)
     with pytest.raises(ConfigError, match=message):
-        build_stage(factory, checkpoint, DEPLOYMENT.model_copy(update=change))
+        build_stage(spec, checkpoint, DEPLOYMENT.model_copy(update=change))

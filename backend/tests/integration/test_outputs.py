@@ -20,6 +20,7 @@ from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.decoder import decode_all
+from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import PIPELINE
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -43,7 +44,7 @@ async def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 
 def request(name: str) -> PipelineRequest:
-    payload = {"text": [7, 8, 9], "max_frames": FRAMES, "min_frames": FRAMES}
+    payload = TinyInput(text=[7, 8, 9], max_frames=FRAMES, min_frames=FRAMES)
     return PipelineRequest(name, {"talker": payload})
 
 

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
-from cantata.contract.data.request import PipelineRequest
+from cantata.contract.data.request import PipelineRequest, SamplingOptions
 from cantata.engine import hang
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_handle import StageState
 from timed import timed
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.faulty import FAULTY, HANG_FILE
+from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import PIPELINE
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -68,12 +69,12 @@ async def pipeline(checkpoint: Path) -> AsyncIterator[Orchestrator]:
 def request(number: int, suffix: str = "", frames: int | None = None) -> PipelineRequest:
     """Different text, length and seed for each number; the same for the same number."""
     random = np.random.default_rng(number)
-    payload = {
-        "text": random.integers(0, 40, 3 + number % 7).tolist(),
-        "max_frames": frames or 20 + 3 * number,
-        "min_frames": frames or 20 + 3 * number,
-        "sampling": {"seed": number, "temperature": 0.9},
-    }
+    payload = TinyInput(
+        text=random.integers(0, 40, 3 + number % 7).tolist(),
+        max_frames=frames or 20 + 3 * number,
+        min_frames=frames or 20 + 3 * number,
+        sampling=SamplingOptions(seed=number, temperature=0.9),
+    )
     return PipelineRequest(f"r{number}{suffix}", {"talker": payload})
 
 
@@ -154,7 +155,7 @@ async def test_cancellation_has_freed_everything_when_it_is_awaited(
 
 async def test_a_rejected_payload_fails_its_own_request_only(pipeline: Orchestrator) -> None:
     expected = await speak(pipeline, request(3))
-    bad = PipelineRequest("bad", {"talker": {"text": [], "max_frames": 5}})
+    bad = PipelineRequest("bad", {"talker": TinyInput(text=[], max_frames=5)})
     failure, good = await asyncio.gather(
         speak(pipeline, bad), speak(pipeline, request(3, "again")), return_exceptions=True
     )

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Chunk, Codes
+from cantata.contract.data.request import SamplingOptions
+from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
+from tiny_talker.inputs import TinyInput
 
-FACTORY = "tiny_talker.talker:TinyTalker"
+TALKER = StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker")
 
 Frames = NDArray[np.int32]
 
@@ -78,23 +81,23 @@ def speak_alone(stage: Stage, payloads: Mapping[str, Any]) -> dict[str, Frames]:
     return frames
 
 
-def varied_payloads(count: int, seed: int = 0) -> dict[str, dict[str, Any]]:
+def varied_payloads(count: int, seed: int = 0) -> dict[str, TinyInput]:
     """Requests that differ in everything: lengths (from one row on), tracks, sampling."""
     random = np.random.default_rng(seed)
     return {
-        f"r{index}": {
-            "text": random.integers(0, TEXT_VOCAB, size=1 + 5 * index).tolist(),
-            "max_frames": int(random.integers(20, 60)),
-            "min_frames": int(random.integers(0, 15)),
-            "track": index % 3 == 0,
-            "sampling": {
-                "seed": index,
-                "temperature": 0.0 if index % 4 == 0 else 0.9,
-                "top_k": 8 if index % 2 else 0,
-                "top_p": 0.9 if index % 5 == 1 else 1.0,
-                "repetition_penalty": 1.2 if index % 5 == 2 else 1.0,
-            },
-        }
+        f"r{index}": TinyInput(
+            text=random.integers(0, TEXT_VOCAB, size=1 + 5 * index).tolist(),
+            max_frames=int(random.integers(20, 60)),
+            min_frames=int(random.integers(0, 15)),
+            track=index % 3 == 0,
+            sampling=SamplingOptions(
+                seed=index,
+                temperature=0.0 if index % 4 == 0 else 0.9,
+                top_k=8 if index % 2 else 0,
+                top_p=0.9 if index % 5 == 1 else 1.0,
+                repetition_penalty=1.2 if index % 5 == 2 else 1.0,
+            ),
+        )
         for index in range(count)
     }
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -112,8 +113,9 @@ class FaultyRequestBuilder(TinyRequestBuilder):
         if fault is None:
             return pieces
         code = MARK + list(FAULTS).index(fault[1])
-        payload = {**pieces[0].inputs["talker"], "context": [[code] * NUM_CODEBOOKS]}
-        return (replace(pieces[0], inputs={"talker": payload}), *pieces[1:])
+        talker: Any = pieces[0].inputs["talker"]
+        marked = replace(talker, context=[[code] * NUM_CODEBOOKS])
+        return (replace(pieces[0], inputs={"talker": marked}), *pieces[1:])
 
 
 FAULTY = replace(

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
@@ -17,6 +18,7 @@ from cantata.contract.data.request import (
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import TEXT_VOCAB
+from tiny_talker.inputs import TinyInput, TinyText
 
 FRAMES_PER_WORD = 5
 MAX_PROMPT = 16
@@ -50,6 +52,19 @@ TWO_TALKERS = PipelineSpec(
     ),
 )
 """The second talker speaks what the first one says, while it says it. The client gets both."""
+ENCODED = PipelineSpec(
+    stages=(
+        StageSpec(
+            "encoder",
+            StageKind.FEED_FORWARD,
+            "tiny_talker.encoder:load_encoder",
+            outputs={"rows": Rows},
+        ),
+        *PIPELINE.stages,
+    ),
+    edges=(EdgeSpec("encoder.rows", "talker"), *PIPELINE.edges),
+)
+"""The talker follows a recording, if a request has one."""
 HEARD_FIRST = 3
 """Frames with which the second one begins."""
 AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")
@@ -85,12 +100,12 @@ class TinyRequestBuilder:
             for word in re.finditer(r"\w+", sentence[0])
         ]
         frames = FRAMES_PER_WORD * len(words)
-        payload = {
-            "text": [ord(character) % TEXT_VOCAB for character in sentence[0].strip()[:MAX_PROMPT]],
-            "max_frames": frames,
-            "min_frames": frames,
-            "words": len(words),
-        }
+        payload = TinyInput(
+            text=[ord(character) % TEXT_VOCAB for character in sentence[0].strip()[:MAX_PROMPT]],
+            max_frames=frames,
+            min_frames=frames,
+            words=len(words),
+        )
         return PipelineRequest(request_id, {"talker": payload}, words=tuple(words))
 
 
@@ -115,16 +130,13 @@ class TinyTextFeed:
             return None
         if not self._text:
             raise InvalidRequest("nothing to say", "input")
-        payload = {
-            "text": self._take(),
-            "track": True,
-            "max_frames": MAX_OPEN_FRAMES,
-            "open": not self._closed,
-        }
+        payload = TinyInput(
+            text=self._take(), track=True, max_frames=MAX_OPEN_FRAMES, open=not self._closed
+        )
         return PipelineRequest(self._request_id, {self.stage: payload})
 
     def more(self) -> StageInput | None:
-        return {"text": self._take()} if self._text or self._closed else None
+        return TinyText(text=self._take()) if self._text or self._closed else None
 
     def _take(self) -> list[int]:
         text, self._text = self._text, []

@@ -8,7 +8,7 @@ Its Triton kernels run in Triton's interpreter: correct, but a hundred times too
 
 from __future__ import annotations
 
-import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -47,14 +47,14 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
     from cantata.engine.ar import build_stage
-    from tiny_talker.driving import FACTORY, speak
+    from tiny_talker.driving import TALKER, speak
 
     deployment = ArDeployment(
         slots=4, max_model_len=64, max_num_batched_tokens=16, prefix_caching=True
     )
-    stage = build_stage(FACTORY, checkpoint, deployment)
+    stage = build_stage(TALKER, checkpoint, deployment)
     assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"
-    spoken = speak(stage, json.loads(requests.read_text(encoding="utf-8")), every=2)
+    spoken = speak(stage, pickle.loads(requests.read_bytes()), every=2)
     assert set(stage.counts().values()) == {0}, stage.counts()
     stage.close()
     np.savez(frames, **spoken)

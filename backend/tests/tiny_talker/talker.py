@@ -5,7 +5,7 @@ Letters: N rows, R requests, D hidden size, Q codebooks, C codes, L text length.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,14 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 
-from cantata.contract.data.chunks import Codes, Payload, WordTiming
+from cantata.contract.data.chunks import Codes, Payload, Rows, WordTiming
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata.contract.model.row_source import (
+    DeferredRows,
     GrowingRows,
     RowSource,
-    SamplingOptions,
     TalkerPrompt,
     WholeRows,
 )
@@ -39,16 +39,12 @@ from tiny_talker.checkpoint import (
     NUM_CODEBOOKS,
     TEXT_VOCAB,
 )
+from tiny_talker.inputs import TinyInput, TinyText
 from tiny_talker.plugin import HEARD_FIRST
 
 
 class TinyTalker(nn.Module):
-    """Implements `contract.model.talker.Talker`.
-
-    A payload has `text` (ids), `max_frames`, and optionally `min_frames`, `track` (text goes on
-    beside the frames, one id each, instead of being prefilled), `open` (more text follows), `words`
-    (so many, equally long), `context` (frames that it continues) and `sampling`.
-    """
+    """Implements `contract.model.talker.Talker`."""
 
     num_codebooks = NUM_CODEBOOKS
     frame_period_s = 0.08
@@ -111,25 +107,36 @@ class TinyTalker(nn.Module):
         """[R, D] -> [R, C + 1]."""
         return self.code0_head(hidden_states)
 
-    def open(self, payload: StageInput) -> RowSource:
-        text = torch.tensor(payload["text"])
+    def open(self, inputs: TinyInput) -> RowSource:
+        text = torch.tensor(inputs.text)
         if text.numel() == 0:
             raise InvalidRequest("nothing to say", param="text")
-        words = payload.get("words", 0)
-        word_s = payload["max_frames"] * self.frame_period_s / max(1, words)
-        prompt = TalkerPrompt(
-            rows=self.text_embedding(text),
-            prompt_len=1 if payload.get("track") else len(text),
-            max_frames=payload["max_frames"],
-            min_frames=payload.get("min_frames", 0),
-            words=tuple(WordTiming(i, i * word_s, (i + 1) * word_s) for i in range(words)),
-            context=torch.tensor(payload["context"]) if "context" in payload else None,
-            sampling=SamplingOptions(**payload.get("sampling", {})),
-        )
-        return GrowingRows(prompt, self._later_rows) if payload.get("open") else WholeRows(prompt)
+        rows = self.text_embedding(text)
+        if not inputs.follows:
+            return self._begin(inputs, rows)
 
-    def _later_rows(self, payload: StageInput) -> torch.Tensor:
-        return self.text_embedding(torch.tensor(payload["text"], dtype=torch.int64))
+        def begin(encoded: Sequence[Any]) -> RowSource:
+            sound = torch.from_numpy(encoded[0].values)
+            return self._begin(inputs, torch.cat([sound.to(rows), rows]))
+
+        return DeferredRows((Rows,), begin)
+
+    def _begin(self, inputs: TinyInput, rows: torch.Tensor) -> RowSource:
+        words = inputs.words
+        word_s = inputs.max_frames * self.frame_period_s / max(1, words)
+        prompt = TalkerPrompt(
+            rows=rows,
+            prompt_len=1 if inputs.track else len(rows),
+            max_frames=inputs.max_frames,
+            min_frames=inputs.min_frames,
+            words=tuple(WordTiming(i, i * word_s, (i + 1) * word_s) for i in range(words)),
+            context=None if inputs.context is None else torch.tensor(inputs.context),
+            sampling=inputs.sampling,
+        )
+        return GrowingRows(prompt, self._later_rows) if inputs.open else WholeRows(prompt)
+
+    def _later_rows(self, more: TinyText) -> torch.Tensor:
+        return self.text_embedding(torch.tensor(more.text, dtype=torch.int64))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""
@@ -150,8 +157,8 @@ class TinyTalker(nn.Module):
 class RepeatingTalker(TinyTalker):
     """Speaks what another talker says: its text is that one's first codes, as they come."""
 
-    def open(self, payload: StageInput) -> RowSource:
-        return HeardRows(self.text_embedding, payload["max_frames"])
+    def open(self, inputs: TinyInput) -> RowSource:
+        return HeardRows(self.text_embedding, inputs.max_frames)
 
 
 class HeardRows:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse_deployment
+from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from tiny_talker.plugin import ENCODED
 
 PIPELINE = PipelineSpec(
     stages=(
@@ -75,7 +77,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
         load_deployment(broken, PIPELINE)
 
 
-AR, CODEC = StageKind.AR, StageKind.CODEC
+AR, CODEC, FEED = StageKind.AR, StageKind.CODEC, StageKind.FEED_FORWARD
 HEARD = ("b.pcm", CLIENT)
 
 
@@ -91,7 +93,9 @@ HEARD = ("b.pcm", CLIENT)
         ({"b": CODEC, "a": AR}, (("a.codes", "b"), HEARD), "against the order"),
         ({"b": CODEC, "c": CODEC}, (("b.pcm", "c"), ("c.pcm", CLIENT)), "carries Pcm; 'c' takes"),
         ({"a": AR, "b": CODEC}, (("a.codes", "b"), ("a.codes", "b"), HEARD), "each edge once"),
-        ({"a": AR, "b": CODEC}, (HEARD,), "no edge starts at stage 'a'"),
+        ({"a": AR, "b": CODEC}, (HEARD,), "no edge starts at stage 'a', ports .'codes'"),
+        ({"b": CODEC, "c": FEED}, (HEARD,), "no edge starts at stage 'c'"),
+        ({"a": AR, "c": FEED}, (("a.codes", "c"), HEARD), r"carries Codes; 'c' takes \[\]"),
         ({}, (), "an edge to 'client'"),
     ],
 )
@@ -101,6 +105,32 @@ def test_impossible_pipelines_are_rejected(
     specs = tuple(StageSpec(name, kind, "m:f") for name, kind in stages.items())
     with pytest.raises(ConfigError, match=message):
         PipelineSpec(specs, tuple(EdgeSpec(*edge) for edge in edges))
+
+
+def test_a_stage_declares_ports_where_its_kind_has_none() -> None:
+    heard, told = EdgeSpec("c.rows", CLIENT), EdgeSpec("c.codes", CLIENT)
+    encoder = StageSpec("c", FEED, "m:f", outputs={"rows": Rows, "codes": Codes})
+    assert PipelineSpec((encoder,), (heard, told)).stage("c").ports == encoder.outputs
+    with pytest.raises(ConfigError, match=r"no edge starts at stage 'c', ports \['codes'\]"):
+        PipelineSpec((encoder,), (heard,))
+    talker = StageSpec("a", AR, "m:f", outputs={"rows": Rows})
+    with pytest.raises(ConfigError, match=r"'a' declares ports; those of its kind are \['codes'\]"):
+        PipelineSpec((talker,), (EdgeSpec("a.codes", CLIENT),))
+
+
+def test_a_request_takes_part_where_it_has_an_input_and_in_what_follows() -> None:
+    def names(*inputs: str) -> list[str]:
+        return [stage.name for stage in ENCODED.taking_part(inputs)]
+
+    assert names("encoder", "talker") == ["encoder", "talker", "decoder"]
+    assert names("talker") == ["talker", "decoder"]
+    assert names() == []
+
+
+def test_a_pipeline_without_a_stage_has_no_edges_at_it() -> None:
+    assert ENCODED.without(["encoder"]) == PipelineSpec(ENCODED.stages[1:], ENCODED.edges[1:])
+    with pytest.raises(ConfigError, match="no edge starts at stage 'talker'"):
+        ENCODED.without(["decoder"])
 
 
 def test_speech_needs_one_edge_of_sound() -> None:

@@ -22,6 +22,7 @@ from cantata.contract.data.chunks import (
     Milestone,
     Payload,
     Pcm,
+    Rows,
     WordTiming,
     concatenate,
 )
@@ -164,6 +165,8 @@ def test_chunks_of_any_mixture_are_packed_without_loss() -> None:
         pcm_chunk("b", 1, long[:0], True),
         pcm_chunk("c", 0, np.ones((3, 2), np.float32), False),
         frame_chunk("a", 1),
+        Chunk("a", "rows", 0, Rows(np.ones((2, 3), np.float32)), False),
+        Chunk("b", "rows", 0, Rows(np.zeros((0, 3), np.float32)), True, (milestone,)),
     ]
     ours, theirs = socket.socketpair()
     left, right = BlockingChannel(ours), BlockingChannel(theirs)

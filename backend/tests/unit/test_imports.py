@@ -28,7 +28,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.plugins": {"contract"},
     "cantata.metrics": {"contract"},
     "cantata.client": {"contract"},
-    "cantata.engine.ar": {"contract", "config", "plugins"},
+    "cantata.plugin_call": {"contract"},
+    "cantata.engine.ar": {"contract", "config", "plugins", "plugin_call"},
+    "cantata.engine.feed_forward": {"contract", "config", "plugins", "plugin_call"},
     "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
     "cantata.engine": {
         "contract",

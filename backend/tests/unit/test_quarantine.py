@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cantata.contract.data.errors import Quarantined
 from cantata.engine.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
@@ -67,17 +71,31 @@ def test_what_is_kept_is_bounded() -> None:
     assert len(quarantine._strikes) == 1024
 
 
+@dataclass(frozen=True)
+class Said:
+    text: tuple[int, ...] = (1, 2)
+    audio: NDArray[Any] = field(default_factory=lambda: np.zeros(2000, np.float32))
+    seed: int = 1
+
+
+def loud_in_the_middle() -> NDArray[np.float32]:
+    audio = np.zeros(2000, np.float32)
+    audio[1000] = 1
+    return audio
+
+
 @pytest.mark.parametrize(
     "other",
     [
-        {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 2}},
-        {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float64), "seed": 1}},
-        {"talker": {"text": [12], "audio": np.zeros(3, np.float32), "seed": 1}},
-        {"decoder": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 1}},
+        {"talker": Said(seed=2)},
+        {"talker": Said(audio=np.zeros(2000, np.float64))},
+        {"talker": Said(audio=loud_in_the_middle())},
+        {"talker": Said(text=(12,))},
+        {"decoder": Said()},
     ],
 )
 def test_a_digest_tells_requests_apart_by_all_their_content(other: object) -> None:
-    inputs = {"talker": {"text": [1, 2], "audio": np.zeros(3, np.float32), "seed": 1}}
-    again = {"talker": {"seed": 1, "audio": np.zeros(3, np.float32), "text": [1, 2]}}
+    inputs = {"talker": Said(), "codec": Said(seed=3)}
+    again = {"codec": Said(seed=3), "talker": Said()}
     assert digest_of(inputs) == digest_of(again)
-    assert digest_of(inputs) != digest_of(other)
+    assert digest_of({"talker": Said()}) != digest_of(other)

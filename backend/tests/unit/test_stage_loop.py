@@ -7,7 +7,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -45,10 +45,18 @@ from stage_chunks import codes_chunk, pcm_chunk
 ECHO = StageSpec("echo", StageKind.CODEC, "nowhere:decoder")
 
 
+@dataclass(frozen=True)
+class EchoInput:
+    codes: tuple[int, ...] = ()
+    index: int = 0
+    refuse: bool = False
+
+
 class EchoStage:
     """Turns each frame's first code into one sample; rejects payloads marked for it."""
 
     capacity = StageCapacity(slots=2, frame_period_s=1.0, sample_rate=1)
+    reuse = None
 
     def __init__(self) -> None:
         self.requests: set[str] = set()
@@ -65,16 +73,17 @@ class EchoStage:
         runs_dry_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
-        if payload and payload.get("refuse"):
+        if isinstance(payload, EchoInput) and payload.refuse:
             raise InvalidRequest("refused", "input")
         self.requests.add(request_id)
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
-        if payload.get("refuse"):
+        assert isinstance(payload, EchoInput)
+        if payload.refuse:
             self.requests.discard(request_id)
             raise InvalidRequest("refused", "input")
-        codes = np.array(payload["codes"], np.int32).reshape(-1, 1)
-        self.pending.append(codes_chunk(request_id, payload["index"], codes, final))
+        codes = np.array(payload.codes, np.int32).reshape(-1, 1)
+        self.pending.append(codes_chunk(request_id, payload.index, codes, final))
 
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
         known = [c for c in chunks if c.request_id in self.requests]
@@ -284,7 +293,7 @@ def test_batch_mode_holds_output_and_an_abort_forgets_it() -> None:
 
 def test_faults_are_reported_and_fail_only_their_request() -> None:
     with running_loop() as harness:
-        harness.register("refused", {"refuse": True})
+        harness.register("refused", EchoInput(refuse=True))
         refusal = harness.control.receive()
         assert isinstance(refusal, Failed)
         assert refusal.request_id == "refused"
@@ -304,13 +313,13 @@ def test_more_input_reaches_its_request() -> None:
     with running_loop() as harness:
         harness.register("a")
         harness.register("b")
-        harness.control.send(Extend("a", {"codes": [1, 2], "index": 0}, final=False))
+        harness.control.send(Extend("a", EchoInput((1, 2), 0), final=False))
         assert samples(harness.control.receive()) == [("a", 0, [1.0, 2.0], False)]
-        harness.control.send(Extend("b", {"refuse": True}, final=True))
+        harness.control.send(Extend("b", EchoInput(refuse=True), final=True))
         refusal = harness.control.receive()
         assert isinstance(refusal, Failed)
         assert refusal.request_id == "b"
-        harness.control.send(Extend("a", {"codes": [3], "index": 1}, final=True))
+        harness.control.send(Extend("a", EchoInput((3,), 1), final=True))
         assert samples(harness.control.receive()) == [("a", 1, [3.0], True)]
 
 

@@ -24,14 +24,16 @@ KILLED = -signal.SIGKILL
 
 def stream(text: str, request_id: str = "") -> OpenRequest:
     return OpenRequest(
-        PipelineRequest(request_id or text, {"talker": {"text": text}}), [SOUND], 10.0
+        PipelineRequest(request_id or text, {"talker": {"text": text}}), ["talker"], [SOUND], 10.0
     )
 
 
 def death(
     *names: str, exit_code: int | None = 1, hang: Hang | None = None, alone: bool = False
 ) -> Death:
-    return Death(StageDied("gone"), exit_code, hang, dict.fromkeys(names, 0), alone)
+    return Death(
+        StageDied("gone"), exit_code, hang, dict.fromkeys(names, 0), alone, frozenset(names)
+    )
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from cantata.engine.codec.windowed import WindowedDecoder
 from stage_chunks import codes_chunk
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS
 from tiny_talker.decoder import RunningSumDecoder, decode_all
+from tiny_talker.plugin import PIPELINE
 
 SAMPLES = RunningSumDecoder.samples_per_frame
 
@@ -81,7 +82,7 @@ def test_a_reset_slot_starts_without_context() -> None:
 def test_a_deployment_chooses_the_windows() -> None:
     settings = {"slots": 2, "window": {"chunk_frames": 3, "context_frames": 1}}
     deployment = CodecDeployment.model_validate(settings)
-    stage = build_stage("tiny_talker.decoder:load_decoder", Path(), deployment)
+    stage = build_stage(PIPELINE.stage("decoder"), Path(), deployment)
     codes = frames(7)
     stage.add("r", None, batch=False)
     stage.receive([codes_chunk("r", 0, codes, True)])

@@ -1,11 +1,40 @@
-"""The topology: a talker generates frames of 16 codes, and a codec decodes them to 24 kHz audio."""
+"""The topology: a talker generates frames of 16 codes, and a codec decodes them to 24 kHz audio.
 
+A Base checkpoint follows a recording. Its encoder makes the speaker's vector and, if the talker is
+to continue the recording, its frames.
+"""
+
+from pathlib import Path
+
+from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata_models.qwen3_tts.config import ModelKind, load_config
 
+ENCODER, TALKER = "encoder", "talker"
 PIPELINE = PipelineSpec(
     stages=(
-        StageSpec("talker", StageKind.AR, "cantata_models.qwen3_tts.talker_stage:Qwen3Talker"),
+        StageSpec(
+            ENCODER,
+            StageKind.FEED_FORWARD,
+            "cantata_models.qwen3_tts.encoder_stage:load_encoders",
+            outputs={"speaker": Rows, "frames": Codes},
+        ),
+        StageSpec(TALKER, StageKind.AR, "cantata_models.qwen3_tts.talker_stage:Qwen3Talker"),
         StageSpec("codec", StageKind.CODEC, "cantata_models.qwen3_tts.codec_stage:load_decoder"),
     ),
-    edges=(EdgeSpec("talker.codes", "codec"), EdgeSpec("codec.pcm", CLIENT)),
+    edges=(
+        EdgeSpec("encoder.speaker", TALKER),
+        EdgeSpec("encoder.frames", TALKER),
+        EdgeSpec("talker.codes", "codec"),
+        EdgeSpec("codec.pcm", CLIENT),
+    ),
 )
+
+
+def unused_stages(checkpoint: Path) -> frozenset[str]:
+    """Return the stages that a checkpoint does without.
+
+    Raises:
+        ConfigError: the folder holds no such checkpoint.
+    """
+    return frozenset() if load_config(checkpoint).kind is ModelKind.BASE else frozenset({ENCODER})

@@ -5,7 +5,7 @@ from pathlib import Path
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.qwen3_tts.config import MODEL_TYPE
-from cantata_models.qwen3_tts.pipeline import PIPELINE
+from cantata_models.qwen3_tts.pipeline import PIPELINE, unused_stages
 from cantata_models.qwen3_tts.request_builder import load_builder
 
 
@@ -32,6 +32,7 @@ PLUGIN = ModelPlugin(
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
     load_builder=load_builder,
+    unused_stages=unused_stages,
     check_numerics=check_numerics,
     write_random_checkpoint=write_random_checkpoint,
 )

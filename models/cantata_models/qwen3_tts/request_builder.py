@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
     ReferenceAudio,
+    SamplingOptions,
     SpeechRequest,
     StageInput,
     Voice,
 )
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
+from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
+from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
 from cantata_models.qwen3_tts.prompt import SpokenText
 from cantata_models.qwen3_tts.request_options import (
     LANGUAGE_TAGS,
@@ -31,7 +33,6 @@ from cantata_models.qwen3_tts.request_options import (
 )
 from cantata_models.qwen3_tts.text import ArrivingText, TextTokenizer
 
-STAGE = "talker"
 SAMPLE_RATE = 24_000
 """Sample rate that the encoders expect, in Hz."""
 SAMPLES_PER_FRAME = 1920
@@ -44,24 +45,23 @@ OPENAI_VOICES = (
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerInput:
-    """The talker stage's input. The payload holds the same values as plain data."""
+class Inputs:
+    """One request's inputs."""
 
-    spoken: SpokenText
-    language: int | None
-    """The language's code; None lets the model detect it."""
-    speaker: int | None
-    """The voice's code."""
-    reference: NDArray[np.float32] | None
-    """[N] at 24 kHz: recording of the speaker to follow."""
-    continue_reference: bool
-    """Continue the reference recording instead of only using its voice."""
-    streamed: bool
-    """Add the text to the frames, one token per frame."""
-    max_frames: int | None
-    """None for the checkpoint's default."""
-    sampling: dict[str, Any]
-    """Arguments of `SamplingOptions`."""
+    talker: TalkerInput
+    encoder: EncoderInput | None
+
+    def with_text(self, body: tuple[int, ...], *, complete: bool) -> Inputs:
+        """Return the same for another text."""
+        spoken = replace(self.talker.spoken, body=body, complete=complete)
+        return replace(self, talker=replace(self.talker, spoken=spoken))
+
+    def as_request(self, request_id: str) -> PipelineRequest:
+        """Return the request with these inputs."""
+        inputs: dict[str, StageInput] = {TALKER: self.talker}
+        if self.encoder is not None:
+            inputs[ENCODER] = self.encoder
+        return PipelineRequest(request_id, inputs)
 
 
 class Qwen3RequestBuilder:
@@ -112,7 +112,7 @@ class Qwen3RequestBuilder:
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
         streamed = not self._text_first(options)
         inputs = self._inputs(request, options, body, complete=True, streamed=streamed)
-        return (_pipeline_request(f"{request_id}-0", inputs),)
+        return (inputs.as_request(f"{request_id}-0"),)
 
     def open(self, request_id: str, request: SpeechRequest) -> OpenTalkerText:
         """Open a request for incremental text; `request.text` is its start and may be empty.
@@ -145,12 +145,12 @@ class Qwen3RequestBuilder:
         *,
         complete: bool,
         streamed: bool,
-    ) -> TalkerInput:
+    ) -> Inputs:
         config = self._config
         own_voice = request.voice if config.kind is ModelKind.CUSTOM_VOICE else None
-        reference = self._reference(request, options)
+        encoder = self._recording(request, options)
         transcript = request.reference.transcript if request.reference else None
-        continues = reference is not None and not options.x_vector_only_mode
+        continues = encoder is not None and encoder.frames
         instruction = request.instructions if config.follows_instructions else None
         spoken = SpokenText(
             role=self._tokenizer.role,
@@ -159,20 +159,18 @@ class Qwen3RequestBuilder:
             instruction=self._tokenizer.instruction(instruction or ""),
             reference=self._tokenizer.encode((transcript or "").strip()) if continues else (),
         )
-        return TalkerInput(
+        talker = TalkerInput(
             spoken=spoken,
             language=language_code(options.language, own_voice, config),
             speaker=config.speakers[own_voice] if own_voice is not None else None,
-            reference=reference,
-            continue_reference=continues,
+            follows_recording=encoder is not None,
             streamed=streamed,
             max_frames=options.max_new_tokens and options.max_new_tokens - 1,
             sampling=self._sampling(request, options),
         )
+        return Inputs(talker, encoder)
 
-    def _reference(
-        self, request: SpeechRequest, options: RequestOptions
-    ) -> NDArray[np.float32] | None:
+    def _recording(self, request: SpeechRequest, options: RequestOptions) -> EncoderInput | None:
         """Return the recording to follow, at the encoders' sample rate."""
         if self._config.kind is not ModelKind.BASE:
             return None
@@ -192,29 +190,32 @@ class Qwen3RequestBuilder:
         samples = reference.mono
         if reference.sample_rate != SAMPLE_RATE:
             samples = soxr.resample(samples, reference.sample_rate, SAMPLE_RATE)
-        return np.ascontiguousarray(samples, np.float32)
+        continues = not options.x_vector_only_mode
+        return EncoderInput(np.ascontiguousarray(samples, np.float32), frames=continues)
 
-    def _sampling(self, request: SpeechRequest, options: RequestOptions) -> dict[str, Any]:
+    def _sampling(self, request: SpeechRequest, options: RequestOptions) -> SamplingOptions:
         """Return sampling settings: the request's for both levels, else each level's default."""
         generation = self._config.generation
         first, residual = generation.first, generation.residual
         own_penalty = options.repetition_penalty
-        return {
-            "seed": secrets.randbits(63) if request.seed is None else request.seed,
-            "temperature": _or(request.temperature, first.temperature),
-            "top_k": _or(options.top_k, first.top_k),
-            "top_p": _or(options.top_p, first.top_p),
-            "repetition_penalty": _or(own_penalty, generation.repetition_penalty),
-            "residual_temperature": _or(request.temperature, residual.temperature),
-            "residual_top_k": _or(options.top_k, residual.top_k),
-            "residual_top_p": _or(options.top_p, residual.top_p),
-        }
+        return SamplingOptions(
+            seed=secrets.randbits(63) if request.seed is None else request.seed,
+            temperature=_or(request.temperature, first.temperature),
+            top_k=_or(options.top_k, first.top_k),
+            top_p=_or(options.top_p, first.top_p),
+            repetition_penalty=_or(own_penalty, generation.repetition_penalty),
+            residual_temperature=_or(request.temperature, residual.temperature),
+            residual_top_k=_or(options.top_k, residual.top_k),
+            residual_top_p=_or(options.top_p, residual.top_p),
+        )
 
 
 class OpenTalkerText:
     """Implements `contract.model.plugin.TextFeed`: tokenizes text as it arrives."""
 
-    def __init__(self, request_id: str, inputs: TalkerInput, tokenizer: TextTokenizer) -> None:
+    stage = TALKER
+
+    def __init__(self, request_id: str, inputs: Inputs, tokenizer: TextTokenizer) -> None:
         self._request_id = request_id
         self._inputs = inputs
         self._text = ArrivingText(tokenizer)
@@ -240,27 +241,22 @@ class OpenTalkerText:
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
         if not self._closed and len(self._tokens) < self._needed():
             return None
-        spoken = self._inputs.spoken
-        begun = replace(spoken, body=self._take(), complete=self._closed)
-        return _pipeline_request(self._request_id, replace(self._inputs, spoken=begun))
+        begun = self._inputs.with_text(self._take(), complete=self._closed)
+        return begun.as_request(self._request_id)
 
-    def more(self) -> StageInput | None:
+    def more(self) -> LaterText | None:
         """Return new tokens since the last call for the stage named `stage`, None if none."""
         if not self._tokens and not self._closed:
             return None
-        return {"body": self._take(), "complete": self._closed}
-
-    @property
-    def stage(self) -> str:
-        """The stage that receives `more`."""
-        return STAGE
+        return LaterText(self._take(), self._closed)
 
     def _needed(self) -> int:
         """Return the number of prompt tokens: those paired with a recording's frames, or one."""
-        if not self._inputs.continue_reference or self._inputs.reference is None:
+        recording = self._inputs.encoder
+        if recording is None or not recording.frames:
             return 1
-        frames = -(-len(self._inputs.reference) // SAMPLES_PER_FRAME)
-        return max(1, frames + 1 - len(self._inputs.spoken.reference))
+        frames = -(-len(recording.samples) // SAMPLES_PER_FRAME)
+        return max(1, frames + 1 - len(self._inputs.talker.spoken.reference))
 
     def _take(self) -> tuple[int, ...]:
         tokens, self._tokens = tuple(self._tokens), []
@@ -274,11 +270,6 @@ def load_builder(checkpoint: Path) -> Qwen3RequestBuilder:
 
 def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
-
-
-def _pipeline_request(request_id: str, inputs: TalkerInput) -> PipelineRequest:
-    payload = {field.name: getattr(inputs, field.name) for field in fields(inputs)}
-    return PipelineRequest(request_id, {STAGE: {**payload, "spoken": asdict(inputs.spoken)}})
 
 
 def _voices(config: Qwen3TtsConfig) -> tuple[Voice, ...]:

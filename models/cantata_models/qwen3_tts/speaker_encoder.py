@@ -209,7 +209,7 @@ class SpeakerEncoder(nn.Module):
 
 
 def load_speaker_encoder(checkpoint: Path) -> SpeakerEncoder:
-    """Load a base checkpoint's speaker encoder, in fp32 on the CPU.
+    """Load a base checkpoint's speaker encoder, in fp32.
 
     Raises:
         ConfigError: the folder holds no such checkpoint.

@@ -5,9 +5,10 @@ Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,13 +16,13 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
+from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.row_source import (
+    DeferredRows,
     GrowingRows,
     RowSource,
-    SamplingOptions,
     TalkerPrompt,
     WholeRows,
 )
@@ -40,10 +41,10 @@ from cantata_models.qwen3_tts.config import (
     MIN_FRAMES,
     MODEL_TYPE,
     RESERVED_CODES,
-    ModelKind,
     Qwen3TtsConfig,
     load_config,
 )
+from cantata_models.qwen3_tts.inputs import LaterText, TalkerInput
 from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.networks.projection import TextProjection
 from cantata_models.qwen3_tts.prompt import (
@@ -52,11 +53,7 @@ from cantata_models.qwen3_tts.prompt import (
     SPEAKER,
     PromptBuilder,
     PromptRows,
-    SpokenText,
 )
-
-if TYPE_CHECKING:
-    from cantata_models.qwen3_tts.references import EncodedReference, ReferenceEncoder
 
 TALKER_PREFIX = "talker."
 STACKED = {"code_predictor.codec_embedding", "code_predictor.lm_head"}
@@ -69,11 +66,18 @@ same row whether it comes alone, late, or with its whole text.
 """
 
 
-class Qwen3Talker(nn.Module):
-    """Implements `contract.model.talker.Talker`.
+@dataclass(frozen=True, slots=True)
+class EncodedRecording:
+    """What the encoder stage made of a recording."""
 
-    A payload is a `request_builder.TalkerInput` as plain data.
-    """
+    speaker: torch.Tensor
+    """[1, D] float32."""
+    frames: torch.Tensor
+    """[T, Q] int64: those that the talker continues, if any."""
+
+
+class Qwen3Talker(nn.Module):
+    """Implements `contract.model.talker.Talker`."""
 
     frame_period_s = FRAME_PERIOD_S
 
@@ -85,7 +89,6 @@ class Qwen3Talker(nn.Module):
         self._config = config
         self._max_positions = model_config.max_model_len
         self._prompts = PromptBuilder(config.codec, config.text)
-        self._references: ReferenceEncoder | None = None
         self.num_codebooks = config.num_codebooks
         self.end_code: int | None = config.codec.eos
         # Below float32 vLLM's products are not exact per row, for any number of rows.
@@ -119,11 +122,6 @@ class Qwen3Talker(nn.Module):
         missing = missing_parameters(targets, loaded) - STACKED | wanted - loaded
         if missing:
             raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
-        if self._config.kind is ModelKind.BASE:
-            # Only checkpoints that clone from recordings need the encoders.
-            from cantata_models.qwen3_tts.references import ReferenceEncoder
-
-            self._references = ReferenceEncoder(checkpoint)
 
     def forward(
         self,
@@ -140,36 +138,44 @@ class Qwen3Talker(nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def open(self, payload: StageInput) -> RowSource:
-        """Lay out the prompt, encode its recording if any, and embed the rows.
+    def open(self, inputs: TalkerInput) -> RowSource:
+        """Lay out the prompt and embed its rows, once its recording is encoded if it follows one.
 
         Raises:
-            InvalidRequest: the prompt leaves no room for audio, or the recording is too short
-                to encode.
+            InvalidRequest: the prompt leaves no room for audio.
         """
-        spoken = SpokenText(**payload["spoken"])
-        reference, continues = self._reference(payload), payload["continue_reference"]
-        frames = reference.frames if reference is not None and continues else None
+        if not inputs.follows_recording:
+            return self._begin(inputs, None)
+
+        def begin(encoded: Sequence[Any]) -> RowSource:
+            speaker, frames = (torch.from_numpy(payload.values) for payload in encoded)
+            return self._begin(inputs, EncodedRecording(speaker, frames.long()))
+
+        return DeferredRows((Rows, Codes), begin)
+
+    def _begin(self, inputs: TalkerInput, recording: EncodedRecording | None) -> RowSource:
+        spoken = inputs.spoken
+        continued = recording is not None and len(recording.frames) > 0
         layout = self._prompts.build(
             spoken,
-            language=payload["language"],
-            speaker=SPEAKER if reference is not None else payload["speaker"],
-            reference_frames=0 if frames is None else len(frames),
-            streamed=payload["streamed"],
+            language=inputs.language,
+            speaker=inputs.speaker if recording is None else SPEAKER,
+            reference_frames=0 if recording is None else len(recording.frames),
+            streamed=inputs.streamed,
         )
         prompt = TalkerPrompt(
-            rows=self._embed(layout, reference),
+            rows=self._embed(layout, recording),
             prompt_len=layout.prompt_len,
-            max_frames=self._max_frames(layout.prompt_len, payload["max_frames"]),
+            max_frames=self._max_frames(layout.prompt_len, inputs.max_frames),
             min_frames=MIN_FRAMES,
-            context=frames,
-            sampling=SamplingOptions(**payload["sampling"]),
+            context=recording.frames if recording is not None and continued else None,
+            sampling=inputs.sampling,
         )
         return WholeRows(prompt) if spoken.complete else GrowingRows(prompt, self._later_rows)
 
-    def _later_rows(self, payload: StageInput) -> torch.Tensor:
+    def _later_rows(self, text: LaterText) -> torch.Tensor:
         """Return rows for text that arrived after its request started."""
-        layout = self._prompts.text_rows(payload["body"], complete=payload["complete"])
+        layout = self._prompts.text_rows(text.body, complete=text.complete)
         return self._embed(layout, None)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
@@ -184,12 +190,6 @@ class Qwen3Talker(nn.Module):
         others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
         return torch.cat((code0[:, None], others), dim=1)
 
-    def _reference(self, payload: StageInput) -> EncodedReference | None:
-        samples = payload["reference"]
-        if samples is None or self._references is None:
-            return None
-        return self._references.encode(samples, frames=payload["continue_reference"])
-
     def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
         """Return the request's limit, or the checkpoint's default as far as there is room."""
         room = self._max_positions - prompt_len
@@ -201,7 +201,7 @@ class Qwen3Talker(nn.Module):
             )
         return min(self._config.generation.max_new_tokens - 1, room) if wanted is None else wanted
 
-    def _embed(self, layout: PromptRows, reference: EncodedReference | None) -> torch.Tensor:
+    def _embed(self, layout: PromptRows, recording: EncodedRecording | None) -> torch.Tensor:
         """Return the rows of a layout, [L, D]."""
         weight = self.codec_embedding.weight
         text = torch.tensor(layout.text, device=weight.device)
@@ -209,11 +209,11 @@ class Qwen3Talker(nn.Module):
         rows = weight.new_zeros(len(layout.text), weight.shape[1])
         rows[text != NONE] = self._project(text[text != NONE])
         rows[codes >= 0] += self.codec_embedding(codes[codes >= 0])
-        if reference is not None:
-            rows[codes == SPEAKER] += reference.speaker.to(rows)
+        if recording is not None:
+            rows[codes == SPEAKER] += recording.speaker.to(rows)
             continued = codes <= FIRST_REFERENCE_FRAME
-            if reference.frames is not None and bool(continued.any()):
-                rows[continued] += self.embed_frames(reference.frames.to(weight.device))
+            if bool(continued.any()):
+                rows[continued] += self.embed_frames(recording.frames.to(weight.device))
         return rows
 
     def _project(self, text: torch.Tensor) -> torch.Tensor:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
+from cantata.contract.data.request import (
+    PipelineRequest,
+    SamplingOptions,
+    SpeechRequest,
+    TextSpan,
+    Voice,
+)
 from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.speaker_features import Vector, speaker_vector
 from cantata_models.solo.text import Sentence, TextError, phonemize
 
@@ -57,29 +63,24 @@ class SoloRequestBuilder:
         return tuple(
             PipelineRequest(
                 f"{request_id}-{index}",
-                {"talker": self._payload(sentence, speaker, request)},
+                {"talker": self._input(sentence, speaker, request)},
                 words=tuple(TextSpan(word.start, word.end) for word in sentence.words),
             )
             for index, sentence in enumerate(sentences)
         )
 
-    def _payload(
+    def _input(
         self, sentence: Sentence, speaker: int | Vector, request: SpeechRequest
-    ) -> dict[str, Any]:
-        sampling: dict[str, float | int] = {}
-        if request.seed is not None:
-            sampling["seed"] = request.seed
-        if request.temperature is not None:
-            sampling["temperature"] = request.temperature
-        return {
-            "phones": np.array([self._phone_ids[phone] for phone in sentence.phones], np.int64),
-            "word_starts": np.array(sentence.word_starts, np.bool_),
-            "question": sentence.question,
-            "speaker": speaker,
-            "speed": request.speed,
-            "distinct": request.stretch > 1.0,
-            "sampling": sampling,
-        }
+    ) -> TalkerInput:
+        return TalkerInput(
+            phones=np.array([self._phone_ids[phone] for phone in sentence.phones], np.int64),
+            word_starts=np.array(sentence.word_starts, np.bool_),
+            question=sentence.question,
+            speaker=speaker,
+            speed=request.speed,
+            distinct=request.stretch > 1.0,
+            sampling=SamplingOptions(request.seed or 0, request.temperature),
+        )
 
     def _speaker(self, request: SpeechRequest) -> int | Vector:
         """A stock voice's index, or the reference's speaker vector."""

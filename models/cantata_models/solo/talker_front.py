@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.data.request import StageInput
-from cantata.contract.model.row_source import SamplingOptions, TalkerPrompt, WholeRows
+from cantata.contract.model.row_source import TalkerPrompt, WholeRows
 from cantata.contract.model.talker import FrameDraws
 from cantata_models.solo.config import SoloConfig, load_config
+from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.talker_parts import FrameEmbedding, LatentHead
 from cantata_models.solo.networks.text_track import (
     SLOT_S,
@@ -34,10 +36,8 @@ BLOCK = 32
 class TalkerFront(nn.Module):
     """What the served and the plain talker share of `contract.model.talker.Talker`.
 
-    A payload has `phones` [N] int ids, `word_starts` [N] bool, `question`, `speaker` (the index of
-    a stock voice, or [F] float32), `speed`, `distinct`, and `sampling` with any of `seed`,
-    `temperature` and `top_k`. The text track is as long as the utterance: one position is prefilled
-    and each row beyond it makes a frame.
+    The text track is as long as the utterance: one position is prefilled and each row beyond it
+    makes a frame.
     """
 
     frame_period_s = SLOT_S * SLOTS_PER_FRAME
@@ -59,22 +59,22 @@ class TalkerFront(nn.Module):
         """[R, D] -> [R, V]."""
         return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
-    def open(self, payload: StageInput) -> WholeRows:
+    def open(self, inputs: TalkerInput) -> WholeRows:
         """Phones to a text track: durations are predicted here, before the first frame.
 
         Raises:
             InvalidRequest: no phones, or a speed or voice that there is not.
         """
-        phones = torch.as_tensor(payload["phones"], dtype=torch.int64)
-        word_starts = torch.as_tensor(payload["word_starts"], dtype=torch.bool)
+        phones = torch.as_tensor(inputs.phones, dtype=torch.int64)
+        word_starts = torch.as_tensor(inputs.word_starts, dtype=torch.bool)
         try:
             plan = self.text_track.plan(
                 phones,
                 word_starts,
-                payload["question"],
-                self._speaker(payload),
-                payload["speed"],
-                distinct=payload["distinct"],
+                inputs.question,
+                self._speaker(inputs.speaker),
+                inputs.speed,
+                distinct=inputs.distinct,
             )
         except ValueError as error:
             raise InvalidRequest(str(error)) from error
@@ -82,8 +82,7 @@ class TalkerFront(nn.Module):
         rows = next(blocks)
         rows[0] += self.frame_embedding.bos()
         words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
-        sampling = SamplingOptions(**payload["sampling"])
-        prompt = TalkerPrompt(rows, 1, plan.frames, words=words, sampling=sampling)
+        prompt = TalkerPrompt(rows, 1, plan.frames, words=words, sampling=inputs.sampling)
         return WholeRows(prompt, blocks)
 
     def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
@@ -93,11 +92,11 @@ class TalkerFront(nn.Module):
             yield self.text_track.rows_of(plan, first, last)
             first, last = last, min(last + BLOCK, plan.frames)
 
-    def _speaker(self, payload: StageInput) -> torch.Tensor:
+    def _speaker(self, speaker: int | NDArray[np.float32]) -> torch.Tensor:
         """[F]: a stock voice's vector, or the one that the request brings."""
-        if isinstance(payload["speaker"], int):
-            return self.text_track.stock_speakers[payload["speaker"]]
-        return torch.as_tensor(payload["speaker"], dtype=torch.float32)
+        if isinstance(speaker, int):
+            return self.text_track.stock_speakers[speaker]
+        return torch.as_tensor(speaker, dtype=torch.float32)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""

@@ -1,6 +1,6 @@
 """What crosses an edge: chunks, each with one payload of a closed set of types.
 
-Letters: T frames, Q codebooks, N samples, C channels.
+Letters: T frames, Q codebooks, E columns, N samples, C channels.
 """
 
 from __future__ import annotations
@@ -59,6 +59,25 @@ class Codes:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Vectors, such as embeddings, hidden states or latents. What E's columns mean is between the
+    two stages of a model."""
+
+    values: NDArray[np.float32]
+    """[T, E]; T may be 0 only in a final chunk."""
+
+    @property
+    def units(self) -> int:
+        """Rows."""
+        return len(self.values)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Consecutive ones as one; at least one part."""
+        return cls(np.concatenate([part.values for part in parts]))
+
+
+@dataclass(frozen=True, slots=True)
 class Pcm:
     """Sound: the new samples, never those of before."""
 
@@ -78,7 +97,7 @@ class Pcm:
         return cls(np.concatenate([part.samples for part in parts]), _words_of(parts))
 
 
-Payload = Codes | Pcm
+Payload = Codes | Rows | Pcm
 P_co = TypeVar("P_co", bound=Payload, covariant=True)
 
 
@@ -97,6 +116,11 @@ class Chunk(Generic[P_co]):
     milestones: tuple[Milestone, ...] = ()
     """Of the stages up to here; on a request's first chunk only. The stage loop passes them on, not
     the stage."""
+
+
+def array_of(payload: Payload) -> NDArray[Any]:
+    """What it carries, less what is beside it: its first field."""
+    return payload.samples if isinstance(payload, Pcm) else payload.values
 
 
 def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Rows, array_of
 
 Packed = tuple[tuple[Any, ...], ...]
 """Plain values and arrays, for `unpack`."""
@@ -28,28 +28,32 @@ def unpack(packed: Packed) -> list[Chunk[Payload]]:
     return [chunk for group in packed for chunk in _unpack_alike(*group)]
 
 
-def _array_of(payload: Payload) -> NDArray[Any]:
-    return payload.values if isinstance(payload, Codes) else payload.samples
-
-
-def _unheard(payload: Payload) -> int:
-    return payload.unheard if isinstance(payload, Codes) else 0
+def _others_of(payload: Payload) -> tuple[Any, ...]:
+    """The fields of a payload after its array."""
+    match payload:
+        case Codes(_, unheard, words):
+            return unheard, words
+        case Rows():
+            return ()
+        case Pcm(_, words):
+            return (words,)
 
 
 def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:
-    array = _array_of(chunk.payload)
+    array = array_of(chunk.payload)
     return chunk.port, type(chunk.payload), array.dtype, array.shape[1:]
 
 
 def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
-    arrays = [_array_of(chunk.payload) for chunk in chunks]
+    arrays = [array_of(chunk.payload) for chunk in chunks]
+    others = [_others_of(chunk.payload) for chunk in chunks]
     extras = {
-        number: (_unheard(chunk.payload), chunk.payload.words, chunk.milestones)
+        number: (others[number], chunk.milestones)
         for number, chunk in enumerate(chunks)
-        if chunk.payload.words or chunk.milestones or _unheard(chunk.payload)
+        if chunk.milestones or any(others[number])
     }
     return (
-        type(chunks[0].payload) is Codes,
+        type(chunks[0].payload),
         chunks[0].port,
         [chunk.request_id for chunk in chunks],
         [chunk.index for chunk in chunks],
@@ -61,7 +65,7 @@ def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
 
 
 def _unpack_alike(
-    are_codes: bool,
+    kind: type[Payload],
     port: str,
     request_ids: list[str],
     indexes: list[int],
@@ -75,9 +79,8 @@ def _unpack_alike(
     for number, (request_id, index, final, length) in enumerate(
         zip(request_ids, indexes, finals, lengths, strict=True)
     ):
-        unheard, words, milestones = extras.get(number, (0, (), ()))
-        part = array[start : start + length]
+        others, milestones = extras.get(number, ((), ()))
+        payload = kind(array[start : start + length], *others)
         start += length
-        payload: Payload = Codes(part, unheard, words) if are_codes else Pcm(part, words)
         chunks.append(Chunk(request_id, port, index, payload, final, milestones))
     return chunks

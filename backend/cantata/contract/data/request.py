@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-StageInput = Mapping[str, Any]
-"""A stage's input as its plug-in wrote it: plain data, bytes and NumPy arrays, never a tensor."""
+
+class StageInput(Protocol):
+    """A stage's input: a frozen dataclass of its plug-in's, in a module that is quick to import. It
+    holds plain data, bytes, NumPy arrays and other such dataclasses, never a tensor."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How one request samples its codes. None: the deployment's default."""
+
+    seed: int = 0
+    temperature: float | None = None
+    """0 is greedy."""
+    top_k: int | None = None
+    """0 means all."""
+    top_p: float | None = None
+    repetition_penalty: float | None = None
+    """Of code 0; 1 changes nothing."""
+    residual_temperature: float | None = None
+    """Of the codes after code 0, as the next two. None: as code 0's."""
+    residual_top_k: int | None = None
+    residual_top_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

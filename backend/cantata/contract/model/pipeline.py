@@ -5,11 +5,11 @@ What users may edit (devices, slots, memory, chunk policy) is not here but in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cantata.contract.data.chunks import Codes, Payload, Pcm
+from cantata.contract.data.chunks import Codes, Payload, Pcm, Rows
 from cantata.contract.data.errors import ConfigError
 
 CLIENT = "client"
@@ -27,6 +27,8 @@ class StageKind(StrEnum):
     """Autoregressive on vLLM: one frame per request and step."""
     CODEC = "codec"
     """Slot-indexed streaming decoder: frames in, PCM out."""
+    FEED_FORWARD = "feed_forward"
+    """Whole inputs in, whole outputs out, in batches: encoders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,14 @@ class KindPorts:
     """What stages of one kind take and make."""
 
     accepts: tuple[type[Payload], ...]
-    outputs: Mapping[str, type[Payload]]
-    """By port."""
+    outputs: Mapping[str, type[Payload]] | None
+    """By port; None: each stage declares its own."""
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
-    StageKind.AR: KindPorts(accepts=(Codes,), outputs={CODES: Codes}),
+    StageKind.AR: KindPorts(accepts=(Codes, Rows), outputs={CODES: Codes}),
     StageKind.CODEC: KindPorts(accepts=(Codes,), outputs={PCM: Pcm}),
+    StageKind.FEED_FORWARD: KindPorts(accepts=(), outputs=None),
 }
 
 
@@ -55,11 +58,19 @@ class StageSpec:
     plain: str | None = None
     """Of an AR stage that can do without vLLM for one listener: `package.module:function`, a
     function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it cannot."""
+    outputs: Mapping[str, type[Payload]] = field(default_factory=dict)
+    """What a feed-forward stage makes, by port. Other kinds have ports of their own."""
 
     @property
-    def ports(self) -> KindPorts:
-        """What it takes and makes."""
-        return PORTS[self.kind]
+    def accepts(self) -> tuple[type[Payload], ...]:
+        """What it takes on edges."""
+        return PORTS[self.kind].accepts
+
+    @property
+    def ports(self) -> Mapping[str, type[Payload]]:
+        """What it makes, by port."""
+        own = PORTS[self.kind].outputs
+        return self.outputs if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,8 @@ class PipelineSpec:
 
     Raises:
         ConfigError: duplicate or unknown stages or ports, an edge against the order or whose target
-            does not take its payload, a stage that nobody hears of, or no edge to `CLIENT`.
+            does not take its payload, a port that nobody hears of, ports declared where the kind
+            has its own, or no edge to `CLIENT`.
     """
 
     stages: tuple[StageSpec, ...]
@@ -103,8 +115,7 @@ class PipelineSpec:
         for edge in self.edges:
             self._check(edge)
         for stage in self.stages:
-            if not self.outputs_of(stage.name):
-                raise ConfigError(f"no edge starts at stage {stage.name!r}")
+            self._check_ports(stage)
         if not self.client_edges:
             raise ConfigError(f"a pipeline has an edge to {CLIENT!r}")
 
@@ -141,21 +152,49 @@ class PipelineSpec:
         """Edges that start in stage `name`."""
         return tuple(edge for edge in self.edges if edge.stage == name)
 
+    def taking_part(self, inputs: Collection[str]) -> tuple[StageSpec, ...]:
+        """The stages of a request with inputs for these: they, and all that hear of them."""
+        part = set(inputs)
+        for stage in self.stages:
+            if any(edge.stage in part for edge in self.inputs_of(stage.name)):
+                part.add(stage.name)
+        return tuple(stage for stage in self.stages if stage.name in part)
+
+    def without(self, stages: Collection[str]) -> PipelineSpec:
+        """The same less these stages, and less the edges at them.
+
+        Raises:
+            ConfigError: what is left is no pipeline.
+        """
+        return PipelineSpec(
+            tuple(stage for stage in self.stages if stage.name not in stages),
+            tuple(e for e in self.edges if not {e.stage, e.target} & set(stages)),
+        )
+
+    def _check_ports(self, stage: StageSpec) -> None:
+        if stage.outputs and stage.ports is not stage.outputs:
+            own = list(stage.ports)
+            raise ConfigError(f"stage {stage.name!r} declares ports; those of its kind are {own}")
+        used = {edge.port for edge in self.outputs_of(stage.name)}
+        unused = [port for port in stage.ports if port not in used]
+        if unused or not used:
+            raise ConfigError(f"no edge starts at stage {stage.name!r}, ports {unused}")
+
     def _check(self, edge: EdgeSpec) -> None:
         names = [stage.name for stage in self.stages]
         for end in (edge.stage, edge.target):
             if end not in (*names, CLIENT) or end == edge.stage == CLIENT:
                 raise ConfigError(f"edge names unknown stage {end!r}; stages: {names}")
-        outputs = self.stage(edge.stage).ports.outputs
-        if edge.port not in outputs:
-            raise ConfigError(f"edge starts at {edge.source!r}; ports there: {list(outputs)}")
+        ports = self.stage(edge.stage).ports
+        if edge.port not in ports:
+            raise ConfigError(f"edge starts at {edge.source!r}; ports there: {list(ports)}")
         if edge.target == CLIENT:
             return
         if names.index(edge.stage) >= names.index(edge.target):
             raise ConfigError(
                 f"edge {edge.source!r} -> {edge.target!r} runs against the order {names}"
             )
-        payload, accepts = self._payload_of(edge), self.stage(edge.target).ports.accepts
+        payload, accepts = self._payload_of(edge), self.stage(edge.target).accepts
         if payload not in accepts:
             valid = [accepted.__name__ for accepted in accepts]
             raise ConfigError(
@@ -164,4 +203,4 @@ class PipelineSpec:
             )
 
     def _payload_of(self, edge: EdgeSpec) -> type[Payload]:
-        return self.stage(edge.stage).ports.outputs[edge.port]
+        return self.stage(edge.stage).ports[edge.port]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -106,6 +106,8 @@ class ModelPlugin:
     """The YAML file that users copy and edit."""
     load_builder: Callable[[Path], RequestBuilder]
     """Checkpoint folder -> request builder."""
+    unused_stages: Callable[[Path], Collection[str]] | None = None
+    """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None
     """Weights that ship with the plug-in, used when no checkpoint is named."""
     check_numerics: Callable[[], NumericsReport] | None = None

@@ -6,33 +6,15 @@ Letters: L rows, D hidden size, C frames, Q codebooks.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from cantata.contract.data.chunks import Payload, WordTiming
 from cantata.contract.data.errors import ProtocolViolation
-from cantata.contract.data.request import StageInput
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingOptions:
-    """How one request samples its codes. None: the deployment's default."""
-
-    seed: int = 0
-    temperature: float | None = None
-    """0 is greedy."""
-    top_k: int | None = None
-    """0 means all."""
-    top_p: float | None = None
-    repetition_penalty: float | None = None
-    """Of code 0; 1 changes nothing."""
-    residual_temperature: float | None = None
-    """Of the codes after code 0, as the next two. None: as code 0's."""
-    residual_top_k: int | None = None
-    residual_top_p: float | None = None
+from cantata.contract.data.request import SamplingOptions, StageInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +111,7 @@ class GrowingRows:
         encode: [L, D] rows of a stage input that followed.
     """
 
-    def __init__(self, prompt: TalkerPrompt, encode: Callable[[StageInput], torch.Tensor]) -> None:
+    def __init__(self, prompt: TalkerPrompt, encode: Callable[[Any], torch.Tensor]) -> None:
         self._prompt = prompt
         self._encode = encode
         self._ready = deque[torch.Tensor]()
@@ -161,3 +143,65 @@ class GrowingRows:
     def more(self) -> torch.Tensor | None:
         """The rows of the text that has come since."""
         return self._ready.popleft() if self._ready else None
+
+
+class DeferredRows:
+    """Implements `RowSource` for a request whose prompt needs what other stages make first.
+
+    Args:
+        needed: one payload of each of these types, which may come in parts.
+        begin: makes the source of the rows, from those payloads in the order of `needed`.
+    """
+
+    def __init__(
+        self, needed: Sequence[type[Payload]], begin: Callable[[Sequence[Payload]], RowSource]
+    ) -> None:
+        self._parts: dict[type[Payload], list[Any]] = {kind: [] for kind in needed}
+        self._missing = set(needed)
+        self._begin = begin
+        self._text: deque[tuple[StageInput, bool]] = deque()
+        """With whether it is the last."""
+        self._source: RowSource | None = None
+
+    @property
+    def open(self) -> bool:
+        """Until everything needed has come, and then as long as the source."""
+        return self._source is None or self._source.open
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        """Take a payload, or text, which is kept until all payloads are there.
+
+        Raises:
+            ProtocolViolation: nothing of this type is needed, or no more of it.
+            CantataError: the request cannot be spoken.
+        """
+        if isinstance(item, Payload):
+            self._take(item, final=final)
+        elif self._source is None:
+            self._text.append((item, final))
+        else:
+            self._source.feed(item, final=final)
+
+    def prompt(self) -> TalkerPrompt | None:
+        """Of the source, once that is there."""
+        return None if self._source is None else self._source.prompt()
+
+    def more(self) -> torch.Tensor | None:
+        """Of the source, once that is there."""
+        return None if self._source is None else self._source.more()
+
+    def _take(self, payload: Payload, *, final: bool) -> None:
+        kind: Any = type(payload)
+        if kind not in self._missing:
+            missing = sorted(needed.__name__ for needed in self._missing)
+            raise ProtocolViolation(f"this request waits for {missing}, not {kind.__name__}")
+        self._parts[kind].append(payload)
+        if final:
+            self._missing.discard(kind)
+        if self._missing:
+            return
+        kinds: Any = self._parts
+        self._source = self._begin([kind.join(kinds[kind]) for kind in kinds])
+        while self._text:
+            text, last = self._text.popleft()
+            self._source.feed(text, final=last)

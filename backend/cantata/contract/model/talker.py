@@ -23,7 +23,6 @@ from typing import Any, Protocol
 
 import torch
 
-from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.sampling import CodeSampling, sample_codes
 
@@ -98,11 +97,13 @@ class Talker(Protocol):
         """
         ...
 
-    def open(self, inputs: StageInput | None) -> RowSource:
-        """Where a new request's rows come from (`WholeRows`, `GrowingRows` or the model's own).
+    def open(self, inputs: Any) -> RowSource:
+        """Where a new request's rows come from: one of `contract.model.row_source`, or the model's
+        own.
 
         Args:
-            inputs: of the request builder; None where everything comes on edges.
+            inputs: the stage input that the request builder made; None where everything comes on
+                edges.
 
         Raises:
             CantataError: it cannot be spoken.

@@ -14,7 +14,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.packing import Packed, pack, unpack
 from cantata.contract.data.request import StageInput
-from cantata.contract.process.steps import StepCost, StepReport
+from cantata.contract.process.steps import ReuseReport, StepCost, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,9 @@ class StageCapacity:
 
     slots: int
     """Requests that it holds at the same time."""
-    frame_period_s: float
-    """Seconds of sound in one frame."""
+    frame_period_s: float | None
+    """Seconds of sound in one frame; None: the stage makes no frames, and no listener waits for its
+    next step."""
     sample_rate: int | None = None
     """Hz; None: the stage makes no sound."""
     channels: int = 1
@@ -141,6 +142,8 @@ class Pong:
     steps: StepReport
     held: tuple[str, ...] = ()
     """Ids of the requests that it holds."""
+    reuse: ReuseReport | None = None
+    """Of a stage that keeps results."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.steps import ReuseReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class Stage(Protocol):
 
     def counts(self) -> Mapping[str, int]:
         """What is held now, by name; all zero when idle."""
+        ...
+
+    @property
+    def reuse(self) -> ReuseReport | None:
+        """Of a stage that keeps results, else None."""
         ...
 
     def close(self) -> None:

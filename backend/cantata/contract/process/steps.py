@@ -1,4 +1,4 @@
-"""A stage's report on its steps."""
+"""A stage's report on its steps, and on the results that it keeps."""
 
 from __future__ import annotations
 
@@ -39,3 +39,17 @@ class StepReport:
     """How long each took."""
     batch: Histogram
     """How many requests each produced output for; 0 if it only read prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseReport:
+    """What a stage computed and what it could reuse, since its process began."""
+
+    encodes: int
+    """Inputs that were computed."""
+    hits: int
+    """Requests that got a kept result."""
+    joined: int
+    """Requests that shared a computation with another."""
+    kept_bytes: int
+    """Results kept now."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar.environment import (
@@ -28,12 +29,11 @@ from cantata.engine.ar.environment import (
 from cantata.plugins import resolve
 
 
-def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Stage:
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage:
     """Load a talker and start its engine in this process.
 
     Args:
-        factory: `package.module:Class` of a vLLM model class that implements
-            `contract.model.talker.Talker`.
+        spec: its factory is a vLLM model class that implements `contract.model.talker.Talker`.
         checkpoint: the model's folder.
         deployment: how it is served.
 
@@ -45,7 +45,7 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
     """
     prepare_environment()
     limit_kernel_cache()
-    module, _, name = factory.partition(":")
+    module, _, name = spec.factory.partition(":")
     with imports_exempt_from_collection():
         # vLLM reads the environment when it is imported, and all of these import it.
         from cantata.engine.ar.engine import TalkerEngine
@@ -55,18 +55,18 @@ def build_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Sta
         try:
             talker = getattr(importlib.import_module(module), name)
         except (ModuleNotFoundError, AttributeError) as error:
-            raise ConfigError(f"no talker class at {factory!r}: {error}") from error
-    architecture = register_talker(factory, talker)
+            raise ConfigError(f"no talker class at {spec.factory!r}: {error}") from error
+    architecture = register_talker(spec.factory, talker)
     with threads_that_wake_seldom():
         engine = TalkerEngine(architecture, checkpoint, deployment)
     return ArStage(engine, deployment)
 
 
-def build_plain_stage(factory: str, checkpoint: Path, deployment: ArDeployment) -> Stage | None:
+def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage | None:
     """Load a talker that needs no part of vLLM except its compiled kernels.
 
     Args:
-        factory: `StageSpec.plain` of a stage.
+        spec: has a `plain` talker.
         checkpoint: the model's folder.
         deployment: on a CPU, in float32.
 
@@ -81,7 +81,7 @@ def build_plain_stage(factory: str, checkpoint: Path, deployment: ArDeployment) 
     from cantata.engine.ar.stage import ArStage
     from cantata.engine.ar.vllm_kernels import load_kernels
 
-    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(factory)
+    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(spec.plain or "")
     kernels = load_kernels()
     if kernels is None:
         return None

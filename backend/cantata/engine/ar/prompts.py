@@ -9,7 +9,8 @@ import torch
 
 from cantata.config import SamplingDefaults
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
-from cantata.contract.model.row_source import SamplingOptions, TalkerPrompt
+from cantata.contract.data.request import SamplingOptions
+from cantata.contract.model.row_source import TalkerPrompt
 from cantata.engine.ar.request_state import ResolvedSampling
 
 T = TypeVar("T")

@@ -23,7 +23,6 @@ from cantata.contract.model.row_source import RowSource
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
 from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
-from cantata.engine.ar.plugin_call import plugin_call
 from cantata.engine.ar.prompts import (
     check_positions,
     check_prompt,
@@ -32,6 +31,7 @@ from cantata.engine.ar.prompts import (
     salt_of,
 )
 from cantata.engine.ar.row_supply import RowSupply
+from cantata.plugin_call import plugin_call
 
 _BATCH_PRIORITY = 1
 _LIVE_PRIORITY = 0
@@ -69,6 +69,9 @@ class ArStage:
 
     Implements `contract.process.stage.Stage`.
     """
+
+    reuse = None
+    """It keeps no results."""
 
     def __init__(self, engine: FrameEngine, deployment: ArDeployment) -> None:
         self._deployment = deployment

@@ -17,7 +17,7 @@ from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.codec import StreamingDecoder
-from cantata.contract.model.pipeline import PCM
+from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult
 from cantata.engine.codec.windowed import WindowedDecoder
@@ -26,9 +26,9 @@ from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
 
 
-def build_stage(factory: str, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
     """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it."""
-    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(factory)
+    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(spec.factory)
     decoder = load(checkpoint, torch.device(deployment.device))
     if deployment.window is not None:
         window = deployment.window
@@ -69,6 +69,9 @@ class CodecStage:
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
     """
+
+    reuse = None
+    """It keeps no results."""
 
     def __init__(
         self,

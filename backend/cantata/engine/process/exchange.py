@@ -46,7 +46,7 @@ class Exchange:
         async_chunk: bool,
     ) -> None:
         self._control = control
-        self._name, self._declared = spec.name, spec.ports.outputs
+        self._name, self._declared = spec.name, spec.ports
         self._outputs = outputs
         self._client_ports = frozenset(client_ports)
         self._hold = None if async_chunk else ChunkHold()

@@ -60,6 +60,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
     try:
         pulse = Pulse(receive_memory(control_socket))
         _settle_in(launch)
+        os.nice(KINDS[launch.spec.kind].niceness)
         control = BlockingChannel(control_socket)
         outputs = {
             port: [SocketSender(address) for address in addresses]
@@ -100,8 +101,8 @@ def exit_with_server(control: socket.socket) -> None:
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) -> Stage:
     """Build a stage of any kind; each kind is imported only in the processes that run it."""
-    build: Callable[[str, Path, StageDeployment], Stage] = resolve(KINDS[spec.kind].builder)
-    return build(spec.factory, checkpoint, deployment)
+    build: Callable[[StageSpec, Path, StageDeployment], Stage] = resolve(KINDS[spec.kind].builder)
+    return build(spec, checkpoint, deployment)
 
 
 def _settle_in(launch: StageLaunch) -> None:

@@ -7,6 +7,7 @@ steps while it has work. Control messages go before chunks, so that every chunk 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -59,7 +60,10 @@ class StageLoop:
         self._pulse = pulse
         self._clock = clock
         self._watch = StepWatch(stage.capacity)
-        self._intake: Intake[Register] = Intake(stage.capacity.frame_period_s)
+        period_s = stage.capacity.frame_period_s
+        self._intake: Intake[Register] = Intake(period_s or 0.0)
+        self._intake_s = math.inf if period_s is None else INTAKE_SHARE * period_s
+        """Time for taking in requests between two steps."""
         self._draining = False
 
     def run(self) -> None:
@@ -91,12 +95,13 @@ class StageLoop:
         for request_id, error in result.failures:
             self._fail(request_id, error)
         chunks = self._without_undeclared(result.chunks)
+        self._exchange.publish(chunks, ended_s)
+        # WHY after that: what is not held here any more has reached the next process.
         for chunk in chunks:
             if chunk.final:
                 self._pulse.drop(chunk.request_id)
             else:
                 self._pulse.made(chunk.request_id, frames_in([chunk], self._stage.capacity))
-        self._exchange.publish(chunks, ended_s)
 
     def _without_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
         """These chunks, less those of requests with one that the stage's ports do not declare; such
@@ -115,7 +120,7 @@ class StageLoop:
         slower than the one before it, the most urgent chunk may be the last.
         """
         ready = self._exchange.edges()
-        due_s = self._clock() + INTAKE_SHARE * self._stage.capacity.frame_period_s
+        due_s = self._clock() + self._intake_s
         # A chunk's Register was readable before the chunk: once all requests are taken in,
         # reading one message of every edge in `ready` is safe.
         while self._take_in(due_s) and ready:
@@ -164,7 +169,8 @@ class StageLoop:
                 self._stage.credit(request_id, samples)
             case Ping(number):
                 counts = {**self._stage.counts(), **self._exchange.counts}
-                self._exchange.send(Pong(number, counts, self._watch.report, self._pulse.held))
+                report, held = self._watch.report, self._pulse.held
+                self._exchange.send(Pong(number, counts, report, held, self._stage.reuse))
             case Drain():
                 self._draining = True
 

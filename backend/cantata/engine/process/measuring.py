@@ -44,9 +44,12 @@ class StepWatch:
         """Record a step; returns the steps' cost if it has changed enough to report.
 
         A listener waits for a step and for the work between it and the one before: messages,
-        prompts of new requests. Both count as the step's time.
+        prompts of new requests. Both count as the step's time. Nobody listens to a stage without a
+        frame period, so its steps cost no listener anything.
         """
         self._meter.add(ended_s - began_s, len(chunks))
+        if self._capacity.frame_period_s is None:
+            return None
         seconds, self._free_s = ended_s - self._free_s, ended_s
         self._pace.measure(frames_in(chunks, self._capacity), seconds, ended_s)
         cost = self._pace.cost
@@ -64,8 +67,8 @@ class StepWatch:
 
 
 def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
-    """How many frames these contain, as codes or as sound."""
-    samples_per_frame = round(capacity.frame_period_s * (capacity.sample_rate or 0))
+    """How many frames these contain, as codes or as sound, or how many rows."""
+    samples_per_frame = round((capacity.frame_period_s or 0) * (capacity.sample_rate or 0))
     return sum(
         payload.units // samples_per_frame if isinstance(payload, Pcm) else payload.units
         for payload in (chunk.payload for chunk in chunks)

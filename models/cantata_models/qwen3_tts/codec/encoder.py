@@ -40,6 +40,7 @@ class ReferenceEncoder(nn.Module):
     def __init__(self, config: MimiConfig, sample_rate: int, samples_per_frame: int) -> None:
         super().__init__()
         self.sample_rate, self.samples_per_frame = sample_rate, samples_per_frame
+        self.num_codebooks: int = config.num_quantizers
         self.encoder = MimiEncoder(config)
         self.encoder_transformer = MimiTransformerModel(config)
         self.downsample = MimiConv1d(
@@ -71,7 +72,7 @@ class ReferenceEncoder(nn.Module):
 
 
 def load_encoder(checkpoint: Path) -> ReferenceEncoder:
-    """Load the encoding half of a checkpoint's speech tokenizer, in fp32 on the CPU.
+    """Load the encoding half of a checkpoint's speech tokenizer, in fp32.
 
     Raises:
         ConfigError: the folder holds no such checkpoint.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.config import ArDeployment
-from cantata.contract.data.chunks import Codes
+from cantata.config import ArDeployment, FeedForwardDeployment
+from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
+from cantata.engine import feed_forward
 from cantata.engine.ar import build_stage
 from cantata_models.qwen3_tts.config import RESERVED_CODES
+from cantata_models.qwen3_tts.pipeline import ENCODER, PIPELINE, TALKER, unused_stages
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_tts.request_builder import STAGE, Qwen3RequestBuilder, load_builder
+from cantata_models.qwen3_tts.request_builder import Qwen3RequestBuilder, load_builder
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
 from cantata_models.qwen3_tts.tests.parity.scenarios import (
     SCENARIOS,
@@ -32,11 +34,11 @@ from cantata_models.qwen3_tts.tests.parity.scenarios import (
 )
 from cantata_models.qwen3_tts.tests.rounding import SCORES
 
-FACTORY = "cantata_models.qwen3_tts.talker_stage:Qwen3Talker"
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
 GOLDENS = Path(__file__).with_name("goldens") / "talker.npz"
 
 CodeArray = NDArray[np.int32]
+Inputs = Mapping[str, StageInput]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,25 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTalker:
-    """A checkpoint loaded in a stage."""
+    """A checkpoint loaded in a stage, beside its encoders if it has any."""
 
     stage: Stage
     builder: Qwen3RequestBuilder
+    encoder: Stage | None
+
+    def add(self, name: str, inputs: Inputs) -> None:
+        """Start a request with its recording encoded."""
+        self.stage.add(name, inputs[TALKER], batch=False)
+        self.stage.receive(self.encoded(name, inputs))
+
+    def encoded(self, name: str, inputs: Inputs) -> Sequence[Chunk[Payload]]:
+        """Return what the encoder makes of a request's recording, if it has one."""
+        if self.encoder is None:
+            return ()
+        self.encoder.add(name, inputs[ENCODER], batch=False)
+        result = self.encoder.step()
+        assert not result.failures
+        return result.chunks
 
     @property
     def talker(self) -> Any:
@@ -80,8 +97,12 @@ class Talkers:
                 key.kind,
                 key.seed,
             )
-            stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
-            self._loaded[key] = LoadedTalker(stage, load_builder(checkpoint))
+            stage = build_stage(PIPELINE.stage(TALKER), checkpoint, DEPLOYMENT)
+            encoder = None
+            if ENCODER not in unused_stages(checkpoint):
+                spec = PIPELINE.stage(ENCODER)
+                encoder = feed_forward.build_stage(spec, checkpoint, FeedForwardDeployment())
+            self._loaded[key] = LoadedTalker(stage, load_builder(checkpoint), encoder)
         return self._loaded[key]
 
     def close(self) -> None:
@@ -122,19 +143,19 @@ def request_of(scenario: Scenario) -> SpeechRequest:
     )
 
 
-def payload_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> StageInput:
-    """Return the talker's input for a scenario."""
+def inputs_of(builder: Qwen3RequestBuilder, scenario: Scenario) -> Inputs:
+    """Return the stages' inputs for a scenario."""
     (request,) = builder.build("request", request_of(scenario))
-    return request.inputs[STAGE]
+    return request.inputs
 
 
-def speak(stage: Stage, requests: dict[str, StageInput]) -> dict[str, CodeArray]:
+def speak(loaded: LoadedTalker, requests: Mapping[str, Inputs]) -> dict[str, CodeArray]:
     """Run requests together until all end; returns [T, Q] codes by request id."""
     codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
-    for name, payload in requests.items():
-        stage.add(name, payload, batch=False)
-    while stage.has_work():
-        result = stage.step()
+    for name, inputs in requests.items():
+        loaded.add(name, inputs)
+    while loaded.stage.has_work():
+        result = loaded.stage.step()
         assert not result.failures
         for chunk in result.chunks:
             assert isinstance(chunk.payload, Codes)
@@ -142,10 +163,10 @@ def speak(stage: Stage, requests: dict[str, StageInput]) -> dict[str, CodeArray]
     return {name: np.concatenate(parts) for name, parts in codes.items()}
 
 
-def observe(loaded: LoadedTalker, payload: StageInput) -> Observed:
+def observe(loaded: LoadedTalker, inputs: Inputs) -> Observed:
     """Run one request alone and keep its scores."""
     with _watched(loaded.talker) as (first, residual):
-        codes = speak(loaded.stage, {"request": payload})["request"]
+        codes = speak(loaded, {"request": inputs})["request"]
     spoken = loaded.talker.codec_head.out_features - RESERVED_CODES
     scores = torch.stack(first)
     allowed = torch.cat((scores[:, :spoken], scores[:, [loaded.talker.end_code]]), dim=1)

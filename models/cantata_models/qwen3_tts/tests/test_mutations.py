@@ -19,8 +19,8 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     LoadedTalker,
     Talkers,
     differences,
+    inputs_of,
     observe,
-    payload_of,
     scenario_named,
 )
 
@@ -175,26 +175,27 @@ def no_speaker(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loaded.builder, "_config", replace(loaded.builder._config, speakers=speakers))
 
 
+def _change_recording(
+    loaded: LoadedTalker,
+    patch: pytest.MonkeyPatch,
+    change: Callable[[Any], Any],
+) -> None:
+    begin = loaded.talker._begin
+
+    def changed(inputs: Any, recording: Any) -> Any:
+        return begin(inputs, change(recording))
+
+    patch.setattr(loaded.talker, "_begin", changed)
+
+
 @fault("speaker_vector")
 def speaker_vector_of_silence(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    reference = loaded.talker._reference
-
-    def silent(payload: Any) -> Any:
-        encoded = reference(payload)
-        return replace(encoded, speaker=torch.zeros_like(encoded.speaker))
-
-    patch.setattr(loaded.talker, "_reference", silent)
+    _change_recording(loaded, patch, lambda r: replace(r, speaker=torch.zeros_like(r.speaker)))
 
 
 @fault("in_context_whole_text")
 def last_reference_frame_missing(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    reference = loaded.talker._reference
-
-    def shorter(payload: Any) -> Any:
-        encoded = reference(payload)
-        return replace(encoded, frames=encoded.frames[:-1])
-
-    patch.setattr(loaded.talker, "_reference", shorter)
+    _change_recording(loaded, patch, lambda r: replace(r, frames=r.frames[:-1]))
 
 
 @fault("in_context_text_trails")
@@ -266,5 +267,5 @@ def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.Mon
     scenario = scenario_named(scenario_name)
     loaded = talkers.get(scenario.checkpoint)
     make(loaded, monkeypatch)
-    observed = observe(loaded, payload_of(loaded.builder, scenario))
+    observed = observe(loaded, inputs_of(loaded.builder, scenario))
     assert differences(observed, scenario) != []

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.chunks import Codes
-from cantata_models.qwen3_tts.request_builder import STAGE
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
@@ -60,7 +59,7 @@ def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) ->
             begun = feed.start()
             if begun is None:
                 continue
-            stage.add("request", begun.inputs[STAGE], batch=False)
+            loaded.add("request", begun.inputs)
             started = True
         else:
             more = feed.more()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest
+from cantata_models.qwen3_tts.inputs import TalkerInput
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     GENERATION_CONFIG,
     TINY_LARGE,
@@ -38,10 +39,15 @@ def builders(tmp_path: Path) -> Builders:
     return load
 
 
-def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> StageInput:
+def inputs(builder: Qwen3RequestBuilder, request: SpeechRequest) -> Mapping[str, Any]:
     (built,) = builder.build("r", request)
     assert built.request_id == "r-0"
-    return built.inputs["talker"]
+    return built.inputs
+
+
+def payload(builder: Qwen3RequestBuilder, request: SpeechRequest) -> TalkerInput:
+    talker: TalkerInput = inputs(builder, request)["talker"]
+    return talker
 
 
 def ask(voice: str = "vivian", text: str = "Hello.", **more: Any) -> SpeechRequest:
@@ -66,31 +72,30 @@ def test_voices_and_capabilities_of_each_kind(builders: Builders) -> None:
     assert (len(design.voices), design.capabilities.instructions) == (1, True)
     assert (len(base.voices), base.capabilities.references) == (1, True)
     for builder in (custom, design, base):
-        (request,) = builder.build("warm", builder.warm_up)
-        assert request.inputs["talker"]["max_frames"] == 12
+        assert payload(builder, builder.warm_up).max_frames == 12
 
 
 def test_sampling_comes_from_the_checkpoint_unless_the_request_says_so(builders: Builders) -> None:
     builder = builders("custom_voice")
-    default = payload(builder, ask(seed=4))["sampling"]
-    assert default["seed"] == 4
-    assert (default["temperature"], default["residual_temperature"]) == (0.9, 0.9)
-    assert (default["top_k"], default["repetition_penalty"]) == (50, 1.05)
+    default = payload(builder, ask(seed=4)).sampling
+    assert default.seed == 4
+    assert (default.temperature, default.residual_temperature) == (0.9, 0.9)
+    assert (default.top_k, default.repetition_penalty) == (50, 1.05)
     options = {"top_k": 3, "top_p": 0.5, "repetition_penalty": 1.2}
-    said = payload(builder, ask(temperature=0.0, options=options))["sampling"]
-    assert (said["temperature"], said["residual_temperature"]) == (0.0, 0.0)
-    assert (said["top_k"], said["residual_top_k"], said["residual_top_p"]) == (3, 3, 0.5)
-    seeds = {payload(builder, ask())["sampling"]["seed"] for _ in range(3)}
+    said = payload(builder, ask(temperature=0.0, options=options)).sampling
+    assert (said.temperature, said.residual_temperature) == (0.0, 0.0)
+    assert (said.top_k, said.residual_top_k, said.residual_top_p) == (3, 3, 0.5)
+    seeds = {payload(builder, ask()).sampling.seed for _ in range(3)}
     assert len(seeds) == 3
 
 
 def test_where_the_text_stands(builders: Builders) -> None:
     custom, base = builders("custom_voice"), builders("base")
-    assert not payload(custom, ask())["streamed"]
-    assert payload(custom, ask(options={"non_streaming_mode": False}))["streamed"]
+    assert not payload(custom, ask()).streamed
+    assert payload(custom, ask(options={"non_streaming_mode": False})).streamed
     clone = ask("reference", reference=reference())
-    assert payload(base, clone)["streamed"]
-    assert not payload(base, replace(clone, options={"non_streaming_mode": True}))["streamed"]
+    assert payload(base, clone).streamed
+    assert not payload(base, replace(clone, options={"non_streaming_mode": True})).streamed
 
 
 def test_languages_by_name_and_by_tag(builders: Builders) -> None:
@@ -99,8 +104,7 @@ def test_languages_by_name_and_by_tag(builders: Builders) -> None:
 
     def code(voice: str, language: str | None) -> int | None:
         options = {} if language is None else {"language": language}
-        found: int | None = payload(builder, ask(voice, options=options))["language"]
-        return found
+        return payload(builder, ask(voice, options=options)).language
 
     assert code("vivian", None) is None
     assert code("vivian", "auto") is None
@@ -112,16 +116,18 @@ def test_languages_by_name_and_by_tag(builders: Builders) -> None:
 def test_cloning_by_vector_or_in_context(builders: Builders) -> None:
     builder = builders("base")
     clone = ask("reference", reference=reference())
-    continued = payload(builder, clone)
-    assert continued["continue_reference"]
-    assert len(continued["spoken"]["reference"]) == 3
-    assert continued["reference"].shape == (48_000,)
-    vector = payload(builder, replace(clone, options={"x_vector_only_mode": True}))
-    assert not vector["continue_reference"]
-    assert vector["spoken"]["reference"] == ()
+    continued = inputs(builder, clone)
+    assert continued["encoder"].frames
+    assert len(continued["talker"].spoken.reference) == 3
+    assert continued["encoder"].samples.shape == (48_000,)
+    vector = inputs(builder, replace(clone, options={"x_vector_only_mode": True}))
+    assert not vector["encoder"].frames
+    assert vector["talker"].spoken.reference == ()
     for rate, channels in ((16_000, 1), (48_000, 2)):
         other = ReferenceAudio(np.zeros((2 * rate, channels), np.float32), rate, "Hi.")
-        assert payload(builder, replace(clone, reference=other))["reference"].shape == (48_000,)
+        recording = inputs(builder, replace(clone, reference=other))["encoder"]
+        assert recording.samples.shape == (48_000,)
+    assert "encoder" not in inputs(builders("custom_voice"), ask())
 
 
 @pytest.mark.parametrize(
@@ -176,15 +182,15 @@ def test_open_text_begins_with_its_first_words(builders: Builders) -> None:
     feed.push("Good morning to")
     begun = feed.start()
     assert begun is not None
-    spoken = begun.inputs[feed.stage]["spoken"]
-    assert not spoken["complete"]
+    talker: Any = begun.inputs[feed.stage]
+    assert not talker.spoken.complete
     assert feed.more() is None
     feed.push(" you.")
     feed.close()
     more = feed.more()
     assert more is not None
-    assert more["complete"]
-    assert spoken["body"] + more["body"] == builder._tokenizer.encode("Good morning to you.")
+    assert more.complete
+    assert talker.spoken.body + more.body == builder._tokenizer.encode("Good morning to you.")
 
 
 def test_open_text_beside_a_recording_begins_when_it_reaches_as_far(builders: Builders) -> None:
@@ -195,7 +201,8 @@ def test_open_text_beside_a_recording_begins_when_it_reaches_as_far(builders: Bu
     feed.push("x " * 10)
     begun = feed.start()
     assert begun is not None
-    assert len(begun.inputs["talker"]["spoken"]["body"]) + 3 >= 26
+    talker: Any = begun.inputs["talker"]
+    assert len(talker.spoken.body) + 3 >= 26
 
 
 @pytest.mark.parametrize("text", ["", "  "])

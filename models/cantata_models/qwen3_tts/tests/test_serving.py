@@ -24,7 +24,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata_bench.server import running_server
 from cantata_models.qwen3_tts.codec_stage import load_decoder
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen3_tts.request_builder import SAMPLES_PER_FRAME, STAGE
+from cantata_models.qwen3_tts.request_builder import SAMPLES_PER_FRAME
 from cantata_models.qwen3_tts.tests.parity.recordings import SAMPLE_RATE, recording
 from cantata_models.qwen3_tts.tests.parity.scenarios import SHAPES
 from cantata_models.qwen3_tts.tests.talker_driver import (
@@ -111,7 +111,7 @@ def by_stages(folder: Path, **options: Any) -> bytes:
         options={"language": "en", "max_new_tokens": FRAMES + 1, **options},
     )
     (built,) = loaded.builder.build("request", request)
-    codes = speak(loaded.stage, {"request": built.inputs[STAGE]})["request"]
+    codes = speak(loaded, {"request": built.inputs})["request"]
     talkers.close()
     key = scenario_named("voice").checkpoint
     decoder = load_decoder(folder / f"{key.shape}-{key.kind}-{key.seed}", torch.device("cpu"))

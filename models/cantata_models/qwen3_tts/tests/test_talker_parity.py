@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.data.request import StageInput
-from cantata_models.qwen3_tts.request_builder import STAGE
+from cantata_models.qwen3_tts.pipeline import TALKER
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_tts.tests.talker_driver import (
     GOLDENS,
+    Inputs,
     Talkers,
     differences,
+    inputs_of,
     observe,
-    payload_of,
     request_of,
     scenario_named,
     speak,
@@ -42,14 +42,18 @@ def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
 @by_name
 def test_every_frame_and_score_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded = talkers.get(scenario.checkpoint)
-    assert differences(observe(loaded, payload_of(loaded.builder, scenario)), scenario) == []
+    assert differences(observe(loaded, inputs_of(loaded.builder, scenario)), scenario) == []
 
 
 @by_name
 def test_every_input_row_is_the_reference_s(talkers: Talkers, scenario: Scenario) -> None:
     loaded, goldens = talkers.get(scenario.checkpoint), np.load(GOLDENS)
     with torch.inference_mode():
-        prompt = loaded.talker.open(payload_of(loaded.builder, scenario)).prompt()
+        inputs = inputs_of(loaded.builder, scenario)
+        source = loaded.talker.open(inputs[TALKER])
+        for chunk in loaded.encoded("request", inputs):
+            source.feed(chunk.payload, final=chunk.final)
+        prompt = source.prompt()
     rows, trailing = (goldens[f"{scenario.name}/{part}"] for part in ("rows", "trailing"))
     ours = prompt.rows.numpy()
     assert prompt.prompt_len == len(rows)
@@ -64,7 +68,7 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
     key = scenario_named("voice").checkpoint
     loaded = talkers.get(key)
     voice = scenario_named("voice")
-    requests: dict[str, StageInput] = {}
+    requests: dict[str, Inputs] = {}
     for number in range(8):
         text = " ".join(["Number", *["and"] * number, "on."])
         request = replace(
@@ -75,9 +79,9 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
             options={"max_new_tokens": 12 + number, "non_streaming_mode": number % 3 == 0},
         )
         (built,) = loaded.builder.build("request", request)
-        requests[f"r{number}"] = built.inputs[STAGE]
-    alone = {name: speak(loaded.stage, {name: p})[name] for name, p in requests.items()}
-    together = speak(loaded.stage, requests)
+        requests[f"r{number}"] = built.inputs
+    alone = {name: speak(loaded, {name: inputs})[name] for name, inputs in requests.items()}
+    together = speak(loaded, requests)
     for name, codes in alone.items():
         np.testing.assert_array_equal(together[name], codes, err_msg=name)
     assert len({codes.tobytes() for codes in alone.values()}) == len(alone)

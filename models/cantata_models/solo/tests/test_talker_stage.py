@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from torch import nn
 from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
+from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.codec_decoder import CodecDecoder
 from cantata_models.solo.networks.codec_encoder import CodecEncoder
 from cantata_models.solo.networks.talker import Talker
+from cantata_models.solo.pipeline import PIPELINE
 from cantata_models.solo.tests.small_models import SMALL
 
 pytestmark = [
@@ -28,7 +32,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-FACTORY = "cantata_models.solo.talker_stage:SoloTalker"
+TALKER = PIPELINE.stage("talker")
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
 
 
@@ -51,7 +55,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stage(checkpoint: Path) -> Iterator[Stage]:
-    stage = build_stage(FACTORY, checkpoint, DEPLOYMENT)
+    stage = build_stage(TALKER, checkpoint, DEPLOYMENT)
     yield stage
     assert set(stage.counts().values()) == {0}
     stage.close()
@@ -62,18 +66,18 @@ def vector(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=SMALL.text.speaker_size).astype(np.float32)
 
 
-def payloads() -> dict[str, dict[str, Any]]:
+def payloads() -> dict[str, TalkerInput]:
     random = np.random.default_rng(1)
     return {
-        f"r{index}": {
-            "phones": random.integers(0, SMALL.text.phones, size=3 + 4 * index),
-            "word_starts": random.random(3 + 4 * index) < 0.3,
-            "question": index % 2 == 0,
-            "speaker": index % 2 if index < 6 else vector(index),
-            "speed": 0.8 + 0.1 * index,
-            "distinct": index % 2 == 1,
-            "sampling": {},
-        }
+        f"r{index}": TalkerInput(
+            phones=random.integers(0, SMALL.text.phones, size=3 + 4 * index),
+            word_starts=random.random(3 + 4 * index) < 0.3,
+            question=index % 2 == 0,
+            speaker=index % 2 if index < 6 else vector(index),
+            speed=0.8 + 0.1 * index,
+            distinct=index % 2 == 1,
+            sampling=SamplingOptions(),
+        )
         for index in range(8)
     }
 
@@ -83,21 +87,21 @@ def expected(checkpoint: Path) -> dict[str, np.ndarray]:
     talker = load_talker(checkpoint)
     spoken = {}
     for name, payload in payloads().items():
-        speaker = payload["speaker"]
+        speaker = payload.speaker
         stock = talker.text_track.stock_speakers
         track = talker.text_track.forward_track(
-            torch.from_numpy(payload["phones"]),
-            torch.from_numpy(payload["word_starts"]),
-            payload["question"],
+            torch.from_numpy(payload.phones),
+            torch.from_numpy(payload.word_starts),
+            payload.question,
             stock[speaker] if isinstance(speaker, int) else torch.from_numpy(speaker),
-            payload["speed"],
-            distinct=payload["distinct"],
+            payload.speed,
+            distinct=payload.distinct,
         )
         spoken[name] = talker.generate(track.rows).numpy()
     return spoken
 
 
-def speak(stage: Stage, requests: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
+def speak(stage: Stage, requests: dict[str, TalkerInput]) -> dict[str, np.ndarray]:
     codes: dict[str, list[np.ndarray]] = {name: [] for name in requests}
     for name, payload in requests.items():
         stage.add(name, payload, batch=False)
@@ -125,11 +129,11 @@ def test_the_utterances_differ(expected: dict[str, np.ndarray]) -> None:
 
 def test_sampled_code0_is_seeded(stage: Stage, expected: dict[str, np.ndarray]) -> None:
     first, again, other = (
-        speak(stage, {"r7": payloads()["r7"] | {"sampling": sampling}})["r7"]
+        speak(stage, {"r7": replace(payloads()["r7"], sampling=sampling)})["r7"]
         for sampling in (
-            {"seed": 1, "temperature": 2.0},
-            {"seed": 1, "temperature": 2.0},
-            {"seed": 2, "temperature": 2.0},
+            SamplingOptions(1, temperature=2.0),
+            SamplingOptions(1, temperature=2.0),
+            SamplingOptions(2, temperature=2.0),
         )
     )
     np.testing.assert_array_equal(first, again)
@@ -146,10 +150,10 @@ def test_sampled_code0_is_seeded(stage: Stage, expected: dict[str, np.ndarray]) 
 )
 def test_bad_payloads_are_rejected(stage: Stage, change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        stage.add("bad", payloads()["r1"] | change, batch=False)
+        stage.add("bad", replace(payloads()["r1"], **change), batch=False)
 
 
 def test_a_folder_without_weights(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
     with pytest.raises(ConfigError, match=TALKER_FILE):
-        build_stage(FACTORY, tmp_path, DEPLOYMENT)
+        build_stage(TALKER, tmp_path, DEPLOYMENT)

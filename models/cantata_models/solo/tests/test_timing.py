@@ -11,12 +11,13 @@ import pytest_asyncio
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import SpokenWord
 from cantata.engine.plan import plan_service
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.service import create_service
 from cantata_models.solo.config import SoloConfig
+from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.phones import phone_ids
 from cantata_models.solo.request_builder import SoloRequestBuilder
 from cantata_models.solo.timing import word_timings
@@ -39,12 +40,18 @@ def test_a_word_lasts_from_its_first_phone_to_its_last() -> None:
     assert seconds == pytest.approx([0.02 * passed + 0.015 for passed in slots_passed])
 
 
+def talker_input(piece: PipelineRequest) -> TalkerInput:
+    found = piece.inputs["talker"]
+    assert isinstance(found, TalkerInput)
+    return found
+
+
 def test_spoken_words_stand_where_the_text_has_them() -> None:
     builder = SoloRequestBuilder(SoloConfig())
     text = "It costs $3.50, she said. Really?"
     first, second = builder.build("r", SpeechRequest(text, "clara"))
     for piece in (first, second):
-        assert len(piece.words) == piece.inputs["talker"]["word_starts"].sum()
+        assert len(piece.words) == talker_input(piece).word_starts.sum()
     spoken = [text[span.start : span.end] for span in (*first.words, *second.words)]
     assert list(dict.fromkeys(spoken)) == ["It", "costs", "$3.50", "she", "said", "Really"]
 
@@ -53,7 +60,7 @@ def test_spoken_words_stand_where_the_text_has_them() -> None:
 def test_only_speech_that_is_played_faster_is_distinct(stretch: float, distinct: bool) -> None:
     request = SpeechRequest("Hello.", "clara", stretch=stretch)
     (piece,) = SoloRequestBuilder(SoloConfig()).build("r", request)
-    assert piece.inputs["talker"]["distinct"] is distinct
+    assert talker_input(piece).distinct is distinct
 
 
 TEXTS = (

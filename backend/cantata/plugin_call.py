@@ -1,4 +1,4 @@
-"""The edge between an AR stage and the code of a model's plug-in."""
+"""The edge between a stage and the code of a model's plug-in."""
 
 from __future__ import annotations
 

@@ -1,0 +1,174 @@
+"""The feed-forward stage: whole inputs in, whole outputs out, in batches; equal inputs once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from cantata.config import FeedForwardDeployment
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.errors import (
+    CantataError,
+    Overloaded,
+    ProtocolViolation,
+    RequestFailed,
+)
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.feed_forward import FeedForward, FeedForwardOutput
+from cantata.contract.model.pipeline import StageSpec
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult
+from cantata.contract.process.steps import ReuseReport
+from cantata.engine.feed_forward.computations import Computations
+from cantata.plugin_call import plugin_call
+from cantata.plugins import resolve
+
+_FAILURE = "the input could not be computed"
+Outcome = FeedForwardOutput | CantataError
+
+
+def build_stage(
+    spec: StageSpec, checkpoint: Path, deployment: FeedForwardDeployment
+) -> FeedForwardStage:
+    """Load a plug-in's model (`factory(checkpoint, device)`) and put a stage around it."""
+    load: Callable[[Path, torch.device], FeedForward] = resolve(spec.factory)
+    model = load(checkpoint, torch.device(deployment.device))
+    return FeedForwardStage(model, spec.ports, deployment)
+
+
+class FeedForwardStage:
+    """Implements `contract.process.stage.Stage` over a `FeedForward`.
+
+    While it is idle, a request is computed at once. What arrives during a step is the next batch.
+
+    Args:
+        model: computes.
+        ports: what it makes of each input.
+        deployment: its limits.
+    """
+
+    def __init__(
+        self,
+        model: FeedForward,
+        ports: Mapping[str, type[Payload]],
+        deployment: FeedForwardDeployment,
+    ) -> None:
+        self._model = model
+        self._ports = ports
+        self._deployment = deployment
+        self._computations = Computations(deployment.kept_mib << 20)
+        self._done: list[tuple[str, Outcome]] = []
+        """Found without a computation."""
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Slots; it makes no frames."""
+        return StageCapacity(slots=self._deployment.slots, frame_period_s=None)
+
+    @property
+    def reuse(self) -> ReuseReport:
+        """What it could reuse so far."""
+        return self._computations.report
+
+    def add(
+        self,
+        request_id: str,
+        payload: StageInput | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+        stretch: float = 1.0,
+    ) -> None:
+        """Queue the request's input, unless its output is known. The loop adds requests by their
+        deadlines, so `runs_dry_s` and `stretch` have no effect here.
+
+        Raises:
+            ProtocolViolation: the id is in use, or there is no input.
+            Overloaded: every slot is taken.
+            RequestFailed: the model cannot read the input.
+        """
+        held = self._held
+        if request_id in held or payload is None:
+            raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
+        if len(held) >= self._deployment.slots:
+            raise Overloaded(f"all {self._deployment.slots} slots are taken")
+        with plugin_call("the input could not be read"):
+            key = self._model.key(payload)
+        output = self._computations.request(request_id, payload, key, batch=batch)
+        if output is not None:
+            self._done.append((request_id, output))
+
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
+        """Requests are added to this stage complete."""
+
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        """No edge ends at this stage."""
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """This stage makes no sound."""
+
+    def abort(self, request_id: str) -> None:
+        """Forget the request; others that wait for the same output still get it."""
+        self._computations.abort(request_id)
+        self._done = [done for done in self._done if done[0] != request_id]
+
+    def has_work(self) -> bool:
+        """Whether an input waits, or an output can be sent."""
+        return bool(self._done) or self._computations.waiting
+
+    def step(self) -> StepResult:
+        """Send what is known without a computation; if there is nothing, compute one batch."""
+        done, self._done = self._done, []
+        if not done:
+            batch = self._computations.take(self._deployment.max_batch)
+            outcomes = self._run([computation.inputs for computation in batch])
+            for computation, outcome in zip(batch, outcomes, strict=True):
+                self._computations.finish(computation, outcome)
+                done += [(request_id, outcome) for request_id in computation.requests]
+        chunks: list[Chunk[Payload]] = []
+        failures: list[tuple[str, CantataError]] = []
+        for request_id, outcome in done:
+            if isinstance(outcome, CantataError):
+                failures.append((request_id, outcome))
+            else:
+                chunks += [Chunk(request_id, p, 0, outcome[p], final=True) for p in self._ports]
+        return StepResult(chunks, failures)
+
+    def counts(self) -> Mapping[str, int]:
+        """Requests that wait for an output."""
+        return {"requests": len(self._held)}
+
+    def close(self) -> None:
+        """Nothing outlives the process."""
+
+    @property
+    def _held(self) -> set[str]:
+        return self._computations.requests | {request_id for request_id, _ in self._done}
+
+    @torch.inference_mode()
+    def _run(self, batch: Sequence[StageInput]) -> Sequence[Outcome]:
+        """A fault of one input must not reach the others."""
+        try:
+            with plugin_call(_FAILURE):
+                outcomes = self._model.run(batch)
+                if len(outcomes) != len(batch):
+                    raise RequestFailed(f"{len(batch)} inputs had {len(outcomes)} outputs")
+        except CantataError as error:
+            if len(batch) == 1:
+                return [error]
+            return [self._run([inputs])[0] for inputs in batch]
+        return [self._checked(outcome) for outcome in outcomes]
+
+    def _checked(self, outcome: Outcome) -> Outcome:
+        """The outcome, or what is wrong with it."""
+        if isinstance(outcome, CantataError):
+            return outcome
+        made = {port: type(payload) for port, payload in outcome.items()}
+        if made != dict(self._ports):
+            names = [
+                {p: kind.__name__ for p, kind in ports.items()} for ports in (made, self._ports)
+            ]
+            return RequestFailed(f"the model made {names[0]}; its ports are {names[1]}")
+        return outcome
