@@ -1,4 +1,4 @@
-"""Write a random checkpoint of the published size (`python -m` this package).
+"""Write a random checkpoint of a published size, or nearly so (`python -m` this package).
 
 It generates noise as fast as the real checkpoint generates speech: speed depends on shapes, not on
 values.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from cantata_models.qwen3_tts.random_checkpoint.configs import KINDS, PUBLISHED
+from cantata_models.qwen3_tts.random_checkpoint.configs import KINDS, SIZES
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 
 
@@ -19,14 +19,14 @@ def main() -> None:
     """Parse the command line and write the folder."""
     parser = argparse.ArgumentParser(
         prog="python -m cantata_models.qwen3_tts.random_checkpoint",
-        description="Write a checkpoint of a published size with random weights (2.5 or 4.5 GB).",
+        description="Write a checkpoint with random weights (0.6b: 2.5 GB, 1.7b: 4.5 GB).",
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--size", choices=sorted(PUBLISHED), default="0.6b")
+    parser.add_argument("--size", choices=sorted(SIZES), default="0.6b")
     parser.add_argument("--kind", choices=KINDS, default="custom_voice")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    shape = PUBLISHED[arguments.size]
+    shape = SIZES[arguments.size]
     write_checkpoint(arguments.folder, shape, arguments.kind, arguments.seed, torch.bfloat16)
     print(arguments.folder)
 

@@ -31,6 +31,8 @@ class Shape:
     first_special: int | None
     mrope_section: tuple[int, int, int]
     rope_theta: float
+    whole_encoders: bool = False
+    """Whether the encoders have their published size."""
 
 
 TINY_SMALL = Shape(
@@ -61,6 +63,8 @@ TINY_LARGE = replace(
     predictor_layers=1,
 )
 """Like the 1.7B models: a projection leads to a narrower code predictor."""
+TINY_TALKER = replace(TINY_SMALL, whole_encoders=True)
+"""Speaks faster than in real time on a CPU, while a recording costs as much as with real models."""
 PUBLISHED_SMALL = Shape(
     size_name="0b6",
     hidden=1024,
@@ -77,11 +81,13 @@ PUBLISHED_SMALL = Shape(
     first_special=151_643,
     mrope_section=(24, 20, 20),
     rope_theta=1_000_000.0,
+    whole_encoders=True,
 )
 """Qwen3-TTS-12Hz-0.6B."""
 PUBLISHED_LARGE = replace(PUBLISHED_SMALL, size_name="1b7", hidden=2048, ffn=6144)
 """Qwen3-TTS-12Hz-1.7B; its code predictor is that of the smaller model, after a projection."""
 PUBLISHED = {"0.6b": PUBLISHED_SMALL, "1.7b": PUBLISHED_LARGE}
+SIZES = PUBLISHED | {"tiny-talker": TINY_TALKER}
 
 
 def _attention(shape: Shape, hidden: int, ffn: int, layers: int) -> dict[str, Any]:
@@ -149,7 +155,7 @@ def _text_vocabulary(shape: Shape) -> int:
 
 
 def _speaker_encoder(shape: Shape) -> dict[str, Any]:
-    tiny = shape.first_special is None
+    tiny = not shape.whole_encoders
     return {
         "enc_attention_channels": 8 if tiny else 128,
         "enc_channels": [16, 16, 16, 16, 48] if tiny else [512, 512, 512, 512, 1536],
@@ -203,31 +209,31 @@ GENERATION_CONFIG = {
 
 def codec_config(shape: Shape) -> dict[str, Any]:
     """Return speech_tokenizer/config.json. All shapes keep the published 1920 samples per frame."""
-    tiny = shape.first_special is None
+    tiny, tiny_encoder = shape.first_special is None, not shape.whole_encoders
     encoder = {
         "_frame_rate": 12.5,
         "attention_bias": False,
         "attention_dropout": 0.0,
         "audio_channels": 1,
-        "codebook_dim": 16 if tiny else 256,
+        "codebook_dim": 16 if tiny_encoder else 256,
         "codebook_size": shape.codes,
         "compress": 2,
         "dilation_growth_rate": 2,
-        "head_dim": 16 if tiny else 64,
+        "head_dim": 16 if tiny_encoder else 64,
         "hidden_act": "gelu",
-        "hidden_size": 32 if tiny else 512,
+        "hidden_size": 32 if tiny_encoder else 512,
         "initializer_range": 0.02,
-        "intermediate_size": 48 if tiny else 2048,
+        "intermediate_size": 48 if tiny_encoder else 2048,
         "kernel_size": 7,
         "last_kernel_size": 3,
         "layer_scale_initial_scale": 0.01,
         "max_position_embeddings": 8000,
         "norm_eps": 1e-05,
         "normalize": False,
-        "num_attention_heads": 2 if tiny else 8,
-        "num_filters": 4 if tiny else 64,
-        "num_hidden_layers": 2 if tiny else 8,
-        "num_key_value_heads": 2 if tiny else 8,
+        "num_attention_heads": 2 if tiny_encoder else 8,
+        "num_filters": 4 if tiny_encoder else 64,
+        "num_hidden_layers": 2 if tiny_encoder else 8,
+        "num_key_value_heads": 2 if tiny_encoder else 8,
         "num_quantizers": 32,
         "num_residual_layers": 1,
         "num_semantic_quantizers": 1,
@@ -235,15 +241,15 @@ def codec_config(shape: Shape) -> dict[str, Any]:
         "residual_kernel_size": 3,
         "rope_theta": 10_000.0,
         "sampling_rate": 24_000,
-        "sliding_window": 24 if tiny else 250,
+        "sliding_window": 24 if tiny_encoder else 250,
         "trim_right_ratio": 1.0,
-        "upsample_groups": 32 if tiny else 512,
+        "upsample_groups": 32 if tiny_encoder else 512,
         "upsampling_ratios": [8, 6, 5, 4],
         "use_cache": False,
         "use_causal_conv": True,
         "use_conv_shortcut": False,
         "use_streaming": False,
-        "vector_quantization_hidden_dimension": 16 if tiny else 256,
+        "vector_quantization_hidden_dimension": 16 if tiny_encoder else 256,
     }
     decoder = {
         "attention_bias": False,
