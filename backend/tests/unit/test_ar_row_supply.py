@@ -8,15 +8,16 @@ import pytest
 import torch
 
 from cantata.contract.model.row_source import TalkerPrompt, WholeRows
-from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
+from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
 from cantata.engine.ar.row_supply import SOON, RowSupply
 
-GREEDY = ResolvedSampling(0, (0.0, 0.0), (0, 0), (1.0, 1.0), 1.0)
+FIRST = LevelSampling(temperature=0.0)
+GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))
 
 
 @pytest.fixture
 def states() -> RequestStates:
-    return RequestStates(3, 16, 2, 4, torch.float32, torch.device("cpu"))
+    return RequestStates(3, 16, 2, 2, 4, torch.float32, torch.device("cpu"))
 
 
 @pytest.fixture

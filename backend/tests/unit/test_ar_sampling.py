@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cantata.contract.model.sampling import CodeSampling, sample_codes
-from cantata.engine.ar.sampling import counter_uniforms, penalize_repetition
+from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
+from cantata.engine.ar.sampling import counter_uniforms
 
 FRAMES, CODEBOOKS = 4000, 16
 REFERENCE = [[4094770, 2484438, 1841434], [8816129, 10559677, 11702493]]
@@ -129,6 +129,6 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
 
 def test_repetition_penalty() -> None:
     logits = torch.tensor([[2.0, -2.0, 1.0], [2.0, -2.0, 1.0]])
-    spoken = torch.tensor([[0, 1], [3, 3]])
+    spoken = torch.tensor([[0, 1], [-1, -1]])
     penalized = penalize_repetition(logits, spoken, torch.tensor([2.0, 2.0]))
     assert penalized.tolist() == [[1.0, -4.0, 1.0], [2.0, -2.0, 1.0]]

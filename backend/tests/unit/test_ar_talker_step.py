@@ -12,13 +12,13 @@ import torch
 
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
-from cantata.engine.ar.request_state import RequestStates, ResolvedSampling
-from cantata.engine.ar.talker_step import TalkerStep, pad_rows
+from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
+from cantata.engine.ar.sampling import counter_uniforms
+from cantata.engine.ar.talker_step import TalkerStep, num_draws, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
-GREEDY = ResolvedSampling(
-    seed=0, temperature=(0.0, 0.0), top_k=(0, 0), top_p=(1.0, 1.0), repetition_penalty=1.0
-)
+FIRST = LevelSampling(temperature=0.0)
+GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))
 
 
 class AddingTalker:
@@ -40,7 +40,9 @@ class AddingTalker:
 
 @pytest.fixture
 def states() -> RequestStates:
-    return RequestStates(3, 16, CODEBOOKS, HIDDEN, torch.float32, torch.device("cpu"))
+    return RequestStates(
+        3, 16, CODEBOOKS, CODEBOOKS + 1, HIDDEN, torch.float32, torch.device("cpu")
+    )
 
 
 @pytest.fixture
@@ -153,7 +155,7 @@ def test_min_frames_masks_the_end_code(states: RequestStates, step: TalkerStep) 
 
 
 def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: TalkerStep) -> None:
-    penalized = replace(GREEDY, repetition_penalty=3.0)
+    penalized = replace(GREEDY, repetition_penalty=(3.0, 1.0))
     states.add("a", prompt(), penalized)
     states.add("b", prompt(), GREEDY)
     logits = scores(4, 4) + 0.5 * scores(6, 6)
@@ -161,6 +163,71 @@ def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: 
     assert step.sample(logits)[:, 0].tolist() == [4, 4]
     schedule(step, {"a": (2, 1), "b": (2, 1)})
     assert step.sample(logits)[:, 0].tolist() == [6, 4]
+
+
+class ChoosingTalker(AddingTalker):
+    """Chooses its second code by scores that prefer 5 to 7."""
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        liked = (scores(5) + 0.5 * scores(7)).expand(len(code0), -1)
+        return torch.stack([code0, draws.choose(liked, 1)], dim=1)
+
+
+def test_each_codebook_has_a_penalty_by_its_own_history(states: RequestStates) -> None:
+    step = TalkerStep(ChoosingTalker(), states)
+    states.add("a", prompt(), replace(GREEDY, repetition_penalty=(1.0, 3.0)))
+    states.add("b", prompt(), GREEDY)
+    found = []
+    for position in (0, 2, 3):
+        count = 2 if position == 0 else 1
+        schedule(step, {"a": (position, count), "b": (position, count)})
+        found.append(step.sample(scores(5, 5)).tolist())
+    # Code 0 stays 5: it has a penalty of its own. Both second codes are used up after two frames.
+    assert [a for a, _ in found] == [[5, 5], [5, 7], [5, 5]]
+    assert [b for _, b in found] == [[5, 5], [5, 5], [5, 5]]
+
+
+class StoppingTalker(AddingTalker):
+    """Stops with as much chance as `odds` says."""
+
+    end_code = CODES
+    odds = 0.5
+
+    def stop_scores(self) -> torch.Tensor:
+        goes_on, stops = 1.0 - self.odds, self.odds
+        return torch.tensor([[goes_on, stops]]).log().expand(SAFE_MIN_ROWS, -1)
+
+
+def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) -> None:
+    talker = StoppingTalker()
+    step = TalkerStep(talker, states)
+    assert num_draws(talker) == CODEBOOKS + 1
+    sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
+    states.add("a", prompt(), sampled)
+    talker.odds = 0.3
+    uniform = float(counter_uniforms(7, 1, CODEBOOKS + 1)[0, -1])
+    assert 0.3 < uniform < 0.7
+    schedule(step, {"a": (0, 2)})
+    assert step.sample(scores(4))[0, 0] == 4  # going on is likelier and comes first
+    states.free("a")
+    states.add("a", prompt(), sampled)
+    talker.odds = 0.7
+    schedule(step, {"a": (0, 2)})
+    assert step.sample(scores(4))[0, 0] == talker.end_code
+
+
+def test_a_stop_waits_for_the_least_frames_and_is_greedy_on_demand(states: RequestStates) -> None:
+    talker = StoppingTalker()
+    step = TalkerStep(talker, states)
+    talker.odds = 0.9
+    states.add("a", prompt(min_frames=1), GREEDY)
+    states.add("b", prompt(), GREEDY)
+    schedule(step, {"a": (0, 2), "b": (0, 2)})
+    assert step.sample(scores(4, 4))[:, 0].tolist() == [4, talker.end_code]
+    schedule(step, {"a": (2, 1)})
+    assert step.sample(scores(4))[0, 0] == talker.end_code
 
 
 def test_made_up_requests_touch_nothing(states: RequestStates, step: TalkerStep) -> None:

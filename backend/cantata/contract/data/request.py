@@ -33,6 +33,12 @@ class SamplingOptions:
     """Of the codes after code 0, as the next two. None: as code 0's."""
     residual_top_k: int | None = None
     residual_top_p: float | None = None
+    residual_repetition_penalty: float | None = None
+    """Of the codes after code 0, each by its own codebook's history. None: there is none."""
+    stop_temperature: float | None = None
+    """Of the decision to stop, where a talker makes one, as the next two. None: as code 0's."""
+    stop_top_k: int | None = None
+    stop_top_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Drawing codes, the same way for every codebook of a frame, in the engine and in the models.
 
-Letters: R requests of this step, V codes.
+Letters: R requests of this step, V codes, F frames.
 """
 
 from __future__ import annotations
@@ -20,6 +20,28 @@ class CodeSampling:
     """[R] int64; 0 means all."""
     top_p: torch.Tensor
     """[R] float32, of what top-k leaves; 1 means all."""
+
+
+def penalize_repetition(
+    logits: torch.Tensor, spoken: torch.Tensor, penalty: torch.Tensor
+) -> torch.Tensor:
+    """Make codes that a request has already used less likely.
+
+    Args:
+        logits: [R, V] float32.
+        spoken: [R, F] int64 earlier codes; -1 where there is none.
+        penalty: [R] float32; 1 changes nothing, more divides positive and multiplies negative
+            scores.
+
+    Returns:
+        [R, V] float32, a new tensor.
+    """
+    none = logits.shape[1]
+    seen = torch.zeros(logits.shape[0], none + 1, dtype=torch.bool, device=logits.device)
+    seen.scatter_(1, torch.where(spoken < 0, none, spoken), True)
+    factor = penalty[:, None]
+    penalized = torch.where(logits > 0, logits / factor, logits * factor)
+    return torch.where(seen[:, :-1], penalized, logits)
 
 
 def sample_codes(

@@ -11,7 +11,8 @@ the input row
 hidden state at position prompt_len - 1 + k yields frame k. A frame is [Q] codes; its code 0 is what
 vLLM samples from `compute_logits`.
 
-Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks.
+Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks, F
+frames.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from cantata.contract.model.row_source import RowSource
-from cantata.contract.model.sampling import CodeSampling, sample_codes
+from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
 
 SAFE_MIN_ROWS = 8
 """Rows from which on vLLM's products of matrices are exact per row in float32 on a CPU.
@@ -36,6 +37,16 @@ are exact for any number of rows with `contract.model.row_products`; torch's own
 
 
 @dataclass(frozen=True, slots=True)
+class RepetitionPenalty:
+    """What makes codes that a request has spoken less likely, in their own codebook."""
+
+    spoken: torch.Tensor
+    """[R, F, Q] int64: each request's frames so far; -1 behind them."""
+    penalty: torch.Tensor
+    """[R] float32; 1 changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameDraws:
     """This step's random numbers, and how the codes after code 0 are drawn, per request.
 
@@ -44,13 +55,18 @@ class FrameDraws:
     """
 
     uniforms: torch.Tensor
-    """[R, Q] float32 in [0, 1)."""
+    """[R, Q or more] float32 in [0, 1)."""
     sampling: CodeSampling
     is_sampled: bool
     """False: every request is greedy."""
+    repetition: RepetitionPenalty | None = None
+    """None: no request is penalized for codes after code 0."""
 
     def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
         """[R, V] scores of a codebook after the first -> [R] int64 codes."""
+        if self.repetition is not None:
+            spoken, penalty = self.repetition.spoken[:, :, codebook], self.repetition.penalty
+            scores = penalize_repetition(scores.float(), spoken, penalty)
         if not self.is_sampled:
             return scores.argmax(dim=-1)
         return sample_codes(scores.float(), self.uniforms[:, codebook], self.sampling)
@@ -120,6 +136,20 @@ class Talker(Protocol):
         """[R, D] hidden states and [R] int64 sampled first codes -> [R, Q] int64 frames.
 
         A row's frame depends on that row alone. The first code may be `end_code`; such a row's
-        frame is neither spoken nor embedded.
+        frame is neither spoken nor embedded. The rows are those of the last `compute_logits`, so
+        what that has computed may be kept for this.
         """
+        ...
+
+
+@runtime_checkable
+class StopDecision(Protocol):
+    """What a talker has that decides whether to stop before it draws code 0, by other scores.
+
+    Its `end_code` is one more than codebook 0's last code. It has no score, but vLLM's vocab_size
+    counts it. The engine puts it in the place of code 0 where the decision is to stop.
+    """
+
+    def stop_scores(self) -> torch.Tensor:
+        """[R, 2] scores of going on and of stopping, of the rows of the last `compute_logits`."""
         ...

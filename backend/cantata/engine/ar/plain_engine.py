@@ -17,7 +17,7 @@ from cantata.config import ArDeployment
 from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, pad_rows
+from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, num_draws, pad_rows
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class PlainEngine:
             slots=deployment.slots,
             max_model_len=deployment.max_model_len,
             num_codebooks=talker.num_codebooks,
+            num_draws=num_draws(talker),
             hidden_size=talker.hidden_size,
             dtype=torch.float32,
             device=torch.device("cpu"),

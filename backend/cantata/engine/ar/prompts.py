@@ -11,7 +11,7 @@ from cantata.config import SamplingDefaults
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.row_source import TalkerPrompt
-from cantata.engine.ar.request_state import ResolvedSampling
+from cantata.engine.ar.request_state import LevelSampling, ResolvedSampling
 
 T = TypeVar("T")
 
@@ -46,10 +46,21 @@ def resolve_sampling(options: SamplingOptions, defaults: SamplingDefaults) -> Re
     top_p = _or_default(options.top_p, defaults.top_p)
     return ResolvedSampling(
         seed=options.seed,
-        temperature=(temperature, _or_default(options.residual_temperature, temperature)),
-        top_k=(top_k, _or_default(options.residual_top_k, top_k)),
-        top_p=(top_p, _or_default(options.residual_top_p, top_p)),
-        repetition_penalty=_or_default(options.repetition_penalty, defaults.repetition_penalty),
+        code_0=LevelSampling(temperature, top_k, top_p),
+        residual=LevelSampling(
+            _or_default(options.residual_temperature, temperature),
+            _or_default(options.residual_top_k, top_k),
+            _or_default(options.residual_top_p, top_p),
+        ),
+        stop=LevelSampling(
+            _or_default(options.stop_temperature, temperature),
+            _or_default(options.stop_top_k, top_k),
+            _or_default(options.stop_top_p, top_p),
+        ),
+        repetition_penalty=(
+            _or_default(options.repetition_penalty, defaults.repetition_penalty),
+            _or_default(options.residual_repetition_penalty, 1.0),
+        ),
     )
 
 

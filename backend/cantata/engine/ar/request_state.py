@@ -4,7 +4,7 @@ The stage makes a state when it accepts a request and frees it when the request 
 only look it up by request id. So preemption and recompute find the same rows and frames again,
 and nothing has to be saved or restored when a runner drops its own bookkeeping.
 
-Letters: S slots, P positions, D hidden size, Q codebooks.
+Letters: S slots, P positions, D hidden size, Q codebooks, L levels.
 """
 
 from __future__ import annotations
@@ -17,20 +17,31 @@ import torch
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata.engine.ar.sampling import counter_uniforms
 
-CODE_0, RESIDUAL = 0, 1
-"""The two levels whose codes are drawn with separate options."""
+CODE_0, RESIDUAL, STOP = range(3)
+"""The levels that are drawn with separate options: code 0, the other codes, whether to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSampling:
+    """How one level is drawn."""
+
+    temperature: float
+    """0 is greedy."""
+    top_k: int = 0
+    """0 means all."""
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSampling:
-    """One request's sampling options with the deployment's defaults filled in; pairs are code 0's
-    and the other codes'."""
+    """One request's sampling options with the deployment's defaults filled in."""
 
     seed: int
-    temperature: tuple[float, float]
-    top_k: tuple[int, int]
-    top_p: tuple[float, float]
-    repetition_penalty: float
+    code_0: LevelSampling
+    residual: LevelSampling
+    stop: LevelSampling
+    repetition_penalty: tuple[float, float]
+    """Of code 0 and of the other codes; 1 changes nothing."""
 
 
 class RequestStates:
@@ -45,11 +56,13 @@ class RequestStates:
         slots: int,
         max_model_len: int,
         num_codebooks: int,
+        num_draws: int,
         hidden_size: int,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self.num_codebooks = num_codebooks
+        self.num_draws = num_draws
+        """Random numbers for each frame."""
         self.scratch_slot = slots
         rows = slots + 1
         shape = (rows, max_model_len)
@@ -57,21 +70,22 @@ class RequestStates:
         """[S+1, P, D]: conditioning rows by position."""
         self.frames = torch.zeros(*shape, num_codebooks, dtype=torch.int64, device=device)
         """[S+1, P, Q]: every frame so far."""
-        self.uniforms = torch.zeros(*shape, num_codebooks, dtype=torch.float32, device=device)
-        """[S+1, P, Q]: the random number of each code, drawn when the request is added."""
-        self.temperature = torch.zeros(rows, 2, dtype=torch.float32, device=device)
-        """[S+1, 2], as the next two: code 0 and the other codes."""
-        self.top_k = torch.zeros(rows, 2, dtype=torch.int64, device=device)
-        self.top_p = torch.ones(rows, 2, dtype=torch.float32, device=device)
-        self.repetition_penalty = torch.ones(rows, dtype=torch.float32, device=device)
+        self.uniforms = torch.zeros(*shape, num_draws, dtype=torch.float32, device=device)
+        """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
+        self.temperature = torch.zeros(rows, 3, dtype=torch.float32, device=device)
+        """[S+1, L], as the next two."""
+        self.top_k = torch.zeros(rows, 3, dtype=torch.int64, device=device)
+        self.top_p = torch.ones(rows, 3, dtype=torch.float32, device=device)
+        self.repetition_penalty = torch.ones(rows, 2, dtype=torch.float32, device=device)
+        """[S+1, 2]: of code 0 and of the other codes."""
 
         self.prompt_len = np.ones(rows, dtype=np.int64)
         self.last_row = np.zeros(rows, dtype=np.int64)
         self.min_frames = np.zeros(rows, dtype=np.int64)
         self.num_frames = np.zeros(rows, dtype=np.int64)
         """Frames that have been computed; the next step's new frame has this index."""
-        self.is_sampled = np.zeros((rows, 2), dtype=bool)
-        self.is_penalized = np.zeros(rows, dtype=bool)
+        self.is_sampled = np.zeros((rows, 3), dtype=bool)
+        self.is_penalized = np.zeros((rows, 2), dtype=bool)
 
         self._slot_of: dict[str, int] = {}
         self._free = list(range(slots - 1, -1, -1))
@@ -103,18 +117,19 @@ class RequestStates:
         num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
         self.rows[slot, :num_rows] = prompt.rows[:num_rows]
         self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
-            sampling.seed, prompt.max_frames, self.num_codebooks
+            sampling.seed, prompt.max_frames, self.num_draws
         ).to(self.uniforms.device, non_blocking=True)
-        self.temperature[slot] = torch.tensor(sampling.temperature)
-        self.top_k[slot] = torch.tensor(sampling.top_k)
-        self.top_p[slot] = torch.tensor(sampling.top_p)
-        self.repetition_penalty[slot] = sampling.repetition_penalty
+        levels = (sampling.code_0, sampling.residual, sampling.stop)
+        self.temperature[slot] = torch.tensor([level.temperature for level in levels])
+        self.top_k[slot] = torch.tensor([level.top_k for level in levels])
+        self.top_p[slot] = torch.tensor([level.top_p for level in levels])
+        self.repetition_penalty[slot] = torch.tensor(sampling.repetition_penalty)
         self.prompt_len[slot] = prompt.prompt_len
         self.last_row[slot] = num_rows - 1
         self.min_frames[slot] = prompt.min_frames
         self.num_frames[slot] = 0
-        self.is_sampled[slot] = np.array(sampling.temperature) > 0
-        self.is_penalized[slot] = sampling.repetition_penalty != 1.0
+        self.is_sampled[slot] = [level.temperature > 0 for level in levels]
+        self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
 
     def extend(self, request_id: str, rows: torch.Tensor) -> int:
         """Append [L, D] conditioning rows; the caller has checked that they fit.

@@ -1,9 +1,10 @@
-"""Random numbers that depend only on the request, and a penalty on codes it has used.
+"""Random numbers that depend only on the request.
 
 A generator's state would have to survive batching, chunked prefill and preemption. A counter
-needs none: the uniform number of (seed, frame, codebook) is a hash of these three.
+needs none: the uniform number of (seed, frame, draw) is a hash of these three. The draws of a frame
+are its codes, and a last one for the decision to stop, where a talker makes one.
 
-Letters: R requests of this step, V codes, F frames, Q codebooks.
+Letters: F frames, Q draws of a frame.
 """
 
 from __future__ import annotations
@@ -12,49 +13,28 @@ import torch
 
 _SEED_SALT = 0x243F6A8885A308D3
 _FRAME_STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, the golden ratio's odd increment
-_CODEBOOK_STEP = -3335678366873096957  # 0xD1B54A32D192ED03
+_DRAW_STEP = -3335678366873096957  # 0xD1B54A32D192ED03
 _MIX_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _MIX_2 = -7723592293110705685  # 0x94D049BB133111EB
 _MANTISSA_BITS = 24
 
 
-def counter_uniforms(seed: int, num_frames: int, num_codebooks: int) -> torch.Tensor:
+def counter_uniforms(seed: int, num_frames: int, num_draws: int) -> torch.Tensor:
     """Uniform numbers of one request's frames.
 
     Args:
         seed: any integer; taken modulo 2**64.
         num_frames: F.
-        num_codebooks: Q.
+        num_draws: Q.
 
     Returns:
         [F, Q] float32 in [0, 1), on the CPU.
     """
     frame = torch.arange(1, num_frames + 1, dtype=torch.int64)[:, None]
-    codebook = torch.arange(1, num_codebooks + 1, dtype=torch.int64)[None, :]
+    draw = torch.arange(1, num_draws + 1, dtype=torch.int64)[None, :]
     key = _mix(torch.tensor(_as_int64(seed ^ _SEED_SALT)))
-    bits = _mix(_mix(key + frame * _FRAME_STEP) + codebook * _CODEBOOK_STEP)
+    bits = _mix(_mix(key + frame * _FRAME_STEP) + draw * _DRAW_STEP)
     return _shift_right(bits, 64 - _MANTISSA_BITS).to(torch.float32) * 2.0**-_MANTISSA_BITS
-
-
-def penalize_repetition(
-    logits: torch.Tensor, spoken: torch.Tensor, penalty: torch.Tensor
-) -> torch.Tensor:
-    """Make codes that a request has already used less likely.
-
-    Args:
-        logits: [R, V] float32.
-        spoken: [R, F] int64 earlier codes; V where there is none.
-        penalty: [R] float32; 1 changes nothing, more divides positive and multiplies negative
-            scores.
-
-    Returns:
-        [R, V] float32, a new tensor.
-    """
-    seen = torch.zeros(logits.shape[0], logits.shape[1] + 1, dtype=torch.bool, device=logits.device)
-    seen.scatter_(1, spoken, True)
-    factor = penalty[:, None]
-    penalized = torch.where(logits > 0, logits / factor, logits * factor)
-    return torch.where(seen[:, :-1], penalized, logits)
 
 
 def _mix(x: torch.Tensor) -> torch.Tensor:

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.model.sampling import CodeSampling, sample_codes
-from cantata.contract.model.talker import FrameDraws, Talker
-from cantata.engine.ar.request_state import CODE_0, RESIDUAL, RequestStates
-from cantata.engine.ar.sampling import penalize_repetition
+from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
+from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, StopDecision, Talker
+from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, RequestStates
 
 
 class ServedTalker(Talker, Protocol):
@@ -28,6 +27,11 @@ class ServedTalker(Talker, Protocol):
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
     """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, min_rows)."""
+
+
+def num_draws(talker: Talker) -> int:
+    """Random numbers that a talker needs for each frame."""
+    return talker.num_codebooks + isinstance(talker, StopDecision)
 
 
 def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
@@ -56,6 +60,7 @@ class TalkerStep:
     def __init__(self, talker: ServedTalker, states: RequestStates) -> None:
         self.states = states
         self._talker = talker
+        self._stop_decision = talker if isinstance(talker, StopDecision) else None
         self._rows: ScheduledRows | None = None
 
     def schedule(
@@ -93,7 +98,7 @@ class TalkerStep:
         return inputs
 
     def sample(self, logits: torch.Tensor) -> torch.Tensor:
-        """Draw code 0, complete the frames and remember them.
+        """Draw code 0 and the decision to stop, complete the frames and remember them.
 
         A request whose prefill or recompute ends in a later step has a row like any other; its
         frame goes to the scratch slot, because vLLM discards its token.
@@ -118,6 +123,7 @@ class TalkerStep:
             uniforms=states.uniforms[slot_index, frame_index],
             sampling=self._sampling(slot_index, RESIDUAL),
             is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
+            repetition=self._repetition(slots, frame),
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
@@ -137,21 +143,37 @@ class TalkerStep:
     ) -> torch.Tensor:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
-        if states.is_penalized[slots].any():
-            slot_index = self._index(slots)
-            logits = penalize_repetition(
-                logits,
-                self._spoken_codes(slots, frame, none=logits.shape[-1]),
-                states.repetition_penalty[slot_index],
-            )
-        too_early = np.flatnonzero(frame < states.min_frames[slots])
-        if end_code is not None and too_early.size:
-            logits = logits.clone()
-            logits[self._index(too_early), end_code] = -torch.inf
-        if not states.is_sampled[slots, CODE_0].any():
-            return logits.argmax(dim=-1)
-        sampling = self._sampling(self._index(slots), CODE_0)
-        return sample_codes(logits, uniforms[:, 0], sampling)
+        if states.is_penalized[slots, CODE_0].any():
+            spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
+            penalty = states.repetition_penalty[self._index(slots), CODE_0]
+            logits = penalize_repetition(logits, spoken, penalty)
+        too_early = frame < states.min_frames[slots]
+        if self._stop_decision is None:
+            if end_code is not None and too_early.any():
+                logits = logits.clone()
+                logits[self._index(np.flatnonzero(too_early)), end_code] = -torch.inf
+            return self._drawn(logits, uniforms[:, 0], slots, CODE_0)
+        code0 = self._drawn(logits, uniforms[:, 0], slots, CODE_0)
+        scores = self._stop_decision.stop_scores().float()
+        stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
+        stops &= torch.from_numpy(~too_early).to(stops.device)
+        return torch.where(stops, torch.as_tensor(end_code, device=code0.device), code0)
+
+    def _drawn(
+        self, scores: torch.Tensor, uniforms: torch.Tensor, slots: NDArray[np.int64], level: int
+    ) -> torch.Tensor:
+        """[R, V] float32 scores and [R] random numbers -> [R] int64."""
+        if not self.states.is_sampled[slots, level].any():
+            return scores.argmax(dim=-1)
+        return sample_codes(scores, uniforms, self._sampling(self._index(slots), level))
+
+    def _repetition(
+        self, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> RepetitionPenalty | None:
+        if not self.states.is_penalized[slots, RESIDUAL].any():
+            return None
+        penalty = self.states.repetition_penalty[self._index(slots), RESIDUAL]
+        return RepetitionPenalty(self._spoken(slots, frame), penalty)
 
     def _sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
         states = self.states
@@ -161,14 +183,14 @@ class TalkerStep:
             states.top_p[slot_index, level],
         )
 
-    def _spoken_codes(
-        self, slots: NDArray[np.int64], frame: NDArray[np.int64], none: int
+    def _spoken(
+        self, slots: NDArray[np.int64], frame: NDArray[np.int64], codebooks: int | None = None
     ) -> torch.Tensor:
-        """[R, F] code 0 of all frames before `frame`, `none` where a request has fewer."""
+        """[R, F, Q] the frames before `frame`, or their first codes; -1 where there are fewer."""
         longest = max(int(frame.max()), 1)
-        spoken = self.states.frames[self._index(slots), :longest, 0]
+        spoken = self.states.frames[self._index(slots), :longest, :codebooks]
         is_old = torch.arange(longest, device=spoken.device) < self._index(frame)[:, None]
-        return torch.where(is_old, spoken, none)
+        return torch.where(is_old[:, :, None], spoken, -1)
 
     def _padded(self, rows: torch.Tensor) -> torch.Tensor:
         return pad_rows(rows, self._talker.min_rows)

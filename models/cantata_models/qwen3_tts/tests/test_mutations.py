@@ -252,13 +252,10 @@ def no_repetition_penalty(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> No
 def penalty_on_another_codebook(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
     step = loaded.talker.talker_step
 
-    def second_codes(slots: Any, frame: Any, none: int) -> torch.Tensor:
-        longest = max(int(frame.max()), 1)
-        spoken = step.states.frames[torch.from_numpy(slots), :longest, 1]
-        old = torch.arange(longest) < torch.from_numpy(frame)[:, None]
-        return torch.where(old, spoken, none)
-
-    patch.setattr(step, "_spoken_codes", second_codes)
+    spoken = step._spoken
+    patch.setattr(
+        step, "_spoken", lambda slots, frame, codebooks: spoken(slots, frame, 2)[:, :, 1:]
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
