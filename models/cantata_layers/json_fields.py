@@ -70,6 +70,19 @@ class JsonFields:
         """Return a nested object; raises as `items`."""
         return JsonFields(self.items(key), f"{self.where}: {key}")
 
+    def sections(self, key: str) -> tuple[JsonFields, ...]:
+        """Return a list of nested objects.
+
+        Raises:
+            ConfigError: the list is missing or holds something else.
+        """
+        value = self._values.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise ConfigError(f"{self.where}: {key} must be a list of objects, not {value!r}")
+        return tuple(
+            JsonFields(item, f"{self.where}: {key}[{index}]") for index, item in enumerate(value)
+        )
+
 
 def read_json(path: Path) -> JsonFields:
     """Return the object in a JSON file.

@@ -18,7 +18,7 @@ class Weights:
     """
 
     def __init__(self, folder: Path, prefix: str, device: torch.device) -> None:
-        self._where = str(folder)
+        self._where, self._prefix = str(folder), prefix
         self._tensors = {
             name: tensor.to(device, torch.float32) for name, tensor in read_tensors(folder, prefix)
         }
@@ -30,10 +30,9 @@ class Weights:
             ConfigError: the tensor is missing or its shape differs.
         """
         tensor = self._tensors.pop(name, None)
+        where = f"{self._where}: tensor {self._prefix + name!r}"
         if tensor is None:
-            raise ConfigError(f"{self._where}: tensor {name!r} is missing")
+            raise ConfigError(f"{where} is missing")
         if tensor.shape != shape:
-            raise ConfigError(
-                f"{self._where}: tensor {name!r} must be {list(shape)}, not {list(tensor.shape)}"
-            )
+            raise ConfigError(f"{where} must be {list(shape)}, not {list(tensor.shape)}")
         return tensor

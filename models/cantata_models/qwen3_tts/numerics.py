@@ -8,7 +8,7 @@ import torch
 
 from cantata.contract.model.numerics import NumericsReport, differing_counts
 from cantata.contract.model.row_products import RowProduct
-from cantata_models.qwen3_tts.codec.layers import TYPICAL_ROWS
+from cantata_layers.linear import TYPICAL_ROWS
 
 TALKER_SHAPES = ((2048, 1024), (1024, 4096), (3072, 1024), (1024, 6144))
 """(inputs, outputs) in the talker of the published 0.6B model."""

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import torch
 
+from cantata_layers.linear import Linear
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
 from cantata_models.qwen3_tts.codec.layers import (
     CausalConv,
     CausalUpsample,
     ConvNextBlock,
-    Linear,
     Snake,
 )
 from cantata_models.qwen3_tts.codec.past import CodecState, Past

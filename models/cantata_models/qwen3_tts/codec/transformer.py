@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import torch
 
+from cantata_layers.linear import Linear
+from cantata_layers.rotation import Rotation
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import DecoderConfig
-from cantata_models.qwen3_tts.codec.layers import Linear
 from cantata_models.qwen3_tts.codec.past import Past
 
 
@@ -22,21 +23,6 @@ class RmsNorm:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         mean = x.square().mean(dim=-1, keepdim=True)
         return self._gain * (x * torch.rsqrt(mean + self._eps))
-
-
-class Rotation:
-    """Rotary positions of one call: [B, T, 1, D / 2] cosines and sines."""
-
-    def __init__(self, positions: torch.Tensor, frames: int, inverse_frequencies: torch.Tensor):
-        offsets = torch.arange(frames, device=positions.device)
-        angles = (positions[:, None] + offsets)[..., None, None].float() * inverse_frequencies
-        self._cos, self._sin = angles.cos(), angles.sin()
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """[B, T, H, D] -> [B, T, H, D], rotated."""
-        low, high = x.chunk(2, dim=-1)
-        turned = (low * self._cos - high * self._sin, high * self._cos + low * self._sin)
-        return torch.cat(turned, dim=-1)
 
 
 class SlidingAttention:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cantata_models.qwen3_tts.random_checkpoint.tensors import (
+from cantata_layers.random_tensors import (
     TensorSpec,
     bias,
     conv,

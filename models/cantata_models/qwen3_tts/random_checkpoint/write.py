@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
+from cantata_layers.random_tensors import write_tensors
 from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
     FEATURE_EXTRACTOR_CONFIG,
@@ -19,7 +18,6 @@ from cantata_models.qwen3_tts.random_checkpoint.configs import (
     model_config,
 )
 from cantata_models.qwen3_tts.random_checkpoint.talker_layout import talker_tensors
-from cantata_models.qwen3_tts.random_checkpoint.tensors import TensorSpec, draw
 from cantata_models.qwen3_tts.random_checkpoint.tokenizer import write_tokenizer
 
 
@@ -35,18 +33,12 @@ def write_checkpoint(
     _write_json(codec_folder / "config.json", codec)
     _write_json(codec_folder / "preprocessor_config.json", FEATURE_EXTRACTOR_CONFIG)
     write_tokenizer(folder, shape.first_special)
-    _write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
+    write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
     # The published codec is float32, whatever the talker's dtype.
     codec_file = codec_folder / "model.safetensors"
-    _write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
+    write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
     return folder
 
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-
-
-def _write_tensors(path: Path, specs: Iterable[TensorSpec], seed: int, dtype: torch.dtype) -> None:
-    tensors = {spec.name: torch.from_numpy(draw(spec, seed)).to(dtype) for spec in specs}
-    save_file(tensors, path, metadata={"format": "pt"})
-    path.chmod(0o644)

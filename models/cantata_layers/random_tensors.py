@@ -1,4 +1,4 @@
-"""Random tensors with the same bits on every machine."""
+"""Random tensors with the same bits on every machine, for checkpoints of random weights."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from safetensors.torch import save_file
 
 DRAW_BLOCK = 1 << 20
 """Numbers drawn at a time; bounds the extra memory for a large tensor."""
@@ -66,3 +69,10 @@ def draw(spec: TensorSpec, seed: int) -> NDArray[np.float32]:
         block = source.random_sample(min(DRAW_BLOCK, size - start))
         values[start : start + len(block)] = spec.mean + width * (block - 0.5)
     return values.reshape(spec.shape)
+
+
+def write_tensors(path: Path, specs: Iterable[TensorSpec], seed: int, dtype: torch.dtype) -> None:
+    """Draw tensors and write them as one safetensors file."""
+    tensors = {spec.name: torch.from_numpy(draw(spec, seed)).to(dtype) for spec in specs}
+    save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)
