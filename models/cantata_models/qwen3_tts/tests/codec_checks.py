@@ -7,8 +7,7 @@ can inject a fault into a module first.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,6 @@ from cantata_models.qwen3_tts.tests.rounding import SAMPLES
 
 PACKAGE = "cantata_models.qwen3_tts"
 SPEAKER_TOLERANCE = 1e-4
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread: more do not help networks this small and are slow on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def goldens(name: str = "codec") -> Mapping[str, NDArray[Any]]:

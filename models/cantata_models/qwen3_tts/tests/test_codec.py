@@ -16,7 +16,6 @@ from cantata_models.qwen3_tts.codec_stage import load_decoder
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_tts.speaker_encoder import load_speaker_encoder
 from cantata_models.qwen3_tts.tests import codec_checks
-from cantata_models.qwen3_tts.tests.codec_checks import one_thread
 from cantata_models.qwen3_tts.tests.parity.recordings import random_frames
 from cantata_models.qwen3_tts.tests.parity.scenarios import SCENARIOS, SHAPES, Scenario
 from cantata_models.qwen3_tts.tests.parity.write_goldens import (
@@ -26,6 +25,7 @@ from cantata_models.qwen3_tts.tests.parity.write_goldens import (
     checksum,
 )
 from cantata_models.qwen3_tts.tests.rounding import SAMPLES
+from threads import threads
 
 CPU = torch.device("cpu")
 CLONED = [scenario for scenario in SCENARIOS if scenario.reference_text is not None]
@@ -37,7 +37,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     key = CODEC_CHECKPOINT
     folder = tmp_path_factory.mktemp("checkpoint")
     write_checkpoint(folder, SHAPES[key.shape], key.kind, key.seed)
-    with one_thread():
+    with threads(1):
         yield folder
 
 

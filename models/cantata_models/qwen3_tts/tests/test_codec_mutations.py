@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +15,11 @@ from cantata_models.qwen3_tts.tests.codec_checks import (
     check_speaker,
     check_streamed,
     check_whole,
-    one_thread,
 )
 from cantata_models.qwen3_tts.tests.parity.scenarios import SHAPES
 from cantata_models.qwen3_tts.tests.parity.write_goldens import CODEC_CHECKPOINT
+from source_faults import Mutant, injected, mutants
+from threads import threads
 
 MODULES = (
     "codec.config",
@@ -36,31 +33,15 @@ MODULES = (
 """Modules in import order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault: a piece of source that occurs once in its module, and its replacement."""
-
-    module: str
-    right: str
-    wrong: str
-    check: Callable[[Path], None]
-
-
-def _mutants(
-    module: str, check: Callable[[Path], None], *faults: tuple[str, str]
-) -> tuple[Mutant, ...]:
-    return tuple(Mutant(module, right, wrong, check) for right, wrong in faults)
-
-
 MUTANTS = (
-    *_mutants(
+    *mutants(
         "codec.config",
         check_whole,
         ('window=decoder.get("sliding_window", int)', "window=73"),
         ('window=decoder.get("sliding_window", int)', "window=71"),
         ('rope_theta=decoder.get("rope_theta", float)', "rope_theta=9_000.0"),
     ),
-    *_mutants(
+    *mutants(
         "codec.layers",
         check_whole,
         ("torch.cat([earlier, own], dim=1)", "torch.cat([own, earlier], dim=1)"),
@@ -76,7 +57,7 @@ MUTANTS = (
         ("(self._kernel - 1) * self._dilation)", "self._kernel * self._dilation)"),
         ("bias.repeat(rate)", "0 * bias.repeat(rate)"),
     ),
-    *_mutants(
+    *mutants(
         "codec.transformer",
         check_whole,
         (
@@ -90,7 +71,7 @@ MUTANTS = (
         ("torch.exp(-gate)", "torch.exp(gate)"),
         ("self._out(self._norm(x))", "self._out(x)"),
     ),
-    *_mutants(
+    *mutants(
         "codec.decoder",
         check_whole,
         ("total / usage.clamp(min=USAGE_FLOOR)[:, None]", "total"),
@@ -100,7 +81,7 @@ MUTANTS = (
         ("return x + self._pointwise(", "return self._pointwise("),
         ("self._wave(self._snake(x), past)", "self._wave(x, past)"),
     ),
-    *_mutants(
+    *mutants(
         "codec.past",
         check_streamed,
         ("past.positions + frames", "past.positions"),
@@ -111,7 +92,7 @@ MUTANTS = (
         ),
         ("context[:, context.shape[1] - length :]", "context[:, :length]"),
     ),
-    *_mutants(
+    *mutants(
         "codec.encoder",
         check_reference_frames,
         ("UNLIMITED = 1 << 30", "UNLIMITED = 24"),
@@ -123,7 +104,7 @@ MUTANTS = (
             "hidden.transpose(1, 2)",
         ),
     ),
-    *_mutants(
+    *mutants(
         "speaker_encoder",
         check_speaker,
         ("HOP = 256", "HOP = 240"),
@@ -144,27 +125,6 @@ MUTANTS = (
 )
 
 
-@contextmanager
-def injected(mutant: Mutant) -> Iterator[None]:
-    """Reimport the modules with the fault in one of them, then restore the originals."""
-    names = [f"{PACKAGE}.{module}" for module in MODULES]
-    kept = {name: sys.modules[name] for name in names}
-    try:
-        for name in names:
-            spec = importlib.util.find_spec(name)
-            assert spec is not None
-            assert spec.origin is not None
-            source = Path(spec.origin).read_text(encoding="utf-8")
-            if name == f"{PACKAGE}.{mutant.module}":
-                assert source.count(mutant.right) == 1, "the fault's place has moved"
-                source = source.replace(mutant.right, mutant.wrong)
-            sys.modules[name] = module = importlib.util.module_from_spec(spec)
-            exec(compile(source, spec.origin, "exec"), module.__dict__)
-        yield
-    finally:
-        sys.modules.update(kept)
-
-
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     key = CODEC_CHECKPOINT
@@ -172,11 +132,14 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         importlib.import_module(f"{PACKAGE}.{module}")
     folder = tmp_path_factory.mktemp("checkpoint")
     write_checkpoint(folder, SHAPES[key.shape], key.kind, key.seed)
-    with one_thread():
+    with threads(1):
         yield folder
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
-    with injected(mutant), pytest.raises(AssertionError, match=r"Not equal|Arrays are not"):
+    with (
+        injected(mutant, PACKAGE, MODULES),
+        pytest.raises(AssertionError, match=r"Not equal|Arrays are not"),
+    ):
         mutant.check(checkpoint)

@@ -1,0 +1,1 @@
+"""MOSS-TTS-Local v1.5 and MOSS-TTS-Nano: two models with one tokenizer family."""

@@ -1,0 +1,233 @@
+"""A tokenizer's values, from its config.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import JsonFields, T, read_json
+
+MODEL_TYPE = "moss-audio-tokenizer"
+CHANNELS = 2
+QUANTISERS = ("rlfq", "random_prefix_rlfq")
+"""Names of the residual quantiser by cosine; they differ in training alone."""
+SERVED = {"gating": "none", "norm": "layer_norm", "positional_embedding": "rope"}
+"""What every published transformer says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchConfig:
+    """Joins neighbouring positions to one in the encoder, and splits them again in the decoder."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerConfig:
+    """A causal transformer at one rate, between two projections."""
+
+    inputs: int
+    outputs: int
+    width: int
+    heads: int
+    layers: int
+    inner_width: int
+    """Of the perceptron."""
+    window: int
+    """Number of positions that a position attends to, including itself."""
+    rope_theta: float
+    frame_positions: int
+    """Positions per frame."""
+
+    @property
+    def head_dim(self) -> int:
+        """Width of a head."""
+        return self.width // self.heads
+
+
+ModuleConfig: TypeAlias = PatchConfig | TransformerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class QuantiserConfig:
+    """The residual quantiser's sizes."""
+
+    latent: int
+    """Width of a frame on the side of the encoder and the decoder."""
+    residual: int
+    """Width of a frame between its own projections."""
+    codebooks: int
+    """In use. The first ones are a coarser tokenizer of their own."""
+    codebook_size: int
+    codebook_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerConfig:
+    """A whole tokenizer."""
+
+    sample_rate: int
+    """Hz."""
+    samples_per_frame: int
+    """Per channel."""
+    encoder: tuple[ModuleConfig, ...]
+    decoder: tuple[ModuleConfig, ...]
+    quantiser: QuantiserConfig
+
+
+def load_tokenizer_config(folder: Path, codebooks: int) -> TokenizerConfig:
+    """Read a tokenizer's config.json.
+
+    Args:
+        folder: the tokenizer's.
+        codebooks: how many of its codebooks the model uses.
+
+    Raises:
+        ConfigError: the file or a value is missing, a value is wrong, or the tokenizer is another.
+    """
+    root = read_json(folder / "config.json")
+    _expect(root, "model_type", MODEL_TYPE)
+    _expect(root, "number_channels", CHANNELS)
+    _expect(root, "enable_channel_interleave", True)
+    sample_rate = _positive(root, "sampling_rate")
+    samples_per_frame = _positive(root, "downsample_rate")
+    signal = _Signal(root, CHANNELS * sample_rate, CHANNELS * samples_per_frame)
+    quantiser = _quantiser(root, codebooks)
+    return TokenizerConfig(
+        sample_rate=sample_rate,
+        samples_per_frame=samples_per_frame,
+        encoder=signal.encoder(quantiser.latent),
+        decoder=signal.decoder(quantiser.latent),
+        quantiser=quantiser,
+    )
+
+
+class _Signal:
+    """Follows the signal of interleaved channels through the encoder's and decoder's modules.
+
+    Args:
+        root: the whole config.
+        rate: the signal's samples per second.
+        frame: the signal's samples per frame.
+    """
+
+    def __init__(self, root: JsonFields, rate: int, frame: int) -> None:
+        self._root, self._rate, self._frame = root, rate, frame
+        self._duration = root.get("causal_transformer_context_duration", float, 10.0)
+
+    def encoder(self, latent: int) -> tuple[ModuleConfig, ...]:
+        """The modules from the signal to frames `latent` wide."""
+        modules, width, positions = [], 1, self._frame
+        for fields in self._root.sections("encoder_kwargs"):
+            module = self._module(fields, width, positions)
+            if isinstance(module, PatchConfig):
+                _divides(fields, module.size, positions, "positions of a frame")
+                width, positions = width * module.size, positions // module.size
+            else:
+                width = module.outputs
+            modules.append(module)
+        self._check_end("encoder_kwargs", (width, positions), (latent, 1))
+        return tuple(modules)
+
+    def decoder(self, latent: int) -> tuple[ModuleConfig, ...]:
+        """The modules from frames `latent` wide to the signal."""
+        modules, width, positions = [], latent, 1
+        for fields in self._root.sections("decoder_kwargs"):
+            module = self._module(fields, width, positions)
+            if isinstance(module, PatchConfig):
+                _divides(fields, module.size, width, "channels")
+                width, positions = width // module.size, positions * module.size
+            else:
+                width = module.outputs
+            modules.append(module)
+        self._check_end("decoder_kwargs", (width, positions), (1, self._frame))
+        return tuple(modules)
+
+    def _module(self, fields: JsonFields, width: int, positions: int) -> ModuleConfig:
+        kind = fields.get("module_type", str)
+        if kind == "PatchedPretransform":
+            return PatchConfig(_positive(fields, "patch_size"))
+        if kind == "Transformer":
+            return self._transformer(fields, width, positions)
+        raise ConfigError(
+            f"{fields.where}: module_type {kind!r} is not served; "
+            "valid: 'PatchedPretransform', 'Transformer'"
+        )
+
+    def _transformer(self, fields: JsonFields, width: int, positions: int) -> TransformerConfig:
+        _expect(fields, "causal", True)
+        for key, value in SERVED.items():
+            _expect(fields, key, value)
+        fields.get("layer_scale", float)
+        _expect(fields, "input_dimension", width)
+        seconds = fields.get("context_duration", float, self._duration)
+        config = TransformerConfig(
+            inputs=width,
+            outputs=_positive(fields, "output_dimension"),
+            width=_positive(fields, "d_model"),
+            heads=_positive(fields, "num_heads"),
+            layers=_positive(fields, "num_layers"),
+            inner_width=_positive(fields, "dim_feedforward"),
+            window=round(self._rate * positions / self._frame * seconds),
+            rope_theta=fields.get("max_period", float, 10_000.0),
+            frame_positions=positions,
+        )
+        if config.width % (2 * config.heads):
+            raise ConfigError(
+                f"{fields.where}: d_model {config.width} does not split into {config.heads} heads "
+                "of even width"
+            )
+        if config.window < 1:
+            raise ConfigError(f"{fields.where}: context_duration {seconds} holds no position")
+        return config
+
+    def _check_end(self, key: str, made: tuple[int, int], wanted: tuple[int, int]) -> None:
+        if made != wanted:
+            raise ConfigError(
+                f"{self._root.where}: {key} ends with {made[1]} positions of {made[0]} channels "
+                f"a frame, not {wanted[1]} of {wanted[0]}"
+            )
+
+
+def _quantiser(root: JsonFields, codebooks: int) -> QuantiserConfig:
+    fields = root.section("quantizer_kwargs")
+    kind = fields.get("quantizer_type", str, root.get("quantizer_type", str, QUANTISERS[0]))
+    if kind not in QUANTISERS:
+        raise ConfigError(
+            f"{fields.where}: quantizer_type {kind!r} is not served; "
+            f"valid: {', '.join(map(repr, QUANTISERS))}"
+        )
+    held = _positive(fields, "num_quantizers")
+    if codebooks > held:
+        raise ConfigError(
+            f"{fields.where}: num_quantizers is {held}, but the model uses {codebooks} codebooks"
+        )
+    latent = _positive(fields, "input_dim")
+    _expect(fields, "output_dim", latent)
+    return QuantiserConfig(
+        latent=latent,
+        residual=_positive(fields, "rvq_dim"),
+        codebooks=codebooks,
+        codebook_size=_positive(fields, "codebook_size"),
+        codebook_dim=_positive(fields, "codebook_dim"),
+    )
+
+
+def _positive(fields: JsonFields, key: str) -> int:
+    value = fields.get(key, int)
+    if value < 1:
+        raise ConfigError(f"{fields.where}: {key} must be positive, not {value}")
+    return value
+
+
+def _expect(fields: JsonFields, key: str, served: T) -> None:
+    value = fields.get(key, type(served))
+    if value != served:
+        raise ConfigError(f"{fields.where}: {key} {value!r} is not served; valid: {served!r}")
+
+
+def _divides(fields: JsonFields, size: int, whole: int, of_what: str) -> None:
+    if whole % size:
+        raise ConfigError(f"{fields.where}: patch_size {size} does not divide {whole} {of_what}")

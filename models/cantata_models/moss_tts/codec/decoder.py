@@ -1,0 +1,76 @@
+"""Decodes frames to stereo as they arrive: a causal decoder with streaming state per slot.
+
+No module looks ahead, so every frame yields its samples at once, and streaming gives the same
+samples as decoding the whole. The tokenizers are MOSS-TTS's (arXiv:2603.18090).
+
+Letters: B rows, T frames, Q codebooks in use, S samples per frame.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from cantata_layers.weights import Weights
+from cantata_models.moss_tts.codec.config import CHANNELS, TokenizerConfig, load_tokenizer_config
+from cantata_models.moss_tts.codec.patches import split
+from cantata_models.moss_tts.codec.quantiser import QUANTISER, Dequantiser
+from cantata_models.moss_tts.codec.stack import Stack, StreamState, state_bytes
+
+AT_A_TIME = 1
+"""Frames. A chunk's frames attend one after the other, and so alike in every chunk."""
+
+
+class AudioDecoder:
+    """Implements `contract.model.codec.StreamingDecoder` for the published tokenizers.
+
+    Args:
+        folder: the tokenizer's.
+        codebooks: Q, how many of its codebooks the model uses.
+        device: where it runs.
+
+    Raises:
+        ConfigError: (on construction) the folder holds no such tokenizer.
+    """
+
+    def __init__(self, folder: Path, codebooks: int, device: torch.device) -> None:
+        config = load_tokenizer_config(folder, codebooks)
+        self.sample_rate, self.channels = config.sample_rate, CHANNELS
+        self.samples_per_frame = config.samples_per_frame
+        self.num_codebooks, self.codebook_size = codebooks, config.quantiser.codebook_size
+        self._device = device
+        self._dequantise = Dequantiser(Weights(folder, QUANTISER, device), config.quantiser)
+        weights = Weights(folder, "decoder.", device)
+        self._stack = Stack(weights, config.decoder, split, AT_A_TIME, device)
+
+    def init_state(self, slots: int) -> StreamState:
+        """Return state for `slots` concurrent streams."""
+        return self._stack.init_state(slots)
+
+    def reset(self, state: StreamState, slots: torch.Tensor) -> None:
+        """Reset these slots ([B] int64) in place."""
+        state.frames[slots.to(self._device)] = 0
+
+    @torch.inference_mode()
+    def decode(self, state: StreamState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """Decode the next frames of these slots and advance their state in place.
+
+        Args:
+            state: from `init_state`.
+            slots: [B] int64, all different.
+            codes: [B, T, Q] int64, T >= 1.
+
+        Returns:
+            [B, T * S, 2] float32, about -1..1.
+        """
+        batch, frames, _ = codes.shape
+        latents = self._dequantise(codes.to(self._device))
+        signal = self._stack.advance(latents, state, slots.to(self._device), frames)
+        # The signal alternates between the channels.
+        return signal.view(batch, frames * self.samples_per_frame, self.channels)
+
+
+def slot_bytes(config: TokenizerConfig) -> int:
+    """Bytes of state that the decoder holds for one stream."""
+    return state_bytes(config.decoder, AT_A_TIME)
