@@ -1,7 +1,8 @@
 """Which streams a codec stage decodes next.
 
-Earliest playback deadline first, first chunks before all others, chunks that grow with the
-listeners' reserves, equal lengths together. Knows no model and no tensor and reads no clock.
+Earliest playback deadline first, first chunks before all others, a new stream's context behind
+listeners that run dry soon, chunks that grow with the listeners' reserves, equal lengths together.
+Knows no model and no tensor and reads no clock.
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+SOON_PERIODS = 2.0
+"""Frame periods. A listener with less left to play goes before a new stream's context, which may be
+minutes of frames. It is more than what a listener must have for another request to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,10 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
         limits: of one batch.
         now_s: on the deadlines' clock.
     """
-    waiting = sorted((s for s in streams if s.ready_frames > 0), key=_urgency)
+    soon_s = now_s + SOON_PERIODS * limits.frame_period_s
+    waiting = sorted(
+        (s for s in streams if s.ready_frames > 0), key=lambda stream: _urgency(stream, soon_s)
+    )
     if not waiting:
         return None
     patience = _patience(streams, waiting, limits, now_s)
@@ -76,8 +85,14 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
     return DecodeBatch(tuple(s.slot for s in joining[:rows]), frames)
 
 
-def _urgency(stream: StreamView) -> tuple[bool, float, int]:
-    return stream.started, stream.deadline_s, stream.slot
+def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
+    if _is_first_chunk(stream):
+        turn = 0
+    elif stream.started:
+        turn = 1 if stream.deadline_s < soon_s else 3
+    else:
+        turn = 2
+    return turn, stream.deadline_s, stream.slot
 
 
 def _patience(

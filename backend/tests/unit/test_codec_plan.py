@@ -55,6 +55,16 @@ def test_discarded_context_is_decoded_in_long_chunks() -> None:
     assert plan(streams, LIMITS, 0.0) == DecodeBatch((0, 1), 8)
 
 
+def test_discarded_context_waits_for_listeners_that_run_dry_soon() -> None:
+    new = stream(0, 80, started=False, deadline=math.inf, unheard=80)
+    for reserve_s, first in ((0.15, 1), (0.17, 0)):
+        batch = plan([new, stream(1, 1, deadline=reserve_s)], LIMITS, 0.0)
+        assert batch is not None
+        assert batch.slots[0] == first
+    late = [new, stream(1, 1, deadline=-0.1), stream(2, 1, started=False)]
+    assert plan(late, LIMITS, 0.0) == DecodeBatch((2,), 1)
+
+
 def test_earliest_deadline_sets_the_length_and_others_join() -> None:
     streams = [
         stream(0, 8, deadline=3.0),
@@ -113,6 +123,12 @@ def views(draw: st.DrawFn) -> list[StreamView]:
     ]
 
 
+def turn(stream: StreamView) -> int:
+    if not stream.started:
+        return 2 if stream.unheard_frames else 0
+    return 1 if stream.deadline_s < 2 * PERIOD_S else 3
+
+
 @given(views(), st.integers(1, 16), st.integers(1, 64))
 def test_every_batch_is_possible_bounded_and_starts_with_the_most_urgent(
     streams: list[StreamView], max_chunk: int, max_batch: int
@@ -127,7 +143,7 @@ def test_every_batch_is_possible_bounded_and_starts_with_the_most_urgent(
     assert all(ready[slot].ready_frames >= batch.frames for slot in batch.slots)
     assert 1 <= batch.frames <= max_chunk
     assert len(batch.slots) == 1 or len(batch.slots) * batch.frames <= max_batch
-    most_urgent = min(ready.values(), key=lambda s: (s.started, s.deadline_s, s.slot))
+    most_urgent = min(ready.values(), key=lambda s: (turn(s), s.deadline_s, s.slot))
     assert batch.slots[0] == most_urgent.slot
 
 
