@@ -1,7 +1,8 @@
-"""Reads tensors of a published checkpoint: one safetensors file, or several with an index."""
+"""Reads tensors of a published checkpoint: safetensors, in one file or several, or a pickle."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from cantata_layers.json_fields import read_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+PICKLE_FILE = "pytorch_model.bin"
+"""What older checkpoints have instead of safetensors."""
 
 
 def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -26,16 +29,35 @@ def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Te
     """
     found = False
     for path in _files(folder, prefix):
-        try:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - the file is no mapping
-                    if name.startswith(prefix):
-                        found = True
-                        yield name.removeprefix(prefix), file.get_tensor(name)
-        except (OSError, SafetensorError) as error:
-            raise ConfigError(f"{path}: not a readable safetensors file: {error}") from error
+        read = _pickled if path.name == PICKLE_FILE else _safetensors
+        for name, tensor in read(path, prefix):
+            found = True
+            yield name.removeprefix(prefix), tensor
     if not found:
         raise ConfigError(f"{folder}: no tensor's name starts with {prefix!r}")
+
+
+def _safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118 - the file is no mapping
+                if name.startswith(prefix):
+                    yield name, file.get_tensor(name)
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{path}: not a readable safetensors file: {error}") from error
+
+
+def _pickled(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+    try:
+        # WHY weights_only: any other pickle can run code.
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"{path}: not a readable pickle of tensors: {error}") from error
+    if not isinstance(tensors, dict):
+        raise ConfigError(f"{path}: holds no tensors by name")
+    for name, tensor in tensors.items():
+        if name.startswith(prefix):
+            yield name, tensor
 
 
 def _files(folder: Path, prefix: str) -> list[Path]:
@@ -44,7 +66,9 @@ def _files(folder: Path, prefix: str) -> list[Path]:
     if (folder / SINGLE_FILE).exists():
         return [folder / SINGLE_FILE]
     if not index.exists():
-        raise ConfigError(f"{folder}: has neither {SINGLE_FILE} nor {INDEX_FILE}")
+        if (folder / PICKLE_FILE).exists():
+            return [folder / PICKLE_FILE]
+        raise ConfigError(f"{folder}: has neither {SINGLE_FILE}, {INDEX_FILE} nor {PICKLE_FILE}")
     names = {
         str(file)
         for tensor, file in read_json(index).items("weight_map").items()

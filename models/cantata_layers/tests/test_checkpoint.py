@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.checkpoint import INDEX_FILE, SINGLE_FILE, read_tensors
+from cantata_layers.checkpoint import INDEX_FILE, PICKLE_FILE, SINGLE_FILE, read_tensors
 
 TENSORS = {
     "talker.a": torch.arange(6, dtype=torch.bfloat16).view(2, 3),
@@ -42,7 +42,7 @@ def test_tensors_of_a_part(tmp_path: Path, sharded: bool) -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"neither model\.safetensors nor"):
+    with pytest.raises(ConfigError, match=r"neither model\.safetensors,"):
         list(read_tensors(tmp_path))
     shard(tmp_path)
     with pytest.raises(ConfigError, match=r"starts with 'codec\.'"):
@@ -53,3 +53,30 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "two.safetensors").write_bytes(b"no tensors")
     with pytest.raises(ConfigError, match=r"two\.safetensors: not a readable"):
         list(read_tensors(tmp_path, "talker."))
+
+
+def test_a_pickle_of_tensors(tmp_path: Path) -> None:
+    torch.save(TENSORS, tmp_path / PICKLE_FILE)
+    found = dict(read_tensors(tmp_path, "talker."))
+    assert found.keys() == {"a", "b"}
+    assert torch.equal(found["a"], TENSORS["talker.a"])
+
+
+class Dangerous:
+    """Unpickling it would run code."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return eval, ("1 / 0",)
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"talker.a": Dangerous()}])
+def test_any_other_pickle_is_rejected(tmp_path: Path, content: object) -> None:
+    torch.save(content, tmp_path / PICKLE_FILE)
+    with pytest.raises(ConfigError, match=r"pytorch_model\.bin: (holds no|not a readable)"):
+        list(read_tensors(tmp_path))
+
+
+def test_a_damaged_pickle_is_named(tmp_path: Path) -> None:
+    (tmp_path / PICKLE_FILE).write_bytes(b"no tensors")
+    with pytest.raises(ConfigError, match=r"pytorch_model\.bin: not a readable"):
+        list(read_tensors(tmp_path))

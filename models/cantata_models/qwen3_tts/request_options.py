@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.request_options import parse_fields
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig
 
 AUTO = "auto"
@@ -61,13 +62,7 @@ def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestO
     Raises:
         InvalidRequest: names the field and lists the valid values.
     """
-    try:
-        options = RequestOptions.model_validate(dict(values))
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        field = str(problem["loc"][0])
-        shown = repr(problem["input"])[:80]
-        raise InvalidRequest(f"{field}: {problem['msg']}, not {shown}", field) from None
+    options = parse_fields(values, RequestOptions)
     own = TASK_TYPES[config.kind]
     if options.task_type not in (None, own):
         raise InvalidRequest(

@@ -1,25 +1,12 @@
-"""Tokenizes text, whole or as it arrives.
-
-The tokenizer is the published one (byte-level BPE over Qwen's pieces of text), read from
-vocab.json, merges.txt and tokenizer_config.json. Control tokens in a caller's text have no effect.
-"""
+"""Tokenizes text, whole or as it arrives. Control tokens in a caller's text have no effect."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
-from tokenizers.models import BPE
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.json_fields import read_json
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 
-PIECES = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""Contractions, words, digits, punctuation, line ends, spaces. No token spans two pieces."""
 UNSETTLED_PIECES = 2
 """If more text follows, the last piece may grow, and a combining mark may join the one before."""
 
@@ -33,8 +20,7 @@ class TextTokenizer:
     """
 
     def __init__(self, checkpoint: Path) -> None:
-        self._tokenizer = _load(checkpoint)
-        self._tokenizer.encode_special_tokens = True
+        self._tokenizer = load_qwen_tokenizer(checkpoint)
         self.role = self._template("<|im_start|>", "assistant", "\n")
         """The tokens before the spoken text."""
         self._user = self._template("<|im_start|>", "user", "\n")
@@ -97,34 +83,3 @@ class ArrivingText:
     def _encode(self, text: str) -> tuple[int, ...]:
         self._begun = self._begun or bool(text)
         return self._tokenizer.encode(text)
-
-
-def _load(checkpoint: Path) -> Tokenizer:
-    vocabulary, merges = checkpoint / "vocab.json", checkpoint / "merges.txt"
-    try:
-        model = BPE.from_file(str(vocabulary), str(merges))
-    except Exception as error:  # the library raises plain Exception
-        raise ConfigError(
-            f"{checkpoint}: no readable vocab.json and merges.txt: {error}"
-        ) from error
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.add_special_tokens(_special_tokens(checkpoint / "tokenizer_config.json"))
-    return tokenizer
-
-
-def _special_tokens(path: Path) -> list[AddedToken]:
-    """Return special tokens in the order of their ids, because the library assigns ids in order."""
-    by_id: dict[int, Any] = {
-        int(index): token for index, token in read_json(path).items("added_tokens_decoder").items()
-    }
-    return [
-        AddedToken(by_id[index]["content"], normalized=False, special=True)
-        for index in sorted(by_id)
-    ]

@@ -5,38 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cantata_layers.random_tensors import (
-    TensorSpec,
-    bias,
-    conv,
-    linear,
-    norm,
-    weight,
-)
+from cantata_layers.random_qwen3 import qwen3_tensors
+from cantata_layers.random_tensors import TensorSpec, bias, conv, linear, weight
 
 Config = Mapping[str, Any]
-
-PEAKY = 3.0
-"""Mean of the query and key norms. Without it attention is flat and all prompts sound alike."""
-
-
-def _qwen3_layers(name: str, config: Config) -> Iterator[TensorSpec]:
-    size, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
-    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
-    for index in range(config["num_hidden_layers"]):
-        layer = f"{name}.layers.{index}"
-        yield weight(f"{layer}.self_attn.q_proj", queries, size)
-        yield weight(f"{layer}.self_attn.k_proj", keys, size)
-        yield weight(f"{layer}.self_attn.v_proj", keys, size)
-        yield weight(f"{layer}.self_attn.o_proj", size, queries, gain=3.0)
-        yield norm(f"{layer}.self_attn.q_norm", head, PEAKY)
-        yield norm(f"{layer}.self_attn.k_norm", head, PEAKY)
-        yield weight(f"{layer}.mlp.gate_proj", inner, size)
-        yield weight(f"{layer}.mlp.up_proj", inner, size)
-        yield weight(f"{layer}.mlp.down_proj", size, inner, gain=2.0)
-        yield norm(f"{layer}.input_layernorm", size)
-        yield norm(f"{layer}.post_attention_layernorm", size)
-    yield norm(f"{name}.norm", size)
 
 
 def _talker(config: Config) -> Iterator[TensorSpec]:
@@ -45,7 +17,7 @@ def _talker(config: Config) -> Iterator[TensorSpec]:
         config["text_hidden_size"],
         config["code_predictor_config"],
     )
-    yield from _qwen3_layers("talker.model", config)
+    yield from qwen3_tensors("talker.model", config)
     yield TensorSpec("talker.model.codec_embedding.weight", (config["vocab_size"], size), 1.0)
     yield TensorSpec("talker.model.text_embedding.weight", (config["text_vocab_size"], text), 1.0)
     yield from linear("talker.text_projection.linear_fc1", text, text)
@@ -53,7 +25,7 @@ def _talker(config: Config) -> Iterator[TensorSpec]:
     yield weight("talker.codec_head", config["vocab_size"], size, gain=3.0)
 
     inner, codes = predictor["hidden_size"], predictor["vocab_size"]
-    yield from _qwen3_layers("talker.code_predictor.model", predictor)
+    yield from qwen3_tensors("talker.code_predictor.model", predictor)
     for group in range(config["num_code_groups"] - 1):
         name = f"talker.code_predictor.model.codec_embedding.{group}"
         yield TensorSpec(f"{name}.weight", (codes, size), 1.0)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
 from cantata_models.qwen3_tts.random_checkpoint.codec_layout import codec_tensors
 from cantata_models.qwen3_tts.random_checkpoint.configs import (
@@ -28,17 +27,13 @@ def write_checkpoint(
     codec_folder = folder / "speech_tokenizer"
     codec_folder.mkdir(parents=True, exist_ok=True)
     config, codec = model_config(shape, kind), codec_config(shape)
-    _write_json(folder / "config.json", config)
-    _write_json(folder / "generation_config.json", GENERATION_CONFIG)
-    _write_json(codec_folder / "config.json", codec)
-    _write_json(codec_folder / "preprocessor_config.json", FEATURE_EXTRACTOR_CONFIG)
+    write_json(folder / "config.json", config)
+    write_json(folder / "generation_config.json", GENERATION_CONFIG)
+    write_json(codec_folder / "config.json", codec)
+    write_json(codec_folder / "preprocessor_config.json", FEATURE_EXTRACTOR_CONFIG)
     write_tokenizer(folder, shape.first_special)
     write_tensors(folder / "model.safetensors", talker_tensors(config), seed, dtype)
     # The published codec is float32, whatever the talker's dtype.
     codec_file = codec_folder / "model.safetensors"
     write_tensors(codec_file, codec_tensors(codec), seed, torch.float32)
     return folder
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,60 @@
+"""Qwen's published tokenizer: byte-level BPE over its pieces of text.
+
+It is read from vocab.json, merges.txt and tokenizer_config.json.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers.models import BPE
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import read_json
+
+PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""Contractions, words, digits, punctuation, line ends, spaces. No token spans two pieces."""
+
+
+def load_qwen_tokenizer(checkpoint: Path) -> Tokenizer:
+    """Load a checkpoint's tokenizer.
+
+    A special token spelled in a text is not one: it is encoded as ordinary characters.
+
+    Raises:
+        ConfigError: a file is missing or damaged.
+    """
+    vocabulary, merges = checkpoint / "vocab.json", checkpoint / "merges.txt"
+    try:
+        model = BPE.from_file(str(vocabulary), str(merges))
+    except Exception as error:  # the library raises plain Exception
+        raise ConfigError(
+            f"{checkpoint}: no readable vocab.json and merges.txt: {error}"
+        ) from error
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.add_special_tokens(_special_tokens(checkpoint / "tokenizer_config.json"))
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _special_tokens(path: Path) -> list[AddedToken]:
+    """Return special tokens in the order of their ids, because the library assigns ids in order."""
+    by_id: dict[int, Any] = {
+        int(index): token for index, token in read_json(path).items("added_tokens_decoder").items()
+    }
+    return [
+        AddedToken(by_id[index]["content"], normalized=False, special=True)
+        for index in sorted(by_id)
+    ]

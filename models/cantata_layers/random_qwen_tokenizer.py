@@ -1,0 +1,81 @@
+"""A byte-level BPE tokenizer in Qwen's file format, without the published vocabulary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+WHOLE_WORDS = ("assistant", "user")
+"""Each is a single token, as in the published vocabulary."""
+PAIRS = (("i", "n"), ("h", "e"), ("t", "he"), ("Ġ", "the"), ("e", "r"), ("o", "n"))
+
+
+def _byte_symbols() -> list[str]:
+    """Return one printable character per byte, as in byte-level BPE."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    symbols = {byte: chr(byte) for byte in printable}
+    symbols |= {byte: chr(256 + rank) for rank, byte in enumerate(others)}
+    return [symbols[byte] for byte in range(256)]
+
+
+def _merges() -> list[tuple[str, str]]:
+    merges = [(word[:end], word[end]) for word in WHOLE_WORDS for end in range(1, len(word))]
+    return [*merges, *PAIRS]
+
+
+ORDINARY_TOKENS = 256 + len(_merges())
+"""Size of the vocabulary without special tokens."""
+
+
+def write_qwen_tokenizer(
+    folder: Path, special: Mapping[str, int], fields: Mapping[str, Any] | None = None
+) -> None:
+    """Write vocab.json, merges.txt and tokenizer_config.json.
+
+    Args:
+        folder: of the checkpoint.
+        special: the special tokens and their ids, from `ORDINARY_TOKENS` on. Unused tokens fill the
+            vocabulary up to the first of them and the gaps between them.
+        fields: what tokenizer_config.json holds besides.
+    """
+    symbols = [*_byte_symbols(), *(left + right for left, right in _merges())]
+    symbols += [f"<unused{index}>" for index in range(len(symbols), min(special.values()))]
+    vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), "utf-8")
+    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _merges())]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    config = {
+        "add_bos_token": False,
+        "add_prefix_space": False,
+        "added_tokens_decoder": _added_tokens(special),
+        "bos_token": None,
+        "clean_up_tokenization_spaces": False,
+        "eos_token": "<|im_end|>",
+        "errors": "replace",
+        "model_max_length": 131072,
+        "pad_token": "<|endoftext|>",
+        "split_special_tokens": False,
+        "tokenizer_class": "Qwen2Tokenizer",
+        "unk_token": None,
+        **(fields or {}),
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def _added_tokens(special: Mapping[str, int]) -> dict[str, Any]:
+    by_id = {index: token for token, index in special.items()}
+    # Ids are assigned in order, so fill the gaps between special tokens too.
+    return {
+        str(index): {
+            "content": by_id.get(index, f"<|reserved_{index}|>"),
+            "lstrip": False,
+            "normalized": False,
+            "rstrip": False,
+            "single_word": False,
+            "special": True,
+        }
+        for index in range(min(by_id), max(by_id) + 1)
+    }
