@@ -28,14 +28,8 @@ from cantata.contract.model.row_source import (
 )
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.qwen3 import (
-    config_fields,
-    copy_tensor,
-    load_tensor,
-    make_layers,
-    missing_parameters,
-    run_layers,
-)
+from cantata_layers.parameters import copy_tensor, load_tensor, missing_parameters
+from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
     MIN_FRAMES,

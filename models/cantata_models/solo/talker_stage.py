@@ -14,13 +14,8 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.qwen3 import (
-    config_fields,
-    load_tensor,
-    make_layers,
-    missing_parameters,
-    run_layers,
-)
+from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_models.solo.checkpoint import TALKER_FILE, read_tensors
 from cantata_models.solo.half_weights import weights_of
 from cantata_models.solo.talker_front import TalkerFront, read_config
