@@ -1,0 +1,1 @@
+"""The published config.json of both models, as frozen dataclasses."""

@@ -1,0 +1,97 @@
+"""Request options beyond text, voice and seed."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata_models.moss_tts.prompt import Mode
+
+TopK = Annotated[int, Field(ge=0)]
+"""0 means all."""
+TopP = Annotated[float, Field(gt=0, le=1)]
+MAX_PART_TOKENS = 75
+"""Text tokens of a part; a longer text is split if it imitates a speaker."""
+
+
+class SharedOptions(BaseModel):
+    """Request fields that both models have. None means the default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    not_in_continuations: ClassVar[tuple[str, ...]] = ()
+    """Fields that a continuation cannot have."""
+
+    mode: Literal["voice_clone", "continuation"] | None = None
+    """What a recording is for. None: one with a transcript is continued, any other imitated."""
+    top_k: TopK | None = None
+    top_p: TopP | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    """Of every codebook."""
+    text_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """Of the choice between going on and stopping, as the next two. 0 is greedy."""
+    text_top_k: TopK | None = None
+    text_top_p: TopP | None = None
+    max_new_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of 80 ms frames."""
+
+
+class LocalOptions(SharedOptions):
+    """Request fields of MOSS-TTS-Local."""
+
+    not_in_continuations = ("tokens",)
+
+    language: str | None = None
+    """A name such as "German", its BCP 47 tag, or "Auto"; see `languages`."""
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    """Wanted number of 80 ms frames."""
+    quality: str | None = None
+    """In words, as the next two."""
+    sound_event: str | None = None
+    ambient_sound: str | None = None
+
+
+class NanoOptions(SharedOptions):
+    """Request fields of MOSS-TTS-Nano."""
+
+    voice_clone_max_text_tokens: Annotated[int, Field(ge=0)] = MAX_PART_TOKENS
+    """Maximum tokens of a part of a text that imitates a speaker; 0 keeps every text whole."""
+
+
+def speaking_mode(options: SharedOptions, *, recording: bool, transcript: bool) -> Mode:
+    """Return what a request's recording is for.
+
+    Args:
+        options: of the request.
+        recording: whether it has one.
+        transcript: whether the recording's words are known.
+
+    Raises:
+        InvalidRequest: the mode needs a recording or a transcript, or excludes another option.
+    """
+    if not recording:
+        if options.mode is not None:
+            raise InvalidRequest(
+                f"mode {options.mode!r} needs ref_audio, a recording of the speaker, or the name "
+                "of an uploaded voice",
+                "ref_audio",
+            )
+        return Mode.PLAIN
+    mode = Mode(options.mode or (Mode.CONTINUATION if transcript else Mode.CLONE))
+    if mode is Mode.CLONE:
+        return mode
+    if not transcript:
+        raise InvalidRequest(
+            "ref_text is missing, the transcript of the recording to continue; or set mode to "
+            f"{Mode.CLONE.value!r}",
+            "ref_text",
+        )
+    for name in options.not_in_continuations:
+        if getattr(options, name) is not None:
+            raise InvalidRequest(
+                f"{name} is not for a continuation; leave it out or set mode to "
+                f"{Mode.CLONE.value!r}",
+                name,
+            )
+    return mode

@@ -1,0 +1,26 @@
+"""The networks and prompts of both talkers match the published code, frame by frame."""
+
+from __future__ import annotations
+
+import pytest
+
+from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.moss_tts.tests.talker_driver import Talkers, check
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Talkers:
+    return Talkers(tmp_path_factory.mktemp("moss_tts"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_prompt_frame_and_score_is_the_published_code_s(
+    talkers: Talkers, scenario: Scenario
+) -> None:
+    check(talkers.get(scenario), scenario)
