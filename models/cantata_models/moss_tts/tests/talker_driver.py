@@ -75,21 +75,22 @@ class Talkers:
         key = scenario.model, scenario.seed
         if key not in self._loaded:
             folder = self._folder / f"{scenario.model.value}-{scenario.seed}"
-            load = _load_local if scenario.model is Model.LOCAL else _load_nano
-            self._loaded[key] = load(folder, scenario.seed)
+            self._loaded[key] = (
+                load_local(write_local(folder, TINY_LOCAL, scenario.seed))
+                if scenario.model is Model.LOCAL
+                else load_nano(write_nano(folder, TINY_NANO, scenario.seed))
+            )
         return self._loaded[key]
 
 
-def _load_local(folder: Path, seed: int) -> LoadedTalker:
-    write_local(folder, TINY_LOCAL, seed)
-    config, tokenizer = load_local_config(folder), LocalTokenizer(folder)
-    return _loaded(folder, config, tokenizer)
+def load_local(checkpoint: Path) -> LoadedTalker:
+    """Load a checkpoint of MOSS-TTS-Local."""
+    return _loaded(checkpoint, load_local_config(checkpoint), LocalTokenizer(checkpoint))
 
 
-def _load_nano(folder: Path, seed: int) -> LoadedTalker:
-    write_nano(folder, TINY_NANO, seed)
-    config, tokenizer = load_nano_config(folder), NanoTokenizer(folder)
-    return _loaded(folder, config, tokenizer)
+def load_nano(checkpoint: Path) -> LoadedTalker:
+    """Load a checkpoint of MOSS-TTS-Nano."""
+    return _loaded(checkpoint, load_nano_config(checkpoint), NanoTokenizer(checkpoint))
 
 
 def _loaded(
