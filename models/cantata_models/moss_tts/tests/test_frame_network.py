@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,17 @@ from cantata_models.moss_tts.networks.frame_network import FrameNetwork
 from cantata_models.moss_tts.networks.local_transformer import gelu_new, silu
 from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
 from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from threads import threads
 
 WIDE = 1100
 """More than a thousand values: oneDNN has another kernel for a single such row."""
 BOOKS = 12
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    with threads(1):
+        yield
 
 
 def widened(config: MossConfig) -> MossConfig:

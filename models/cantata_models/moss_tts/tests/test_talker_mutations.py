@@ -24,6 +24,7 @@ from cantata_models.moss_tts.networks.frame_network import FrameNetwork
 from cantata_models.moss_tts.prompt import Fields, Gap, Prompt
 from cantata_models.moss_tts.tests import talker_driver
 from cantata_models.moss_tts.tests.parity.scenarios import scenario_named
+from cantata_models.moss_tts.tests.sampling import penalized
 from cantata_models.moss_tts.tests.talker_driver import LoadedTalker, Talkers, check
 
 pytestmark = [
@@ -92,14 +93,14 @@ def another_nonlinearity_in_a_frame(talker: LoadedTalker, patch: pytest.MonkeyPa
 
 @fault("plain", "nano_plain")
 def a_code_sees_only_itself(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    attend = functional.scaled_dot_product_attention
+    attend = functional.scaled_dot_product_attention  # of all modules
 
     def own(query: Any, keys: Any, values: Any, *mask: Any, **named: Any) -> torch.Tensor:
         if not mask and query.shape[2] != keys.shape[2]:  # the backbones' has a mask
             keys, values = keys[:, :, -1:], values[:, :, -1:]
         return attend(query, keys, values, *mask, **named)
 
-    patch.setattr(local_transformer.functional, "scaled_dot_product_attention", own)
+    patch.setattr(functional, "scaled_dot_product_attention", own)
 
 
 @fault("plain", "nano_plain")
@@ -304,7 +305,7 @@ def no_penalty(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
 
 @fault("penalty", "nano_plain_english")
 def a_penalty_for_each_repetition(talker: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    once = talker_driver.penalized
+    once = penalized
 
     def often(scores: Any, history: Any, penalty: float) -> Any:
         for code in history:
