@@ -37,7 +37,6 @@ NANO_FILES = (
     "prompting",
     "tokenization_moss_tts_nano",
 )
-PUBLISHED_NANO_TOKENIZER = "models/llm/tokenizer.model"
 UNUSED = "torchaudio"
 """Both import it for recordings on disk. An empty module replaces it, and any use would fail."""
 

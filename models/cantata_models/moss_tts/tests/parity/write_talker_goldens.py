@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cantata_models.moss_tts.prompt import Fields, Mode, joined
 from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL, TINY_NANO
 from cantata_models.moss_tts.random_checkpoint.write_talker import write_local, write_nano
+from cantata_models.moss_tts.tests.parity.published_nano import check_published_files
 from cantata_models.moss_tts.tests.parity.reference_talkers import ReferenceLocal, ReferenceNano
 from cantata_models.moss_tts.tests.parity.scenarios import (
     GOLDENS,
@@ -230,7 +231,10 @@ def main() -> None:
                 arrays |= observe(reference, scenario, prompt, f"{scenario.name}/{part}")
     np.savez_compressed(GOLDENS / "talker.npz", allow_pickle=False, **arrays)
     np.savez_compressed(GOLDENS / "sampling.npz", allow_pickle=False, **write_sampling(references))
-    splitting = write_splitting(references[Model.NANO])  # type: ignore[arg-type]
+    nano = references[Model.NANO]
+    assert isinstance(nano, ReferenceNano)
+    check_published_files(arguments.nano, nano)
+    splitting = write_splitting(nano)
     lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in splitting)
     (GOLDENS / "splitting.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
