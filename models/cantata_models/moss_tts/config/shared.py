@@ -108,6 +108,11 @@ class MossConfig:
     """The local transformer, which completes one frame."""
     generation: GenerationDefaults
 
+    @property
+    def end_code(self) -> int:
+        """Stands for code 0 where a request stops: one past the codebook."""
+        return self.codebook_size
+
 
 def read_model_type(root: JsonFields, wanted: str) -> None:
     """Check a checkpoint's `model_type`.

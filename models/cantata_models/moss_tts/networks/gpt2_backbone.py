@@ -43,7 +43,7 @@ class Gpt2Backbone(nn.Module):
 
     @staticmethod
     def vllm_fields(config: NanoConfig) -> Mapping[str, Any]:
-        """For `Talker.vllm_config_fields`."""
+        """For `Talker.vllm_config_fields`; its vocabulary is codebook 0 with the end code."""
         stack = config.backbone
         return {
             "model_type": MODEL_TYPE,
@@ -52,7 +52,7 @@ class Gpt2Backbone(nn.Module):
             "num_attention_heads": stack.heads,
             "num_key_value_heads": stack.heads,
             "head_dim": stack.head_dim,
-            "vocab_size": config.codebook_size,
+            "vocab_size": config.end_code + 1,
             "max_position_embeddings": stack.max_positions,
         }
 

@@ -33,8 +33,8 @@ class Qwen3Backbone(nn.Module):
 
     @staticmethod
     def vllm_fields(config: LocalConfig) -> Mapping[str, Any]:
-        """For `Talker.vllm_config_fields`."""
-        return config_fields(config.backbone, MODEL_TYPE, config.codebook_size)
+        """For `Talker.vllm_config_fields`; its vocabulary is codebook 0 with the end code."""
+        return config_fields(config.backbone, MODEL_TYPE, config.end_code + 1)
 
     @property
     def text_table(self) -> torch.Tensor:
