@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 SOON_PERIODS = 2.0
 """Frame periods. A listener with less left to play goes before a new stream's context, which may be
 minutes of frames. It is more than what a listener must have for another request to start."""
