@@ -103,8 +103,6 @@ class KindSupport:
     imported only in the processes that run such a stage."""
     imports: str | None = None
     """What the fork server imports for such stages on a CPU, beside their factories."""
-    niceness: int = 0
-    """How far their processes yield the CPU to those whose next step a listener waits for."""
 
 
 KINDS: Mapping[StageKind, KindSupport] = {
@@ -113,7 +111,7 @@ KINDS: Mapping[StageKind, KindSupport] = {
     ),
     StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
     StageKind.FEED_FORWARD: KindSupport(
-        FeedForwardDeployment, "cantata.engine.feed_forward:build_stage", niceness=10
+        FeedForwardDeployment, "cantata.engine.feed_forward:build_stage"
     ),
 }
 

@@ -10,6 +10,7 @@ no difference.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -48,9 +49,23 @@ def look(pid: int, beat: Beat, at_s: float) -> Sample | None:
         process = psutil.Process(pid)
         with process.oneshot():
             times = process.cpu_times()
-            return Sample(at_s, beat, process.status(), times.user + times.system)
+            status: str = process.status()
+        if status == psutil.STATUS_SLEEPING and beat.phase is not Phase.WAITING:
+            status = _busiest(pid)
+        return Sample(at_s, beat, status, times.user + times.system)
     except (psutil.Error, OSError):
         return None
+
+
+def _busiest(pid: int) -> str:
+    """Sleeping only if every thread sleeps: the first one may wait for another that works.
+
+    Raises:
+        OSError: the process is gone.
+    """
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    states = {stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] for stat in stats}
+    return psutil.STATUS_SLEEPING if states <= {"S"} else psutil.STATUS_RUNNING
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Which streams a codec stage decodes next.
 
 Earliest playback deadline first, first chunks before all others, a new stream's context behind
-listeners that run dry soon, chunks that grow with the listeners' reserves, equal lengths together.
-Knows no model and no tensor and reads no clock.
+listeners that run dry soon, the shortest context first, chunks that grow with the listeners'
+reserves, equal lengths together. Knows no model and no tensor and reads no clock.
 """
 
 from __future__ import annotations
@@ -85,13 +85,11 @@ def plan(streams: Sequence[StreamView], limits: PlanLimits, now_s: float) -> Dec
 
 
 def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
-    if _is_first_chunk(stream):
-        turn = 0
-    elif stream.started:
-        turn = 1 if stream.deadline_s < soon_s else 3
-    else:
-        turn = 2
-    return turn, stream.deadline_s, stream.slot
+    if not stream.started and stream.unheard_frames:
+        return 2, stream.unheard_frames, stream.slot
+    if not stream.started:
+        return 0, stream.deadline_s, stream.slot
+    return 1 if stream.deadline_s < soon_s else 3, stream.deadline_s, stream.slot
 
 
 def _patience(

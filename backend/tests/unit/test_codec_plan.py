@@ -61,6 +61,8 @@ def test_discarded_context_waits_for_listeners_that_run_dry_soon() -> None:
         batch = plan([new, stream(1, 1, deadline=reserve_s)], LIMITS, 0.0)
         assert batch is not None
         assert batch.slots[0] == first
+    short = stream(1, 30, started=False, deadline=math.inf, unheard=30)
+    assert plan([new, short], LIMITS, 0.0) == DecodeBatch((1, 0), 8)
     late = [new, stream(1, 1, deadline=-0.1), stream(2, 1, started=False)]
     assert plan(late, LIMITS, 0.0) == DecodeBatch((2,), 1)
 
@@ -116,17 +118,19 @@ def views(draw: st.DrawFn) -> list[StreamView]:
             draw(st.integers(0, 30)),
             started=draw(st.booleans()),
             deadline=draw(st.floats(-10, 10) | st.just(math.inf)),
-            unheard=draw(st.sampled_from((0, 0, 3))),
+            unheard=draw(st.sampled_from((0, 0, 3, 40))),
             first=draw(st.integers(1, 3)),
         )
         for slot in range(count)
     ]
 
 
-def turn(stream: StreamView) -> int:
+def turn(stream: StreamView) -> tuple[int, float]:
+    if not stream.started and stream.unheard_frames:
+        return 2, stream.unheard_frames
     if not stream.started:
-        return 2 if stream.unheard_frames else 0
-    return 1 if stream.deadline_s < 2 * PERIOD_S else 3
+        return 0, stream.deadline_s
+    return 1 if stream.deadline_s < 2 * PERIOD_S else 3, stream.deadline_s
 
 
 @given(views(), st.integers(1, 16), st.integers(1, 64))
@@ -143,7 +147,7 @@ def test_every_batch_is_possible_bounded_and_starts_with_the_most_urgent(
     assert all(ready[slot].ready_frames >= batch.frames for slot in batch.slots)
     assert 1 <= batch.frames <= max_chunk
     assert len(batch.slots) == 1 or len(batch.slots) * batch.frames <= max_batch
-    most_urgent = min(ready.values(), key=lambda s: (turn(s), s.deadline_s, s.slot))
+    most_urgent = min(ready.values(), key=lambda s: (*turn(s), s.slot))
     assert batch.slots[0] == most_urgent.slot
 
 

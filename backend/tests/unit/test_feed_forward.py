@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -225,6 +229,91 @@ def test_memory_for_kept_results_is_bounded(build: Build, model: Doubling) -> No
     add(nothing, "r", Sound(1))
     nothing.step()
     assert nothing.reuse.kept_bytes == 0
+
+
+class Gate(Doubling):
+    """Computes once it is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = threading.Event()
+
+    def run(self, batch: Sequence[Sound]) -> Sequence[Mapping[str, Payload] | CantataError]:
+        assert self.opened.wait(10)
+        return super().run(batch)
+
+
+def in_thread(stage: FeedForwardStage, marks: list[str]) -> Callable[[], None]:
+    """Let a stage compute in a thread; the result waits until it has finished."""
+
+    @contextmanager
+    def working() -> Iterator[None]:
+        marks.append("in")
+        yield
+        marks.append("out")
+
+    descriptor = stage.start_thread(working)
+
+    def wait() -> None:
+        assert select.select([descriptor], [], [], 10)[0]
+        os.eventfd_read(descriptor)
+
+    return wait
+
+
+def test_known_results_joins_and_aborts_do_not_wait_for_a_computation() -> None:
+    model, marks = Gate(), list[str]()
+    stage = FeedForwardStage(model, PORTS, FeedForwardDeployment(slots=8))
+    wait = in_thread(stage, marks)
+    add(stage, "first", Sound(1))
+    assert numbers(stage.step()) == {}
+    model.opened.set()
+    wait()
+    assert numbers(stage.step()) == {"first": 1}
+    assert not stage.has_work()
+
+    model.opened.clear()
+    add(stage, "slow", Sound(2))
+    assert numbers(stage.step()) == {}
+    assert not stage.has_work()
+    add(stage, "known", Sound(1))
+    add(stage, "joins", Sound(2))
+    add(stage, "leaves", Sound(2))
+    add(stage, "next", Sound(3))
+    stage.abort("leaves")
+    assert numbers(stage.step()) == {"known": 1}
+    assert not stage.has_work()
+    assert stage.counts() == {"requests": 3}
+
+    model.opened.set()
+    wait()
+    assert numbers(stage.step()) == {"slow": 2, "joins": 2}
+    assert stage.has_work()
+    model.opened.clear()
+    assert numbers(stage.step()) == {}
+    model.opened.set()
+    wait()
+    assert numbers(stage.step()) == {"next": 3}
+    assert stage.counts() == {"requests": 0}
+    assert model.batches == [[1], [2], [3]]
+    assert marks == ["in", "out"] * 3
+    stage.close()
+
+
+def test_what_all_have_left_is_kept_all_the_same() -> None:
+    model = Gate()
+    stage = FeedForwardStage(model, PORTS, FeedForwardDeployment(slots=8))
+    wait = in_thread(stage, [])
+    add(stage, "leaves", Sound(2))
+    stage.step()
+    stage.abort("leaves")
+    model.opened.set()
+    wait()
+    assert numbers(stage.step()) == {}
+    add(stage, "later", Sound(2))
+    assert numbers(stage.step()) == {"later": 2}
+    assert model.batches == [[2]]
+    stage.close()
 
 
 def test_what_cannot_be_taken_is_rejected(build: Build) -> None:

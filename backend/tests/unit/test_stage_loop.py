@@ -35,7 +35,7 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.contract.process.stage import StepResult
+from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.engine.process.first_chunks import FirstChunks
 from cantata.engine.process.loop import StageLoop
@@ -112,6 +112,9 @@ class EchoStage:
 
     def counts(self) -> Mapping[str, int]:
         return {"requests": len(self.requests)}
+
+    def start_thread(self, working: Working) -> None:
+        pass
 
     def close(self) -> None:
         pass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,10 @@ class StepResult:
 
     chunks: Sequence[Chunk[Payload]] = ()
     failures: Sequence[tuple[str, CantataError]] = ()
+
+
+Working = Callable[[], AbstractContextManager[None]]
+"""Marks that a thread is in a call whose end somebody waits for."""
 
 
 class Stage(Protocol):
@@ -81,6 +86,19 @@ class Stage(Protocol):
 
     def counts(self) -> Mapping[str, int]:
         """What is held now, by name; all zero when idle."""
+        ...
+
+    def start_thread(self, working: Working) -> int | None:
+        """Have the work of `step` done in a thread of the stage's own, if that is its way. Without
+        this call it works inside `step`.
+
+        Args:
+            working: for that thread.
+
+        Returns:
+            A descriptor (eventfd) that is readable once a step can report what the thread has done;
+            None: it always works inside `step`.
+        """
         ...
 
     @property

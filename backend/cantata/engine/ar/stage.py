@@ -21,7 +21,7 @@ from cantata.contract.data.request import StageInput
 from cantata.contract.model.pipeline import CODES
 from cantata.contract.model.row_source import RowSource
 from cantata.contract.process.messages import StageCapacity
-from cantata.contract.process.stage import StepResult
+from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
 from cantata.engine.ar.prompts import (
     check_positions,
@@ -178,6 +178,9 @@ class ArStage:
     def counts(self) -> Mapping[str, int]:
         """Slots here, and what vLLM holds."""
         return {"slots": len(self._states) + len(self._waiting), **self._engine.counts()}
+
+    def start_thread(self, working: Working) -> None:
+        """It works inside its steps."""
 
     def close(self) -> None:
         """End the engine."""

@@ -19,7 +19,7 @@ from cantata.contract.data.request import StageInput
 from cantata.contract.model.codec import StreamingDecoder
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
-from cantata.contract.process.stage import StepResult
+from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
 from cantata.scheduling.cadence import Cadence
@@ -186,6 +186,9 @@ class CodecStage:
             "requests": len(self._streams),
             "queued_frames": sum(len(s.codes) for s in self._streams.values()),
         }
+
+    def start_thread(self, working: Working) -> None:
+        """It works inside its steps."""
 
     def close(self) -> None:
         """Nothing outlives the process."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cachetools import LRUCache
@@ -13,9 +13,11 @@ from cantata.contract.data.request import StageInput
 from cantata.contract.model.feed_forward import FeedForwardOutput
 from cantata.contract.process.steps import ReuseReport
 
+Outcome = FeedForwardOutput | CantataError
+
 
 @dataclass(slots=True)
-class Computation:
+class _Computation:
     """One input, and the requests that wait for its output."""
 
     inputs: StageInput
@@ -37,8 +39,9 @@ class Computations:
     """
 
     def __init__(self, limit_bytes: int) -> None:
-        self._waiting: list[Computation] = []
-        self._kept: LRUCache[bytes, FeedForwardOutput] = LRUCache(limit_bytes, size_of)
+        self._waiting: list[_Computation] = []
+        self._running: list[_Computation] = []
+        self._kept: LRUCache[bytes, FeedForwardOutput] = LRUCache(limit_bytes, _size_of)
         self._encodes = self._hits = self._joined = 0
 
     @property
@@ -48,8 +51,8 @@ class Computations:
 
     @property
     def requests(self) -> set[str]:
-        """Ids of the requests that wait."""
-        return {request_id for waiting in self._waiting for request_id in waiting.requests}
+        """Ids of the requests that have no output yet."""
+        return {name for one in (*self._running, *self._waiting) for name in one.requests}
 
     @property
     def report(self) -> ReuseReport:
@@ -64,10 +67,10 @@ class Computations:
         if key is not None and (output := self._kept.get(key)) is not None:
             self._hits += 1
             return output
-        same = (waiting for waiting in self._waiting if key is not None and waiting.key == key)
-        computation = next(same, None)
+        known = (*self._running, *self._waiting)
+        computation = next((one for one in known if key is not None and one.key == key), None)
         if computation is None:
-            computation = Computation(inputs, key)
+            computation = _Computation(inputs, key)
             self._waiting.append(computation)
         else:
             self._joined += 1
@@ -75,27 +78,36 @@ class Computations:
         return None
 
     def abort(self, request_id: str) -> None:
-        """The request no longer waits; what nobody waits for is not computed."""
-        for computation in self._waiting:
-            computation.requests.pop(request_id, None)
-        self._waiting = [waiting for waiting in self._waiting if waiting.requests]
+        """The request no longer waits. What nobody waits for is not begun; what runs goes on, and
+        its output is kept."""
+        for one in (*self._running, *self._waiting):
+            one.requests.pop(request_id, None)
+        self._waiting = [one for one in self._waiting if one.requests]
 
-    def take(self, count: int) -> Sequence[Computation]:
-        """Remove the next ones: those that listeners wait for before file renders, otherwise first
-        come, first served."""
-        ordered = sorted(self._waiting, key=lambda waiting: waiting.is_batch)
-        self._waiting = ordered[count:]
-        return ordered[:count]
+    def begin(self, count: int) -> Sequence[StageInput]:
+        """The next inputs, at most `count`: those that listeners wait for before file renders,
+        otherwise first come, first served. `finish` comes before the next call."""
+        ordered = sorted(self._waiting, key=lambda one: one.is_batch)
+        self._running, self._waiting = ordered[:count], ordered[count:]
+        return [one.inputs for one in self._running]
 
-    def finish(self, computation: Computation, outcome: FeedForwardOutput | CantataError) -> None:
-        """A computation has ended; an error is not kept."""
-        self._encodes += 1
-        if isinstance(outcome, CantataError) or computation.key is None:
+    def finish(self, outcomes: Iterable[Outcome]) -> list[tuple[str, Outcome]]:
+        """What came of the inputs that `begin` gave, for each request; errors are not kept."""
+        running, self._running = self._running, []
+        found: list[tuple[str, Outcome]] = []
+        for one, outcome in zip(running, outcomes, strict=True):
+            self._encodes += 1
+            self._keep(one.key, outcome)
+            found += [(request_id, outcome) for request_id in one.requests]
+        return found
+
+    def _keep(self, key: bytes | None, outcome: Outcome) -> None:
+        if key is None or isinstance(outcome, CantataError):
             return
-        if size_of(outcome) <= self._kept.maxsize:
-            self._kept[computation.key] = outcome
+        if _size_of(outcome) <= self._kept.maxsize:
+            self._kept[key] = outcome
 
 
-def size_of(output: FeedForwardOutput) -> int:
+def _size_of(output: FeedForwardOutput) -> int:
     """Bytes of an output's arrays."""
     return sum(array_of(payload).nbytes for payload in output.values())

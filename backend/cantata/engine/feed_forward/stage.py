@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,17 +17,17 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.feed_forward import FeedForward, FeedForwardOutput
+from cantata.contract.model.feed_forward import FeedForward
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import StageCapacity
-from cantata.contract.process.stage import StepResult
+from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
-from cantata.engine.feed_forward.computations import Computations
+from cantata.engine.feed_forward.computations import Computations, Outcome
+from cantata.engine.feed_forward.worker import ThreadWorker, Worker
 from cantata.plugin_call import plugin_call
 from cantata.plugins import resolve
 
 _FAILURE = "the input could not be computed"
-Outcome = FeedForwardOutput | CantataError
 
 
 def build_stage(
@@ -41,7 +42,8 @@ def build_stage(
 class FeedForwardStage:
     """Implements `contract.process.stage.Stage` over a `FeedForward`.
 
-    While it is idle, a request is computed at once. What arrives during a step is the next batch.
+    While it is idle, a request is computed at once. What arrives during a computation is the next
+    batch. If computations have a thread, known outputs and aborts do not wait for them.
 
     Args:
         model: computes.
@@ -59,8 +61,9 @@ class FeedForwardStage:
         self._ports = ports
         self._deployment = deployment
         self._computations = Computations(deployment.kept_mib << 20)
+        self._worker: Worker[Sequence[Outcome]] = Worker()
         self._done: list[tuple[str, Outcome]] = []
-        """Found without a computation."""
+        """Not sent yet."""
 
     @property
     def capacity(self) -> StageCapacity:
@@ -115,18 +118,18 @@ class FeedForwardStage:
         self._done = [done for done in self._done if done[0] != request_id]
 
     def has_work(self) -> bool:
-        """Whether an input waits, or an output can be sent."""
-        return bool(self._done) or self._computations.waiting
+        """Whether a computation can begin, or an output can be sent."""
+        can_begin = self._worker.idle and self._computations.waiting
+        return bool(self._done) or can_begin or self._worker.finished
 
     def step(self) -> StepResult:
-        """Send what is known without a computation; if there is nothing, compute one batch."""
+        """Send what is known. Begin the next batch, unless known outputs can be sent before."""
+        if not self._done and self._worker.idle:
+            batch = self._computations.begin(self._deployment.max_batch)
+            self._worker.start(partial(self._run, batch))
+        if self._worker.finished:
+            self._done += self._computations.finish(self._worker.take())
         done, self._done = self._done, []
-        if not done:
-            batch = self._computations.take(self._deployment.max_batch)
-            outcomes = self._run([computation.inputs for computation in batch])
-            for computation, outcome in zip(batch, outcomes, strict=True):
-                self._computations.finish(computation, outcome)
-                done += [(request_id, outcome) for request_id in computation.requests]
         chunks: list[Chunk[Payload]] = []
         failures: list[tuple[str, CantataError]] = []
         for request_id, outcome in done:
@@ -140,8 +143,15 @@ class FeedForwardStage:
         """Requests that wait for an output."""
         return {"requests": len(self._held)}
 
+    def start_thread(self, working: Working) -> int:
+        """Compute in a thread."""
+        worker = ThreadWorker[Sequence[Outcome]](working)
+        self._worker = worker
+        return worker.descriptor
+
     def close(self) -> None:
-        """Nothing outlives the process."""
+        """End the thread, if there is one."""
+        self._worker.close()
 
     @property
     def _held(self) -> set[str]:

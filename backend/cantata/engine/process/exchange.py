@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import selectors
 import socket
 import sys
@@ -46,6 +47,7 @@ class Exchange:
         async_chunk: bool,
     ) -> None:
         self._control = control
+        self._watched: int | None = None
         self._name, self._declared = spec.name, spec.ports
         self._outputs = outputs
         self._client_ports = frozenset(client_ports)
@@ -66,8 +68,13 @@ class Exchange:
         """What is held here, by name."""
         return {} if self._hold is None else {"held_chunks": len(self._hold)}
 
+    def watch(self, descriptor: int) -> None:
+        """Let `wait` return for this eventfd too."""
+        self._watched = descriptor
+        self._selector.register(descriptor, selectors.EVENT_READ)
+
     def wait(self) -> None:
-        """Return when a message can be received."""
+        """Return when a message can be received, or what is watched has happened."""
         self._selector.select()
 
     def messages(self) -> Iterator[ToStage]:
@@ -151,7 +158,11 @@ class Exchange:
                 sender.close()
 
     def _readable(self) -> list[object]:
-        return [key.fileobj for key, _ in self._selector.select(0)]
+        ready: list[object] = [key.fileobj for key, _ in self._selector.select(0)]
+        if self._watched is not None and self._watched in ready:
+            os.eventfd_read(self._watched)
+            ready.remove(self._watched)
+        return ready
 
     def _accept(self, listener: socket.socket) -> None:
         try:

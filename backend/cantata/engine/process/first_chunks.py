@@ -28,11 +28,15 @@ class FirstChunks:
             self._before[request_id, port] = ()
 
     def take(self, chunks: Iterable[Chunk[Payload]]) -> None:
-        """Remember the milestones of chunks from upstream."""
+        """Remember the milestones of chunks from upstream, one for each step: a stage with several
+        ports sends its own with each."""
         for chunk in chunks:
             for port in self._ports if chunk.milestones else ():
-                if (chunk.request_id, port) in self._before:
-                    self._before[chunk.request_id, port] += chunk.milestones
+                before = self._before.get((chunk.request_id, port))
+                if before is not None:
+                    known = {milestone.step for milestone in before}
+                    new = tuple(m for m in chunk.milestones if m.step not in known)
+                    self._before[chunk.request_id, port] = before + new
 
     def sign(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> list[Chunk[Payload]]:
         """These chunks leave; a request's first one at each port takes its milestones along."""

@@ -60,7 +60,6 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
     try:
         pulse = Pulse(receive_memory(control_socket))
         _settle_in(launch)
-        os.nice(KINDS[launch.spec.kind].niceness)
         control = BlockingChannel(control_socket)
         outputs = {
             port: [SocketSender(address) for address in addresses]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, RequestFailed
@@ -40,6 +41,11 @@ INTAKE_SHARE = 0.4
 """Part of a frame period for taking in requests between two steps."""
 
 
+@contextmanager
+def _unmarked(phase: Phase, request_id: str = "") -> Iterator[None]:
+    yield
+
+
 class StageLoop:
     """Drives one stage until it is drained or its server has exited.
 
@@ -62,6 +68,13 @@ class StageLoop:
         self._watch = StepWatch(stage.capacity)
         period_s = stage.capacity.frame_period_s
         self._intake: Intake[Register] = Intake(period_s or 0.0)
+        self._working: Callable[..., AbstractContextManager[None]] = pulse.during
+        """Marks the calls of this thread."""
+        watched = stage.start_thread(lambda: pulse.during(Phase.BEGINNING))
+        if watched is not None:
+            # The stage's thread marks its calls. Those of this one take no time.
+            self._working = _unmarked
+            exchange.watch(watched)
         self._intake_s = math.inf if period_s is None else INTAKE_SHARE * period_s
         """Time for taking in requests between two steps."""
         self._draining = False
@@ -86,7 +99,7 @@ class StageLoop:
 
     def _step(self) -> None:
         began_s = self._clock()
-        with self._pulse.during(self._pulse.step_phase):
+        with self._working(self._pulse.step_phase):
             result = self._stage.step()
         ended_s = self._clock()
         cost = self._watch.measure(result.chunks, began_s, ended_s)
@@ -125,7 +138,7 @@ class StageLoop:
         # reading one message of every edge in `ready` is safe.
         while self._take_in(due_s) and ready:
             for chunks in self._exchange.chunks(ready):
-                with self._pulse.during(Phase.STEADY):
+                with self._working(Phase.STEADY):
                     self._stage.receive(chunks)
             ready = self._exchange.edges()
 
@@ -178,7 +191,7 @@ class StageLoop:
         request_id = register.request_id
         with of_request(request_id):
             try:
-                with self._pulse.during(Phase.BEGINNING, request_id):
+                with self._working(Phase.BEGINNING, request_id):
                     self._stage.add(
                         request_id,
                         register.payload,
@@ -202,7 +215,7 @@ class StageLoop:
             self._add(register)
         with of_request(request_id):
             try:
-                with self._pulse.during(Phase.BEGINNING, request_id):
+                with self._working(Phase.BEGINNING, request_id):
                     self._stage.extend(request_id, message.payload, final=message.final)
             except CantataError as error:
                 self._fail(request_id, error)
@@ -211,7 +224,7 @@ class StageLoop:
         self._intake.take(request_id)
         with of_request(request_id):
             logger.debug("aborted")
-            with self._pulse.during(Phase.STEADY, request_id):
+            with self._working(Phase.STEADY, request_id):
                 self._stage.abort(request_id)
         self._pulse.drop(request_id)
         self._exchange.forget(request_id)

@@ -1,0 +1,83 @@
+"""Where a stage's computations run: here and now, or in a thread beside the stage's loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+from cantata.contract.process.stage import Working
+
+R = TypeVar("R")
+
+NICENESS = 5
+"""Of the thread. Otherwise it would take its full share of the CPU from talkers and codecs, whose
+next step a listener waits for."""
+
+
+class Worker(Generic[R]):
+    """Runs one task at a time, here and now."""
+
+    def __init__(self) -> None:
+        self._future: Future[R] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether it can start a task."""
+        return self._future is None
+
+    @property
+    def finished(self) -> bool:
+        """Whether a result can be taken."""
+        return self._future is not None and self._future.done()
+
+    def start(self, task: Callable[[], R]) -> None:
+        """Begin a task; the worker is idle."""
+        self._future = self._submit(task)
+
+    def take(self) -> R:
+        """The result of the task that has finished; whatever it raised is raised."""
+        assert self._future is not None
+        future, self._future = self._future, None
+        return future.result()
+
+    def close(self) -> None:
+        """Wait for the task, if any."""
+
+    def _submit(self, task: Callable[[], R]) -> Future[R]:
+        future: Future[R] = Future()
+        future.set_result(task())
+        return future
+
+
+class ThreadWorker(Worker[R]):
+    """Runs one task at a time in a thread.
+
+    Args:
+        working: marks the thread's calls.
+    """
+
+    def __init__(self, working: Working) -> None:
+        super().__init__()
+        self.descriptor = os.eventfd(0)
+        """Readable once a result can be taken."""
+        self._working = working
+        # On Linux, niceness is a thread's own.
+        self._threads = ThreadPoolExecutor(
+            1, "feed-forward", initializer=os.nice, initargs=(NICENESS,)
+        )
+
+    def close(self) -> None:
+        """Wait for the task, if any, and end the thread."""
+        self._threads.shutdown()
+        os.close(self.descriptor)
+
+    def _submit(self, task: Callable[[], R]) -> Future[R]:
+        future = self._threads.submit(self._marked, task)
+        future.add_done_callback(lambda _: os.eventfd_write(self.descriptor, 1))
+        return future
+
+    def _marked(self, task: Callable[[], R]) -> R:
+        with self._working():
+            return task()
