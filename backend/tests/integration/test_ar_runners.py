@@ -16,7 +16,7 @@ import pytest
 from cantata.config import ArDeployment
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import TALKER, speak, varied_payloads
+from tiny_talker.driving import EXPORTING, listen, varied_payloads
 
 pytestmark = [
     pytest.mark.integration,
@@ -43,10 +43,11 @@ def test_second_runner_equals_first(tmp_path: Path) -> None:
         },
     )
     deployment = ArDeployment(slots=8, max_model_len=128, max_num_batched_tokens=256)
-    stage = build_stage(TALKER, tmp_path, deployment)
-    expected = speak(stage, requests)
+    stage = build_stage(EXPORTING, tmp_path, deployment)
+    expected = listen(stage, requests)
     stage.close()
     assert second_runner.wait(timeout=200) == 0
-    frames = np.load(tmp_path / "frames.npz")
-    for request_id, codes in expected.items():
-        np.testing.assert_array_equal(frames[request_id], codes, err_msg=request_id)
+    found = np.load(tmp_path / "frames.npz")
+    for name in requests:
+        np.testing.assert_array_equal(found[f"{name}/frames"], expected.frames(name), err_msg=name)
+        np.testing.assert_allclose(found[f"{name}/rows"], expected.rows(name), atol=1e-5)

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Chunk, Codes
+from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
 from tiny_talker.inputs import TinyInput
+from tiny_talker.plugin import THINKING
 
 TALKER = StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker")
+EXPORTING = THINKING.stage("thinker")
 
 Frames = NDArray[np.int32]
 
@@ -25,12 +27,16 @@ class Listener:
 
     def __init__(self) -> None:
         self.chunks: dict[str, list[Chunk[Codes]]] = {}
+        self.row_chunks: dict[str, list[Chunk[Rows]]] = {}
 
     def step(self, stage: Stage) -> None:
         """One step; every chunk continues its request's stream."""
         result = stage.step()
         assert not result.failures
         for chunk in result.chunks:
+            if isinstance(chunk.payload, Rows):
+                self._hear_rows(chunk)
+                continue
             assert isinstance(chunk.payload, Codes)
             earlier = self.chunks.setdefault(chunk.request_id, [])
             assert chunk.index == len(earlier)
@@ -39,6 +45,19 @@ class Listener:
             assert chunk.payload.values.shape in {(1, NUM_CODEBOOKS), (0, NUM_CODEBOOKS)}
             assert chunk.final or len(chunk.payload.values)
             earlier.append(chunk)
+
+    def _hear_rows(self, chunk: Chunk[Rows]) -> None:
+        earlier = self.row_chunks.setdefault(chunk.request_id, [])
+        assert chunk.index == len(earlier)
+        assert not (earlier and earlier[-1].final)
+        assert chunk.payload.values.dtype == np.float32
+        assert chunk.final or len(chunk.payload.values)
+        earlier.append(chunk)
+
+    def rows(self, request_id: str) -> NDArray[np.float32]:
+        """[T, E] in all."""
+        assert self.row_chunks[request_id][-1].final
+        return np.concatenate([chunk.payload.values for chunk in self.row_chunks[request_id]])
 
     def frames(self, request_id: str) -> Frames:
         """[T, Q] so far."""
@@ -49,15 +68,18 @@ class Listener:
 
 
 def speak(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> dict[str, Frames]:
+    """As `listen`; returns request id -> [T, Q] frames."""
+    listener = listen(stage, payloads, every)
+    return {request_id: listener.frames(request_id) for request_id in payloads}
+
+
+def listen(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> Listener:
     """Run requests to their end.
 
     Args:
         stage: idle.
         payloads: by request id; added in order while there are slots.
         every: steps between two additions; 0 adds as many as fit at once.
-
-    Returns:
-        Request id -> [T, Q] frames.
     """
     listener, waiting, steps = Listener(), dict(payloads), 0
     while waiting or stage.has_work():
@@ -70,7 +92,7 @@ def speak(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> dict[str
         if stage.has_work():
             listener.step(stage)
     assert all(listener.finished(request_id) for request_id in payloads)
-    return {request_id: listener.frames(request_id) for request_id in payloads}
+    return listener
 
 
 def speak_alone(stage: Stage, payloads: Mapping[str, Any]) -> dict[str, Frames]:

@@ -65,6 +65,23 @@ ENCODED = PipelineSpec(
     edges=(EdgeSpec("encoder.rows", "talker"), *PIPELINE.edges),
 )
 """The talker follows a recording, if a request has one."""
+THINKING = PipelineSpec(
+    stages=(
+        StageSpec(
+            "thinker",
+            StageKind.AR,
+            "tiny_talker.talker:ExportingTalker",
+            outputs={"rows": Rows},
+        ),
+        *TWO_TALKERS.stages[1:],
+    ),
+    edges=(
+        EdgeSpec("thinker.rows", "repeater"),
+        *TWO_TALKERS.edges[1:3],
+        EdgeSpec("thinker.codes", CLIENT),
+    ),
+)
+"""The second talker speaks from the hidden states of the first, while that still makes them."""
 HEARD_FIRST = 3
 """Frames with which the second one begins."""
 AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")

@@ -47,17 +47,19 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
     from cantata.engine.ar import build_stage
-    from tiny_talker.driving import TALKER, speak
+    from tiny_talker.driving import EXPORTING, listen
 
     deployment = ArDeployment(
         slots=4, max_model_len=64, max_num_batched_tokens=16, prefix_caching=True
     )
-    stage = build_stage(TALKER, checkpoint, deployment)
+    stage = build_stage(EXPORTING, checkpoint, deployment)
     assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"
-    spoken = speak(stage, pickle.loads(requests.read_bytes()), every=2)
+    asked = pickle.loads(requests.read_bytes())
+    listener = listen(stage, asked, every=2)
     assert set(stage.counts().values()) == {0}, stage.counts()
     stage.close()
-    np.savez(frames, **spoken)
+    spoken = {f"{name}/frames": listener.frames(name) for name in asked}
+    np.savez(frames, **spoken, **{f"{name}/rows": listener.rows(name) for name in asked})
 
 
 if __name__ == "__main__":

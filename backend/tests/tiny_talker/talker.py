@@ -154,6 +154,15 @@ class TinyTalker(nn.Module):
         return torch.stack(codes, dim=1)
 
 
+class ExportingTalker(TinyTalker):
+    """Implements `contract.model.talker.RowExporter`: a row is the hidden state, and its double."""
+
+    export_width = 2 * HIDDEN
+
+    def export_rows(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.cat([hidden, 2 * hidden], dim=1)
+
+
 class RepeatingTalker(TinyTalker):
     """Speaks what another talker says: its text is that one's first codes, as they come."""
 
@@ -162,30 +171,35 @@ class RepeatingTalker(TinyTalker):
 
 
 class HeardRows:
-    """Begins with the first frames that an edge brings, and adds a row for each of the others."""
+    """Begins with what an edge brings first, and adds a row for each of the others: an embedded
+    code 0, or the first half of a row."""
 
     open = True
 
     def __init__(self, embedding: nn.Embedding, max_frames: int) -> None:
         self._embedding = embedding
         self._max_frames = max_frames
-        self._heard = torch.zeros(0, dtype=torch.int64)
+        self._heard = embedding.weight.new_zeros(0, embedding.embedding_dim)
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        assert isinstance(item, Codes)
-        first = torch.from_numpy(item.values[:, 0]).long()
-        self._heard = torch.cat([self._heard, first % self._embedding.num_embeddings])
+        assert isinstance(item, Codes | Rows)
+        values = torch.from_numpy(item.values)
+        if isinstance(item, Codes):
+            rows = self._embedding(values[:, 0].long() % self._embedding.num_embeddings)
+        else:
+            rows = values[:, :HIDDEN]
+        self._heard = torch.cat([self._heard, rows])
         self.open = not final
 
     def prompt(self) -> TalkerPrompt | None:
         if len(self._heard) < HEARD_FIRST:
             return None
-        rows, self._heard = self._embedding(self._heard[:HEARD_FIRST]), self._heard[HEARD_FIRST:]
+        rows, self._heard = self._heard[:HEARD_FIRST], self._heard[HEARD_FIRST:]
         return TalkerPrompt(rows, HEARD_FIRST, self._max_frames, min_frames=self._max_frames)
 
     def more(self) -> torch.Tensor | None:
         heard, self._heard = self._heard, self._heard[:0]
-        return self._embedding(heard) if len(heard) else None
+        return heard if len(heard) else None
 
 
 class PatientTalker(TinyTalker):

@@ -114,8 +114,11 @@ def test_a_stage_declares_ports_where_its_kind_has_none() -> None:
     with pytest.raises(ConfigError, match=r"no edge starts at stage 'c', ports \['codes'\]"):
         PipelineSpec((encoder,), (heard,))
     talker = StageSpec("a", AR, "m:f", outputs={"rows": Rows})
-    with pytest.raises(ConfigError, match=r"'a' declares ports; those of its kind are \['codes'\]"):
-        PipelineSpec((talker,), (EdgeSpec("a.codes", CLIENT),))
+    assert talker.ports == {"codes": Codes, "rows": Rows}
+    for port, payload in (("rows", Codes), ("frames", Rows)):
+        talker = StageSpec("a", AR, "m:f", outputs={port: payload})
+        with pytest.raises(ConfigError, match=rf"declares ports \['{port}'\]; valid: \['rows'\]"):
+            PipelineSpec((talker,), (EdgeSpec("a.codes", CLIENT),))
 
 
 def test_a_request_takes_part_where_it_has_an_input_and_in_what_follows() -> None:

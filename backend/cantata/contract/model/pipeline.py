@@ -16,6 +16,8 @@ CLIENT = "client"
 """The target of edges whose chunks the api receives."""
 CODES = "codes"
 """The port of an AR stage."""
+ROWS = "rows"
+"""A port that an AR stage may have too, if its model is a `RowExporter`."""
 PCM = "pcm"
 """The port of a codec stage."""
 
@@ -36,14 +38,16 @@ class KindPorts:
     """What stages of one kind take and make."""
 
     accepts: tuple[type[Payload], ...]
-    outputs: Mapping[str, type[Payload]] | None
-    """By port; None: each stage declares its own."""
+    outputs: Mapping[str, type[Payload]]
+    """Of each such stage, by port."""
+    optional: Mapping[str, type[Payload]] | None
+    """What a stage may declare beside them; None: anything."""
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
-    StageKind.AR: KindPorts(accepts=(Codes, Rows), outputs={CODES: Codes}),
-    StageKind.CODEC: KindPorts(accepts=(Codes,), outputs={PCM: Pcm}),
-    StageKind.FEED_FORWARD: KindPorts(accepts=(), outputs=None),
+    StageKind.AR: KindPorts((Codes, Rows), outputs={CODES: Codes}, optional={ROWS: Rows}),
+    StageKind.CODEC: KindPorts((Codes,), outputs={PCM: Pcm}, optional={}),
+    StageKind.FEED_FORWARD: KindPorts((), outputs={}, optional=None),
 }
 
 
@@ -59,7 +63,7 @@ class StageSpec:
     """Of an AR stage that can do without vLLM for one listener: `package.module:function`, a
     function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it cannot."""
     outputs: Mapping[str, type[Payload]] = field(default_factory=dict)
-    """What a feed-forward stage makes, by port. Other kinds have ports of their own."""
+    """What it makes, by port, beside the outputs of its kind."""
 
     @property
     def accepts(self) -> tuple[type[Payload], ...]:
@@ -69,8 +73,7 @@ class StageSpec:
     @property
     def ports(self) -> Mapping[str, type[Payload]]:
         """What it makes, by port."""
-        own = PORTS[self.kind].outputs
-        return self.outputs if own is None else own
+        return {**PORTS[self.kind].outputs, **self.outputs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,8 @@ class PipelineSpec:
 
     Raises:
         ConfigError: duplicate or unknown stages or ports, an edge against the order or whose target
-            does not take its payload, a port that nobody hears of, ports declared where the kind
-            has its own, or no edge to `CLIENT`.
+            does not take its payload, a port that nobody hears of or that its kind cannot have, or
+            no edge to `CLIENT`.
     """
 
     stages: tuple[StageSpec, ...]
@@ -172,9 +175,10 @@ class PipelineSpec:
         )
 
     def _check_ports(self, stage: StageSpec) -> None:
-        if stage.outputs and stage.ports is not stage.outputs:
-            own = list(stage.ports)
-            raise ConfigError(f"stage {stage.name!r} declares ports; those of its kind are {own}")
+        optional = PORTS[stage.kind].optional
+        if optional is not None and not stage.outputs.items() <= optional.items():
+            declared, valid = list(stage.outputs), list(optional)
+            raise ConfigError(f"stage {stage.name!r} declares ports {declared}; valid: {valid}")
         used = {edge.port for edge in self.outputs_of(stage.name)}
         unused = [port for port in stage.ports if port not in used]
         if unused or not used:

@@ -12,7 +12,7 @@ hidden state at position prompt_len - 1 + k yields frame k. A frame is [Q] codes
 vLLM samples from `compute_logits`.
 
 Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks, F
-frames.
+frames, E columns.
 """
 
 from __future__ import annotations
@@ -139,6 +139,22 @@ class Talker(Protocol):
         frame is neither spoken nor embedded. The rows are those of the last `compute_logits`, so
         what that has computed may be kept for this.
         """
+        ...
+
+
+@runtime_checkable
+class RowExporter(Protocol):
+    """What a talker has whose hidden states leave the stage, for a pipeline with the port `rows`.
+
+    Each position's row leaves once, in order, prompts too.
+    """
+
+    export_width: int
+    """E."""
+
+    def export_rows(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[N, D] hidden states of a forward pass -> [N, E]. Part of that pass: it may be captured
+        in a graph."""
         ...
 
 

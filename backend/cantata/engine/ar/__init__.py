@@ -17,8 +17,9 @@ from pathlib import Path
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.pipeline import StageSpec
+from cantata.contract.model.pipeline import ROWS, StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
+from cantata.contract.model.talker import RowExporter
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar.environment import (
     imports_exempt_from_collection,
@@ -59,7 +60,9 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
     architecture = register_talker(spec.factory, talker)
     with threads_that_wake_seldom():
         engine = TalkerEngine(architecture, checkpoint, deployment)
-    return ArStage(engine, deployment)
+    if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
+        raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
+    return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
 
 
 def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage | None:

@@ -80,6 +80,7 @@ class TalkerEngine:
             logprobs=self.talker.num_codebooks - 1,
             flat_logprobs=True,
             detokenize=False,
+            skip_reading_prefix_cache=request.computes_all,
         )
         queued = EngineCoreRequest(
             request_id=request.request_id,

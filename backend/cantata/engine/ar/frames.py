@@ -50,6 +50,8 @@ class FrameRequest:
     """Separates requests whose rows differ; their placeholders are all equal."""
     resumable: bool = False
     """At its end it waits, keeping its memory, to be continued or aborted."""
+    computes_all: bool = False
+    """No position is read from the prefix cache."""
 
 
 class FrameEngine(Protocol):

@@ -84,6 +84,8 @@ class RequestStates:
         self.min_frames = np.zeros(rows, dtype=np.int64)
         self.num_frames = np.zeros(rows, dtype=np.int64)
         """Frames that have been computed; the next step's new frame has this index."""
+        self.num_exported = np.zeros(rows, dtype=np.int64)
+        """Positions whose rows have left."""
         self.is_sampled = np.zeros((rows, 3), dtype=bool)
         self.is_penalized = np.zeros((rows, 2), dtype=bool)
 
@@ -127,7 +129,7 @@ class RequestStates:
         self.prompt_len[slot] = prompt.prompt_len
         self.last_row[slot] = num_rows - 1
         self.min_frames[slot] = prompt.min_frames
-        self.num_frames[slot] = 0
+        self.num_frames[slot] = self.num_exported[slot] = 0
         self.is_sampled[slot] = [level.temperature > 0 for level in levels]
         self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
 

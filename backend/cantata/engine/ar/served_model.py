@@ -19,7 +19,7 @@ from vllm.model_executor.models import ModelRegistry
 from vllm.transformers_utils.config import register_config_parser
 from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
-from cantata.contract.model.talker import Talker
+from cantata.contract.model.talker import RowExporter, Talker
 from cantata.engine.ar.request_state import RequestStates
 from cantata.engine.ar.talker_step import TalkerStep, num_draws, pad_rows
 
@@ -31,6 +31,7 @@ class ServedTalkerMixin:
 
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
+    exported: torch.Tensor
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
@@ -45,6 +46,27 @@ class ServedTalkerMixin:
             device=torch.device(vllm_config.device_config.device),
         )
         self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
+        self.exports_rows = isinstance(self, RowExporter)
+        if self.exports_rows:
+            # WHY one static buffer: Python does not run when a captured graph is replayed.
+            positions = vllm_config.scheduler_config.max_num_batched_tokens
+            rows = max(positions, self.min_rows)  # type: ignore[attr-defined]
+            self.exported = states.rows.new_zeros(rows, self.export_width)  # type: ignore[attr-defined]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states; keeps those that leave."""
+        hidden: torch.Tensor = super().forward(  # type: ignore[misc]
+            input_ids, positions, intermediate_tensors, inputs_embeds
+        )
+        if self.exports_rows:
+            self.exported[: len(hidden)] = self.export_rows(hidden)  # type: ignore[attr-defined]
+        return hidden
 
     def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Part of vLLM's model interface; token ids are placeholders here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload, WordTiming
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.data.errors import (
     CantataError,
     Overloaded,
@@ -18,7 +18,7 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.pipeline import CODES
+from cantata.contract.model.pipeline import CODES, ROWS
 from cantata.contract.model.row_source import RowSource
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
@@ -62,6 +62,7 @@ class _Held:
     context: NDArray[np.int32] | None
     num_frames: int = 0
     """Chunks so far, one frame each."""
+    num_row_chunks: int = 0
 
 
 class ArStage:
@@ -73,10 +74,15 @@ class ArStage:
     reuse = None
     """It keeps no results."""
 
-    def __init__(self, engine: FrameEngine, deployment: ArDeployment) -> None:
+    def __init__(
+        self, engine: FrameEngine, deployment: ArDeployment, *, exports_rows: bool = False
+    ) -> None:
         self._deployment = deployment
         self._engine = engine
         self._talker = engine.talker
+        self._exports_rows = exports_rows
+        if exports_rows:
+            engine.talker.talker_step.export()
         self._states = self._talker.talker_step.states
         self._supply = RowSupply(self._states)
         self._waiting: dict[str, _Waiting] = {}
@@ -158,7 +164,8 @@ class ArStage:
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
-        chunks: list[Chunk[Codes]] = []
+        chunks: list[Chunk[Payload]] = []
+        ended: list[str] = []
         failures, self._failures = self._failures, []
         for request_id, error in self._supply.top_up():
             self.abort(request_id)
@@ -172,7 +179,11 @@ class ArStage:
             chunk = self._chunk_of(output)
             chunks.append(chunk)
             if chunk.final:
-                self._end(request_id)
+                ended.append(request_id)
+        if self._exports_rows:
+            chunks += self._row_chunks(ended)
+        for request_id in ended:
+            self._end(request_id)
         return StepResult(chunks, failures)
 
     def counts(self) -> Mapping[str, int]:
@@ -200,6 +211,17 @@ class ArStage:
             frames = Codes(primed, unheard=len(held.context), words=held.words)
         held.words, held.context = (), None
         return Chunk(request_id, CODES, index, frames, final)
+
+    def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Rows]]:
+        """The rows of the positions that this step has computed."""
+        exported = self._talker.talker_step.take_exported()
+        nothing = np.zeros((0, self._talker.exported.shape[1]), np.float32)
+        for request_id, held in self._held.items():
+            rows = exported.get(self._states.slot_of(request_id), nothing)
+            final = request_id in ended
+            if len(rows) or final:
+                yield Chunk(request_id, ROWS, held.num_row_chunks, Rows(rows), final)
+                held.num_row_chunks += 1
 
     def _begin(self, request_id: str) -> None:
         """Queue a waiting request if its prompt is there. The caller frees it if that fails."""
@@ -238,6 +260,7 @@ class ArStage:
                 priority=held.priority,
                 cache_salt=salt_of(prompt) if self._deployment.prefix_caching else None,
                 resumable=held.resumable,
+                computes_all=self._exports_rows,
             )
         )
         if source.open:

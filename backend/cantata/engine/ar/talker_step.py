@@ -27,6 +27,8 @@ class ServedTalker(Talker, Protocol):
     talker_step: TalkerStep
     sampled_hidden: torch.Tensor
     """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, min_rows)."""
+    exported: torch.Tensor
+    """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
 
 
 def num_draws(talker: Talker) -> int:
@@ -62,6 +64,17 @@ class TalkerStep:
         self._talker = talker
         self._stop_decision = talker if isinstance(talker, StopDecision) else None
         self._rows: ScheduledRows | None = None
+        self._exported: dict[int, NDArray[np.float32]] | None = None
+        """By slot, not taken yet. None: nothing is exported."""
+
+    def export(self) -> None:
+        """Keep the rows of every step for `take_exported`."""
+        self._exported = {}
+
+    def take_exported(self) -> dict[int, NDArray[np.float32]]:
+        """By slot, the [T, E] rows of the last step's new positions."""
+        exported, self._exported = self._exported or {}, {}
+        return exported
 
     def schedule(
         self,
@@ -110,6 +123,8 @@ class TalkerStep:
             [R, Q] int64 frames.
         """
         rows, states = self._scheduled(), self.states
+        if self._exported is not None:
+            self._exported = self._export(rows)
         count = logits.shape[0]
         frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
         # A chunk that ends inside the prompt has a negative frame, one that ends inside the
@@ -133,6 +148,19 @@ class TalkerStep:
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
         return frames
+
+    def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
+        """Recomputed positions are left out: their rows have left."""
+        states, slots = self.states, rows.slots
+        ends = rows.first_position + rows.num_positions
+        new = np.maximum(0, ends - np.maximum(rows.first_position, states.num_exported[slots]))
+        last = np.cumsum(rows.num_positions)
+        places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
+        kept = self._talker.exported[self._index(np.concatenate(places))].float().cpu().numpy()
+        states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
+        parts = np.split(kept, np.cumsum(new)[:-1])
+        known = zip(slots.tolist(), parts, strict=True)
+        return {slot: part for slot, part in known if slot != states.scratch_slot and len(part)}
 
     def _sample_code0(
         self,

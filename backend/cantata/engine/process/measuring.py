@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.contract.data.chunks import Chunk, Payload, Pcm
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.steps import StepCost, StepReport
 from cantata.engine.process.step_meter import StepMeter
@@ -47,7 +47,7 @@ class StepWatch:
         prompts of new requests. Both count as the step's time. Nobody listens to a stage without a
         frame period, so its steps cost no listener anything.
         """
-        self._meter.add(ended_s - began_s, len(chunks))
+        self._meter.add(ended_s - began_s, len({chunk.request_id for chunk in chunks}))
         if self._capacity.frame_period_s is None:
             return None
         seconds, self._free_s = ended_s - self._free_s, ended_s
@@ -67,9 +67,13 @@ class StepWatch:
 
 
 def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
-    """How many frames these contain, as codes or as sound, or how many rows."""
+    """How many frames these contain, as codes or as sound. Rows are none."""
     samples_per_frame = round((capacity.frame_period_s or 0) * (capacity.sample_rate or 0))
-    return sum(
-        payload.units // samples_per_frame if isinstance(payload, Pcm) else payload.units
-        for payload in (chunk.payload for chunk in chunks)
-    )
+    frames = 0
+    for chunk in chunks:
+        match chunk.payload:
+            case Codes() as codes:
+                frames += codes.units
+            case Pcm() as sound:
+                frames += sound.units // samples_per_frame
+    return frames
