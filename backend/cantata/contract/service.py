@@ -67,6 +67,8 @@ class StageReport:
     """What the stage holds, by name. All zero when idle."""
     steps: StepReport | None = None
     """None while it is loading or down."""
+    state_bytes: int = 0
+    """Memory of all slots' streaming state; 0: small, or unknown."""
     reuse: ReuseReport | None = None
     """Of a stage that keeps results."""
     restarts: int = 0

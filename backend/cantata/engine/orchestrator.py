@@ -103,6 +103,11 @@ class Orchestrator:
         """Requests that every stage can hold at once."""
         return min(capacity.slots for capacity in self._supervisor.capacities.values())
 
+    def state_bytes(self, stage: str) -> int:
+        """Memory of a stage's streaming state; 0: small, unknown, or not ready yet."""
+        capacity = self._supervisor.capacities.get(stage)
+        return 0 if capacity is None else capacity.state_bytes
+
     @property
     def slots_in_use(self) -> int:
         """Requests that stages hold, or have not yet confirmed as freed."""

@@ -97,6 +97,7 @@ async def _report(model: PipelineModel, stage: StageHandle) -> StageReport:
         counts={} if pong is None else pong.counts,
         steps=None if pong is None else pong.steps,
         reuse=None if pong is None else pong.reuse,
+        state_bytes=model.orchestrator.state_bytes(stage.name),
         restarts=history.restarts,
         last_death=history.last_death,
         trouble=history.trouble,

@@ -85,6 +85,11 @@ class ServiceCollector(Collector):
             "cantata_stage_startup_seconds", "From spawn to readiness.", labels=labels
         )
         rss = GaugeMetricFamily("cantata_stage_rss_bytes", "Resident memory.", labels=labels)
+        state = GaugeMetricFamily(
+            "cantata_stage_state_bytes",
+            "Memory of the streaming state of all slots, where it is large.",
+            labels=labels,
+        )
         held = GaugeMetricFamily(
             "cantata_stage_held", "What a stage holds; zero when idle.", labels=[*labels, "what"]
         )
@@ -99,9 +104,11 @@ class ServiceCollector(Collector):
             alive.add_metric(names, float(report.alive))
             startup.add_metric(names, report.startup_s)
             rss.add_metric(names, report.rss_bytes)
+            if report.state_bytes:
+                state.add_metric(names, report.state_bytes)
             for what, count in report.counts.items():
                 held.add_metric([*names, what], count)
-        return [alive, startup, rss, held, restarts]
+        return [alive, startup, rss, state, held, restarts]
 
     def _steps(self) -> Iterable[Metric]:
         labels = ["model", "stage"]

@@ -5,7 +5,7 @@ Letters: B rows of this batch, T frames, Q codebooks, S samples per frame, C cha
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -47,3 +47,11 @@ class StreamingDecoder(Protocol):
             [B, T * S, C] float32.
         """
         ...
+
+
+@runtime_checkable
+class SizedState(Protocol):
+    """What a decoder has whose state is large: the server checks at its start that it fits."""
+
+    slot_bytes: int
+    """Memory of one slot's state."""

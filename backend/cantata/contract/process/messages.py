@@ -87,6 +87,8 @@ class StageCapacity:
     """Maximum frames in one step; None: one per request."""
     credit_samples: int = 0
     """Samples per channel that the stage makes for a listener that reads nothing."""
+    state_bytes: int = 0
+    """Memory of all slots' streaming state; 0: small, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)

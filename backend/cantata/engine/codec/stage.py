@@ -16,10 +16,11 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.codec import StreamingDecoder
+from cantata.contract.model.codec import SizedState, StreamingDecoder
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
+from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
 from cantata.scheduling.cadence import Cadence
@@ -27,13 +28,20 @@ from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, p
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
-    """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it."""
+    """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it.
+
+    Raises:
+        ConfigError: the checkpoint lacks it, or its state does not fit into memory.
+    """
     load: Callable[[Path, torch.device], StreamingDecoder] = resolve(spec.factory)
-    decoder = load(checkpoint, torch.device(deployment.device))
+    device = torch.device(deployment.device)
+    decoder = load(checkpoint, device)
+    slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
+    check_room(spec.name, slot_bytes, deployment.slots, device)
     if deployment.window is not None:
         window = deployment.window
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
-    return CodecStage(decoder, deployment)
+    return CodecStage(decoder, deployment, state_bytes=slot_bytes * deployment.slots)
 
 
 @dataclass(slots=True)
@@ -68,6 +76,7 @@ class CodecStage:
 
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
+        state_bytes: of all slots, if the decoder knows.
     """
 
     reuse = None
@@ -78,6 +87,8 @@ class CodecStage:
         decoder: StreamingDecoder,
         deployment: CodecDeployment,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        state_bytes: int = 0,
     ) -> None:
         self._decoder = decoder
         self._limits = PlanLimits(
@@ -99,6 +110,7 @@ class CodecStage:
             channels=decoder.channels,
             max_batch_frames=deployment.max_batch_frames,
             credit_samples=self._credit_samples,
+            state_bytes=state_bytes,
         )
 
     @property

@@ -23,6 +23,7 @@ from cantata.contract.data.errors import (
     VoiceNotFound,
 )
 from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.process.steps import ReuseReport
 from cantata.contract.service import (
     ADMIT,
     TEXT,
@@ -243,6 +244,8 @@ class FakeService:
                 rss_bytes=1 << 20,
                 counts={"requests": model.counts.open},
                 steps=model.meter.report,
+                reuse=ReuseReport(3, 2, 1, 4096) if stage == "codec" else None,
+                state_bytes=1 << 30 if stage == "codec" else 0,
             )
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")

@@ -194,6 +194,12 @@ async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     assert after[("cantata_audio_rtf_count", "solo")] == 1
     assert after[("cantata_stage_rss_bytes", "solo", "talker")] == 1 << 20
     assert after[("cantata_stage_startup_seconds", "duo", "codec")] == 1.5
+    for name, value in (("encodes_total", 3), ("hits_total", 2), ("joined_total", 1)):
+        assert after[(f"cantata_stage_{name}", "solo", "codec")] == value
+        assert (f"cantata_stage_{name}", "solo", "talker") not in after
+    assert after[("cantata_stage_kept_bytes", "solo", "codec")] == 4096
+    assert after[("cantata_stage_state_bytes", "solo", "codec")] == 1 << 30
+    assert ("cantata_stage_state_bytes", "solo", "talker") not in after
 
 
 async def test_what_a_listener_would_hear_is_measured(

@@ -25,6 +25,8 @@ AT_A_TIME = 1
 class AudioDecoder:
     """Implements `contract.model.codec.StreamingDecoder` for the published tokenizers.
 
+    Its state is large, so it implements `SizedState` too.
+
     Args:
         folder: the tokenizer's.
         codebooks: Q, how many of its codebooks the model uses.
@@ -39,6 +41,7 @@ class AudioDecoder:
         self.sample_rate, self.channels = config.sample_rate, CHANNELS
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = codebooks, config.quantiser.codebook_size
+        self.slot_bytes = slot_bytes(config)
         self._device = device
         self._dequantise = Dequantiser(Weights(folder, QUANTISER, device), config.quantiser)
         weights = Weights(folder, "decoder.", device)
