@@ -47,8 +47,8 @@ SERVICE = (
         "wrong-voice",
         "a neighbouring voice speaks",
         "models/cantata_models/solo/talker_front.py",
-        'self.text_track.stock_speakers[payload["speaker"]]',
-        'self.text_track.stock_speakers[payload["speaker"] - 1]',
+        "return self.text_track.stock_speakers[speaker]",
+        "return self.text_track.stock_speakers[speaker - 1]",
         ("e2e/test_judges.py::test_sound_speech_has_no_fault",),
     ),
     Mutant(
