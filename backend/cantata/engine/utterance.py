@@ -10,7 +10,7 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
-from cantata.markup import Passage, Pause, read_markup
+from cantata.markup import Passage, Pause, read_markup, with_pauses_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ def plan_utterance(
     builder: RequestBuilder, request_id: str, request: SpeechRequest, *, batch: bool
 ) -> list[Piece | Pause]:
     """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
-    own pace that is nearest to the requested speed.
+    own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
+    between words.
 
     Raises:
         InvalidRequest: nothing in it can be spoken, or a pause or an option cannot be served.
@@ -43,7 +44,10 @@ def plan_utterance(
     stretch = request.speed / pace
     parts: list[Piece | Pause] = []
     silent: InvalidRequest | None = None
-    for number, part in enumerate(read_markup(request.text, line_start=request.line_start)):
+    read = read_markup(request.text, line_start=request.line_start)
+    for number, part in enumerate(
+        with_pauses_inside(read) if builder.capabilities.pauses else read
+    ):
         if isinstance(part, Pause):
             parts.append(part)
             continue
@@ -51,11 +55,14 @@ def plan_utterance(
             spoken = replace(request, text=part.text, speed=pace, stretch=stretch)
             built = builder.build(f"{request_id}.{number}", spoken)
         except InvalidRequest as error:
-            if _has_words(part):
+            if part.has_words:
                 raise
             silent = error  # an error only if nothing else can be spoken
             continue
-        parts.extend(Piece(replace(piece, batch=batch, stretch=stretch), part) for piece in built)
+        for piece in built:
+            if piece.silence_before_s:
+                parts.append(Pause(piece.silence_before_s / stretch))
+            parts.append(Piece(replace(piece, batch=batch, stretch=stretch), part))
     if not request.continued and not any(isinstance(part, Piece) for part in parts):
         raise silent or InvalidRequest("the text is empty or has only pauses", "input")
     return parts
@@ -90,7 +97,3 @@ def spoken_words(
             word = replace(words.pop(), end_s=word.end_s)
         words.append(word)
     return tuple(words)
-
-
-def _has_words(passage: Passage) -> bool:
-    return any(character.isalnum() for character in passage.text)

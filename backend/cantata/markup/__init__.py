@@ -9,6 +9,20 @@ characters beside it and the beginning of its line, so plain words never wait fo
 """
 
 from cantata.markup.arriving import ArrivingMarkup, markup_spans
-from cantata.markup.reading import Passage, Pause, read_markup, spoken_text
+from cantata.markup.reading import (
+    Passage,
+    Pause,
+    read_markup,
+    spoken_text,
+    with_pauses_inside,
+)
 
-__all__ = ["ArrivingMarkup", "Passage", "Pause", "markup_spans", "read_markup", "spoken_text"]
+__all__ = [
+    "ArrivingMarkup",
+    "Passage",
+    "Pause",
+    "markup_spans",
+    "read_markup",
+    "spoken_text",
+    "with_pauses_inside",
+]

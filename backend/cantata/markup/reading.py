@@ -33,12 +33,22 @@ class Passage:
         """The position of characters of `text`, one or more, in the caller's text."""
         return TextSpan(self.starts[span.start], self.ends[span.end - 1])
 
+    @property
+    def has_words(self) -> bool:
+        """Whether it holds a letter or a digit."""
+        return any(character.isalnum() for character in self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Silence between two passages."""
 
     duration_s: float
+
+    @property
+    def mark(self) -> str:
+        """As a text has it, in seconds with a decimal."""
+        return f"[pause {round(self.duration_s, 3)}s]"
 
 
 def read_markup(text: str, *, line_start: bool = True) -> list[Passage | Pause]:
@@ -54,6 +64,32 @@ def read_markup(text: str, *, line_start: bool = True) -> list[Passage | Pause]:
     reader = MarkupReader()
     reader.read(text, 0, len(text), line_start=line_start)
     return reader.parts
+
+
+def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause]:
+    """Join passages across the pauses between them, which are written into the text.
+
+    Pauses at either end of what has words stay as they are.
+    """
+    spoken = [n for n, part in enumerate(parts) if isinstance(part, Passage) and part.has_words]
+    if len(spoken) < 2:
+        return list(parts)
+    first, last = spoken[0], spoken[-1]
+    return [*parts[:first], _joined(parts[first : last + 1]), *parts[last + 1 :]]
+
+
+def _joined(parts: Sequence[Passage | Pause]) -> Passage:
+    """One passage of several, the first of which is one; a pause stands where the text before it
+    ends."""
+    text, starts, ends = "", list[int](), list[int]()
+    for part in parts:
+        if isinstance(part, Passage):
+            text, starts, ends = text + part.text, [*starts, *part.starts], [*ends, *part.ends]
+        else:
+            mark, place = part.mark, ends[-1]
+            text, starts = text + mark, [*starts, *[place] * len(mark)]
+            ends += [place] * len(mark)
+    return Passage(text, tuple(starts), tuple(ends))
 
 
 def spoken_text(text: str) -> str:

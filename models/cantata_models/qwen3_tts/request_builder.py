@@ -20,6 +20,7 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
+from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
 from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
@@ -37,11 +38,6 @@ SAMPLE_RATE = 24_000
 """Sample rate that the encoders expect, in Hz."""
 SAMPLES_PER_FRAME = 1920
 WARM_UP_FRAMES = 12
-OPENAI_VOICES = (
-    *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
-    *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
-)
-"""OpenAI's thirteen voice names, for clients that accept no others."""
 
 
 @dataclass(frozen=True, slots=True)

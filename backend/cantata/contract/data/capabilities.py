@@ -17,8 +17,10 @@ class Capabilities:
     """BCP 47 tags of what it speaks; empty: unknown."""
     open_text: bool = False
     """Speaks a text whose end has not arrived yet; its builder is an `OpenRequestBuilder`."""
+    pauses: bool = False
+    """Reads `[pause 1.5s]` inside a text by itself; else the text is cut there."""
     paces: tuple[float, float] = (1.0, 1.0)
-    """The slowest and the fastest `SpeechRequest.speed` that that the model itself
+    """The slowest and the fastest `SpeechRequest.speed` that the model itself
     supports; its builder gets no other. Beyond them, the engine stretches the sound."""
     options: tuple[str, ...] = ()
     """Request fields that it accepts beyond those of `SpeechRequest`."""

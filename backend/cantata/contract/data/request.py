@@ -108,6 +108,9 @@ class PipelineRequest:
     stretch: float = 1.0
     """Seconds of the model's sound that its listener plays in one second; above 1 it needs frames
     faster than they are spoken."""
+    silence_before_s: float = 0.0
+    """Silence in front of its sound, from a builder that cuts a text where its model would pause;
+    at the model's pace, as its sound is."""
     words: tuple[TextSpan, ...] = ()
     """The position of each spoken word in the request's text; several words of one number share its
     span. Empty for models without word times."""

@@ -1,0 +1,74 @@
+"""The encoder stage: from a recording to its frames of codes.
+
+A recording is resampled here, not where requests are built, so one that is known already costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Codes, Payload
+from cantata.contract.data.errors import CantataError
+from cantata_models.moss_tts.codec.encoder import AudioEncoder
+from cantata_models.moss_tts.codec.locating import tokenizer_folder
+from cantata_models.moss_tts.codec.recordings import levelled, to_stereo
+from cantata_models.moss_tts.config.local import load_local_config
+from cantata_models.moss_tts.config.nano import load_nano_config
+from cantata_models.moss_tts.inputs import EncoderInput
+
+Prepare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""[N, 2] at the encoder's rate -> [N, 2]."""
+
+
+class RecordingEncoder:
+    """Implements `contract.model.feed_forward.FeedForward` with a tokenizer's encoder.
+
+    Args:
+        encoder: of the tokenizer.
+        prepare: what the model does to recordings before they are encoded.
+    """
+
+    def __init__(self, encoder: AudioEncoder, prepare: Prepare) -> None:
+        self._encoder = encoder
+        self._prepare = prepare
+
+    def key(self, inputs: EncoderInput) -> bytes:
+        """Hash of the samples, their layout and their rate."""
+        layout = f"{inputs.samples.shape[1]} at {inputs.sample_rate}".encode()
+        return hashlib.sha256(layout + inputs.samples.tobytes()).digest()
+
+    def run(self, batch: Sequence[EncoderInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
+        """Encode recordings one after the other: their lengths differ."""
+        return [self._encode(inputs) for inputs in batch]
+
+    def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload] | CantataError:
+        stereo = to_stereo(inputs.samples, inputs.sample_rate, self._encoder.sample_rate)
+        try:
+            frames = self._encoder.encode(torch.from_numpy(self._prepare(stereo)))
+        except CantataError as error:
+            return error
+        return {"frames": Codes(frames.cpu().numpy().astype(np.int32))}
+
+
+def load_local_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:
+    """Return the encoder of MOSS-TTS-Local's tokenizer in fp32.
+
+    Raises:
+        ConfigError: the tokenizer is missing or lacks weights.
+    """
+    codebooks = load_local_config(checkpoint).num_codebooks
+    return RecordingEncoder(AudioEncoder(tokenizer_folder(checkpoint), codebooks, device), levelled)
+
+
+def load_nano_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:
+    """Return that of MOSS-TTS-Nano's; as `load_local_encoder`."""
+    codebooks = load_nano_config(checkpoint).num_codebooks
+    encoder = AudioEncoder(tokenizer_folder(checkpoint), codebooks, device)
+    return RecordingEncoder(encoder, lambda samples: samples)

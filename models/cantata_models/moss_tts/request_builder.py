@@ -1,0 +1,211 @@
+"""Builds stage inputs from requests, in the api process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import (
+    PipelineRequest,
+    ReferenceAudio,
+    SpeechRequest,
+    StageInput,
+    Voice,
+)
+from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.request_options import parse_fields
+from cantata_models.moss_tts.config.local import load_local_config
+from cantata_models.moss_tts.config.nano import load_nano_config
+from cantata_models.moss_tts.config.shared import MossConfig
+from cantata_models.moss_tts.inputs import EncoderInput, TalkerInput
+from cantata_models.moss_tts.languages import LANGUAGES, language_name
+from cantata_models.moss_tts.pipeline import ENCODER, TALKER
+from cantata_models.moss_tts.prompt import Fields, Mode, PromptBuilder, TextTokenizer, joined
+from cantata_models.moss_tts.request_options import (
+    LocalOptions,
+    NanoOptions,
+    SharedOptions,
+    speaking_mode,
+)
+from cantata_models.moss_tts.sampling_options import sampling_of
+from cantata_models.moss_tts.splitting import Part, split_text
+from cantata_models.moss_tts.text.local import LocalTokenizer
+from cantata_models.moss_tts.text.nano import NanoTokenizer
+
+VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
+WARM_UP_FRAMES = 12
+WARM_UP_RATE = 48_000
+Options = TypeVar("Options", bound=SharedOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Options]):
+    """A request and what its fields mean."""
+
+    request: SpeechRequest
+    options: Options
+    mode: Mode
+
+
+class MossRequestBuilder(Generic[Options]):
+    """Implements `contract.model.plugin.RequestBuilder`; each model says what differs.
+
+    Args:
+        config: of the checkpoint.
+        tokenizer: of the checkpoint.
+    """
+
+    options: type[Options]
+    """The model's own request fields."""
+
+    def __init__(self, config: MossConfig, tokenizer: TextTokenizer) -> None:
+        self._config = config
+        self._tokenizer = tokenizer
+        self._prompts = PromptBuilder(config.tokens, tokenizer)
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The only one; every other speaker comes with a recording."""
+        return (VOICE,)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What both models can do."""
+        return Capabilities(references=True, options=tuple(self.options.model_fields))
+
+    @property
+    def warm_up(self) -> SpeechRequest:
+        """A request for a second of speech that imitates a second of noise."""
+        noise = np.random.default_rng(0).normal(0, 0.1, (WARM_UP_RATE, 2)).astype(np.float32)
+        return SpeechRequest(
+            "Hello.",
+            VOICE.id,
+            reference=ReferenceAudio(noise, WARM_UP_RATE),
+            options={"max_new_tokens": WARM_UP_FRAMES},
+        )
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """Return one pipeline request for each part of the text.
+
+        Raises:
+            InvalidRequest: there is no text to speak, or a field cannot be served.
+        """
+        asked = self._understood(request)
+        inputs: dict[str, StageInput] = {}
+        if request.reference is not None:
+            reference = request.reference
+            inputs[ENCODER] = EncoderInput(reference.samples, reference.sample_rate)
+        sampling = sampling_of(request, asked.options, self._config.generation)
+        return tuple(
+            PipelineRequest(
+                f"{request_id}-{index}",
+                inputs
+                | {
+                    TALKER: TalkerInput(
+                        prompt=self._prompts.build(
+                            self._with_transcript(asked, part.text),
+                            asked.mode,
+                            described=self._described(asked),
+                        ),
+                        continues=asked.mode is Mode.CONTINUATION,
+                        max_frames=asked.options.max_new_tokens,
+                        # With equal seeds, parts of equal text would be equal sound.
+                        sampling=replace(sampling, seed=sampling.seed + index),
+                    )
+                },
+                silence_before_s=part.silence_before_s,
+            )
+            for index, part in enumerate(self._parts(asked))
+        )
+
+    def _understood(self, request: SpeechRequest) -> Asked[Options]:
+        """Check a request's fields.
+
+        Raises:
+            InvalidRequest: there is no text to speak, or a field cannot be served.
+        """
+        options = parse_fields(request.options, self.options)
+        if not any(character.isalnum() for character in request.text):
+            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        mode = speaking_mode(
+            options,
+            recording=request.reference is not None,
+            transcript=bool(_transcript(request)),
+        )
+        return Asked(request, options, mode)
+
+    def _with_transcript(self, asked: Asked[Options], text: str) -> str:
+        if asked.mode is not Mode.CONTINUATION:
+            return text
+        return joined(_transcript(asked.request), text)
+
+    def _parts(self, asked: Asked[Options]) -> Iterable[Part]:
+        """Return what is spoken in one go each: here, everything."""
+        return (Part(asked.request.text.strip(), 0.0),)
+
+    def _described(self, asked: Asked[Options]) -> Fields | None:
+        """Return what the prompt says about the speech: here, nothing."""
+        return None
+
+
+class LocalRequestBuilder(MossRequestBuilder[LocalOptions]):
+    """MOSS-TTS-Local's: it follows descriptions of the speech."""
+
+    options = LocalOptions
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """With instructions, languages, and pauses that the model makes itself."""
+        return replace(
+            super().capabilities, instructions=True, pauses=True, languages=tuple(LANGUAGES)
+        )
+
+    def _described(self, asked: Asked[LocalOptions]) -> Fields:
+        options = asked.options
+        return Fields(
+            instruction=asked.request.instructions,
+            tokens=options.tokens,
+            quality=options.quality,
+            sound_event=options.sound_event,
+            ambient_sound=options.ambient_sound,
+            language=language_name(options.language),
+        )
+
+
+class NanoRequestBuilder(MossRequestBuilder[NanoOptions]):
+    """MOSS-TTS-Nano's: it imitates a speaker for one part of a long text at a time."""
+
+    options = NanoOptions
+
+    def _parts(self, asked: Asked[NanoOptions]) -> Iterable[Part]:
+        if asked.mode is not Mode.CLONE:
+            return super()._parts(asked)
+        most = asked.options.voice_clone_max_text_tokens
+        return split_text(asked.request.text.strip(), self._count_tokens, most)
+
+    def _count_tokens(self, text: str) -> int:
+        return len(self._tokenizer.encode(text))
+
+
+def load_local_builder(checkpoint: Path) -> LocalRequestBuilder:
+    """Return the request builder of a checkpoint of MOSS-TTS-Local.
+
+    Raises:
+        ConfigError: its configuration or its tokenizer cannot be used.
+    """
+    return LocalRequestBuilder(load_local_config(checkpoint), LocalTokenizer(checkpoint))
+
+
+def load_nano_builder(checkpoint: Path) -> NanoRequestBuilder:
+    """Return that of a checkpoint of MOSS-TTS-Nano; as `load_local_builder`."""
+    return NanoRequestBuilder(load_nano_config(checkpoint), NanoTokenizer(checkpoint))
+
+
+def _transcript(request: SpeechRequest) -> str:
+    return "" if request.reference is None else (request.reference.transcript or "").strip()

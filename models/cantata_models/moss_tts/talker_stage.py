@@ -1,0 +1,154 @@
+"""The talkers of both models for the AR stage.
+
+Letters: N rows, R requests, D hidden size, V codes, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+from vllm.config import VllmConfig
+
+from cantata.contract.data.chunks import Codes
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_models.moss_tts.config.local import load_local_config
+from cantata_models.moss_tts.config.nano import load_nano_config
+from cantata_models.moss_tts.config.shared import FRAME_PERIOD_S, MossConfig
+from cantata_models.moss_tts.inputs import TalkerInput
+from cantata_models.moss_tts.networks.frame_network import BegunFrames
+from cantata_models.moss_tts.networks.gpt2_backbone import Gpt2Backbone
+from cantata_models.moss_tts.networks.qwen3_backbone import Qwen3Backbone
+from cantata_models.moss_tts.networks.talker_network import Backbone, TalkerNetwork
+
+
+class MossTalker(TalkerNetwork):
+    """What both implement of `contract.model.talker.Talker` and `StopDecision`.
+
+    Args:
+        config: of the checkpoint.
+        transformer: the backbone.
+        vllm_config: vLLM's own.
+    """
+
+    frame_period_s = FRAME_PERIOD_S
+
+    def __init__(self, config: MossConfig, transformer: Backbone, vllm_config: VllmConfig) -> None:
+        super().__init__(config, transformer)
+        model_config = vllm_config.model_config
+        self.num_codebooks = config.num_codebooks
+        self.end_code: int | None = config.end_code
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
+        self._max_positions = model_config.max_model_len
+        self._begun: BegunFrames | None = None
+        """Of the last `compute_logits`."""
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states."""
+        assert inputs_embeds is not None
+        return self.transformer(positions, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V + 1] scores of code 0; the end code has none."""
+        self._begun = self.frames.begin(hidden_states)
+        return functional.pad(self._begun.code0_scores, (0, 1), value=-torch.inf)
+
+    def stop_scores(self) -> torch.Tensor:
+        """[R, 2] scores of going on and of stopping."""
+        return self._frames_begun().stop_scores
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R] first codes of the rows of the last `compute_logits` -> [R, Q]."""
+        return self.frames.complete(self._frames_begun(), code0, draws.choose)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] -> [N, D]."""
+        return self.frames.embed(frames)
+
+    def open(self, inputs: TalkerInput) -> RowSource:
+        """Embed the prompt's rows, once its recording is encoded if it has one.
+
+        Raises:
+            InvalidRequest: the prompt leaves no room for sound.
+        """
+        if not inputs.prompt.gaps:
+            return self._begin(inputs, ())
+
+        def begin(encoded: Sequence[Any]) -> RowSource:
+            return self._begin(inputs, [frames.values.astype(np.int64) for frames in encoded])
+
+        return DeferredRows((Codes,), begin)
+
+    def _begin(self, inputs: TalkerInput, recordings: Sequence[NDArray[np.int64]]) -> RowSource:
+        config = self._config
+        layout = inputs.prompt.rows(recordings, config.num_codebooks, config.pad_code)
+        frame_row = np.full((1, layout.shape[1]), config.pad_code)
+        frame_row[0, 0] = config.tokens.assistant_slot
+        rows = torch.from_numpy(np.concatenate((layout, frame_row)))
+        context = torch.from_numpy(recordings[0]) if inputs.continues else None
+        return WholeRows(
+            TalkerPrompt(
+                rows=self.embed_prompt(rows.to(self.transformer.text_table.device)),
+                prompt_len=len(layout),
+                max_frames=self._max_frames(len(layout), inputs.max_frames),
+                context=context,
+                sampling=inputs.sampling,
+            )
+        )
+
+    def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
+        """Return the request's limit, or the published one as far as there is room."""
+        room = self._max_positions - prompt_len
+        if room < 1:
+            raise InvalidRequest(
+                f"the prompt has {prompt_len} positions; of the {self._max_positions} of this "
+                "deployment none is left for sound",
+                "input",
+            )
+        return min(self._config.generation.max_frames, room) if wanted is None else wanted
+
+    def _frames_begun(self) -> BegunFrames:
+        assert self._begun is not None, "frames are completed before they are begun"
+        return self._begun
+
+
+class LocalTalker(MossTalker):
+    """MOSS-TTS-Local's."""
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        config = load_local_config(Path(vllm_config.model_config.model))
+        super().__init__(config, Qwen3Backbone(config, vllm_config, prefix), vllm_config)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the backbone's sizes under the names of a Qwen3 config."""
+        return Qwen3Backbone.vllm_fields(load_local_config(checkpoint))
+
+
+class NanoTalker(MossTalker):
+    """MOSS-TTS-Nano's."""
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        config = load_nano_config(Path(vllm_config.model_config.model))
+        super().__init__(config, Gpt2Backbone(config, vllm_config, prefix), vllm_config)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the backbone's sizes under vLLM's names."""
+        return Gpt2Backbone.vllm_fields(load_nano_config(checkpoint))
