@@ -277,6 +277,8 @@ class CapabilitiesObject(WireModel):
     """BCP 47; empty: unknown."""
     open_text: bool
     """Speaks a text while it arrives: `split_granularity` may be `word`."""
+    pauses: bool
+    """Makes pauses between words itself, about as long as asked; others get exact silence."""
     # JSON has no tuples.
     paces: Annotated[tuple[float, float], Field(strict=False)]
     """Slowest and fastest `speed` of the model itself; beyond them its sound is stretched."""

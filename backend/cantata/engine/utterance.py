@@ -45,9 +45,9 @@ def plan_utterance(
     parts: list[Piece | Pause] = []
     silent: InvalidRequest | None = None
     read = read_markup(request.text, line_start=request.line_start)
-    for number, part in enumerate(
-        with_pauses_inside(read) if builder.capabilities.pauses else read
-    ):
+    if builder.capabilities.pauses:
+        read = with_pauses_inside(read)
+    for number, part in enumerate(read):
         if isinstance(part, Pause):
             parts.append(part)
             continue

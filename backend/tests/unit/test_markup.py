@@ -16,6 +16,7 @@ from cantata.markup import (
     markup_spans,
     read_markup,
     spoken_text,
+    with_pauses_inside,
 )
 
 
@@ -49,6 +50,36 @@ def parts(text: str) -> list[str | float]:
 )
 def test_pauses(text: str, expected: list[str | float]) -> None:
     assert parts(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One[pause 1.5s]two", ["One[pause 1.5s]two"]),
+        ("One [pause 2s] [pause 500ms] two", ["One [pause 2.0s][pause 0.5s] two"]),
+        ('A <break time="250ms"/>b', ["A [pause 0.25s]b"]),
+        ("[pause 1s]One [pause 2s] two. [pause 3s]", [1.0, "One [pause 2.0s] two. ", 3.0]),
+        ("...[pause 1s] One [pause 2s].", ["...", 1.0, " One ", 2.0, "."]),
+        ("One [pause 1s] ... [pause 2s] two", ["One [pause 1.0s] ... [pause 2.0s] two"]),
+        ("[pause 1s]...", [1.0, "..."]),
+        ("One.", ["One."]),
+    ],
+)
+def test_pauses_between_words_stay_in_the_text(text: str, expected: list[str | float]) -> None:
+    joined = with_pauses_inside(read_markup(text))
+    found = [part.text if isinstance(part, Passage) else part.duration_s for part in joined]
+    assert found == expected
+
+
+def test_words_keep_their_place_around_a_pause_in_the_text() -> None:
+    text = "**One** [pause 1s] two"
+    (passage,) = with_pauses_inside(read_markup(text))
+    assert isinstance(passage, Passage)
+    assert len(passage.text) == len(passage.starts) == len(passage.ends)
+    for word in ("One", "two"):
+        start = passage.text.index(word)
+        span = passage.source(TextSpan(start, start + len(word)))
+        assert text[span.start : span.end] == word
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ class SentenceBuilder:
     capabilities = Capabilities(paces=(0.8, 1.25))
     warm_up = SpeechRequest("a", "v")
 
+    silence_s = 0.0
+    """Between sentences."""
+
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
         if "#" in request.text:
             raise InvalidRequest("no word for #", "input")
@@ -39,6 +42,7 @@ class SentenceBuilder:
             PipelineRequest(
                 f"{request_id}-{index}",
                 {"talker": {"pace": request.speed, "stretch": request.stretch}},
+                silence_before_s=self.silence_s if index else 0.0,
                 words=words,
             )
             for index, words in enumerate(sentences)
@@ -50,6 +54,35 @@ def plan(
 ) -> list[Piece | Pause]:
     request = SpeechRequest(text, "v", speed=speed, continued=continued)
     return plan_utterance(SentenceBuilder(), "r", request, batch=batch)
+
+
+class PausingBuilder(SentenceBuilder):
+    """Its model reads pauses by itself, and makes silences between sentences."""
+
+    capabilities = Capabilities(pauses=True)
+    silence_s = 0.3
+
+
+@pytest.mark.parametrize(("speed", "silence_s"), [(1.0, 0.3), (2.0, 0.15)])
+def test_a_builder_s_silences_are_between_its_pieces_and_as_fast(
+    speed: float, silence_s: float
+) -> None:
+    request = SpeechRequest("One. Two. Three.", "v", speed=speed)
+    parts = plan_utterance(PausingBuilder(), "r", request, batch=False)
+    kinds = [part.duration_s if isinstance(part, Pause) else "piece" for part in parts]
+    assert kinds == ["piece", silence_s, "piece", silence_s, "piece"]
+
+
+def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
+    text = "[pause 1s]One [pause 2s] two [pause 3s]"
+    request = SpeechRequest(text, "v")
+    first, *spoken, last = plan_utterance(PausingBuilder(), "r", request, batch=False)
+    assert (first, last) == (Pause(1.0), Pause(3.0))
+    passages = {part.passage.text for part in spoken if isinstance(part, Piece)}
+    assert passages == {"One [pause 2.0s] two "}
+    for text in ("[pause 1s]", "[pause 1s] . [pause 2s]"):
+        with pytest.raises(InvalidRequest):
+            plan_utterance(PausingBuilder(), "r", SpeechRequest(text, "v"), batch=False)
 
 
 def words_of(text: str, parts: list[Piece | Pause]) -> list[str]:

@@ -55,6 +55,7 @@ async def list_audio_models(context: Context) -> AudioModelList:
                     references=model.capabilities.references,
                     languages=list(model.capabilities.languages),
                     open_text=model.capabilities.open_text,
+                    pauses=model.capabilities.pauses,
                     paces=model.capabilities.paces,
                     options=list(model.capabilities.options),
                 ),

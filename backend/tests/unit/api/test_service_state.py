@@ -106,6 +106,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "references": False,
         "languages": ["en"],
         "open_text": True,
+        "pauses": False,
         "paces": [1.0, 1.0],
         "options": ["mood"],
     }
