@@ -1,0 +1,222 @@
+"""Runs requests through the real stages of tiny checkpoints."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import ArDeployment, CodecDeployment, FeedForwardDeployment
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+from cantata.contract.data.request import (
+    PipelineRequest,
+    ReferenceAudio,
+    SpeechRequest,
+    StageInput,
+)
+from cantata.contract.model.talker import FrameDraws
+from cantata.contract.process.stage import Stage
+from cantata.engine import codec, feed_forward
+from cantata.engine.ar import build_stage
+from cantata_models.moss_tts.inputs import EncoderInput
+from cantata_models.moss_tts.pipeline import CODEC, ENCODER, TALKER
+from cantata_models.moss_tts.plugin import LOCAL, NANO
+from cantata_models.moss_tts.prompt import Fields, Mode
+from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local, write_tiny_nano
+from cantata_models.moss_tts.request_builder import MossRequestBuilder
+from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
+from cantata_models.moss_tts.tests.parity.scenarios import Model, Scenario, recorded
+
+DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
+PLUGINS = {Model.LOCAL: LOCAL, Model.NANO: NANO}
+WRITERS = {Model.LOCAL: write_tiny_local, Model.NANO: write_tiny_nano}
+
+CodeArray = NDArray[np.int32]
+Inputs = Mapping[str, StageInput]
+Frames = Sequence[NDArray[np.int64]]
+
+
+@dataclass(slots=True)
+class Observed:
+    """The scores of one request, by frame."""
+
+    stops: list[NDArray[np.float32]] = field(default_factory=list)
+    """[2] each."""
+    codes: list[list[NDArray[np.float32]]] = field(default_factory=list)
+    """[V] each, by codebook."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedStages:
+    """A checkpoint's stages."""
+
+    builder: MossRequestBuilder[Any]
+    encoder: Stage
+    talker: Stage
+    codec: Stage
+
+    @property
+    def network(self) -> Any:
+        """The `MossTalker` that vLLM runs, with the engine's mixins."""
+        return self.talker._talker  # type: ignore[attr-defined]
+
+    def parts(self, request: SpeechRequest) -> list[Inputs]:
+        """Return the stages' inputs for each part of a request."""
+        return [built.inputs for built in self.built(request)]
+
+    def built(self, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """Return a request's parts."""
+        return self.builder.build("request", request)
+
+    def encoded(self, name: str, inputs: Inputs) -> Sequence[Chunk[Payload]]:
+        """Return what the encoder stage makes of a request's recording, if it has one."""
+        if ENCODER not in inputs:
+            return ()
+        self.encoder.add(name, inputs[ENCODER], batch=False)
+        result = self.encoder.step()
+        assert not result.failures
+        return result.chunks
+
+    def talk(self, requests: Mapping[str, Inputs], *given: NDArray[Any]) -> list[Chunk[Payload]]:
+        """Run requests together in the talker stage until all end.
+
+        Args:
+            requests: inputs by request id.
+            given: frames to use instead of those of the recordings.
+        """
+        for name, inputs in requests.items():
+            self.talker.add(name, inputs[TALKER], batch=False)
+            frames = [Codes(codes.astype(np.int32)) for codes in given]
+            chunks = [Chunk(name, "frames", 0, codes, final=True) for codes in frames]
+            self.talker.receive(chunks or self.encoded(name, inputs))
+        made: list[Chunk[Payload]] = []
+        while self.talker.has_work():
+            result = self.talker.step()
+            assert not result.failures
+            made += result.chunks
+        return made
+
+    def decode(self, chunks: Sequence[Chunk[Payload]]) -> NDArray[np.float32]:
+        """Run the codec stage on one request's chunks of frames; returns [N, 2]."""
+        name = chunks[0].request_id
+        self.codec.add(name, None, batch=False)
+        sound: list[NDArray[np.float32]] = []
+        for chunk in chunks:
+            self.codec.receive([chunk])
+            while self.codec.has_work():
+                result = self.codec.step()
+                assert not result.failures
+                for made in result.chunks:
+                    assert isinstance(made.payload, Pcm)
+                    sound.append(made.payload.samples)
+        return np.concatenate(sound)
+
+
+class Checkpoints:
+    """Stages by model and seed, built on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[tuple[Model, int], LoadedStages] = {}
+
+    def folder(self, model: Model, seed: int) -> Path:
+        """Return a checkpoint's folder."""
+        return self._folder / f"{model.value}-{seed}"
+
+    def get(self, model: Model, seed: int) -> LoadedStages:
+        """Return the stages of this checkpoint."""
+        if (model, seed) not in self._loaded:
+            folder, plugin = WRITERS[model](self.folder(model, seed), seed), PLUGINS[model]
+            spec = plugin.pipeline.stage
+            self._loaded[model, seed] = LoadedStages(
+                builder=plugin.load_builder(folder),  # type: ignore[arg-type]
+                encoder=feed_forward.build_stage(
+                    spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
+                ),
+                talker=build_stage(spec(TALKER), folder, DEPLOYMENT),
+                codec=codec.build_stage(spec(CODEC), folder, CodecDeployment(slots=2)),
+            )
+        return self._loaded[model, seed]
+
+    def close(self) -> None:
+        """Shut down every engine; callers must hold no references to them."""
+        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
+        with patch.object(gc, "collect"):
+            for loaded in self._loaded.values():
+                for stage in (loaded.encoder, loaded.talker, loaded.codec):
+                    assert set(stage.counts().values()) <= {0}
+                    stage.close()
+
+
+def request_of(scenario: Scenario) -> SpeechRequest:
+    """Return the request that a caller would send for a scenario."""
+    said = scenario.described or Fields()
+    options: dict[str, Any] = {
+        "max_new_tokens": scenario.max_frames,
+        "repetition_penalty": scenario.penalty,
+    }
+    if scenario.model is Model.LOCAL:
+        names = ("language", "tokens", "quality", "sound_event", "ambient_sound")
+        options |= {name: getattr(said, name) for name in names}
+    else:
+        options["voice_clone_max_text_tokens"] = scenario.part_tokens
+    reference = None
+    if scenario.mode is not Mode.PLAIN:
+        reference = ReferenceAudio(
+            stereo_recording(1.0, 1), SAMPLE_RATE, scenario.transcript or None
+        )
+    return SpeechRequest(
+        scenario.text,
+        voice="default",
+        temperature=0.0,
+        instructions=said.instruction,
+        reference=reference,
+        options=options,
+    )
+
+
+def frames_of(loaded: LoadedStages, scenario: Scenario) -> Frames:
+    """Return the frames that stand for a scenario's recording."""
+    config = loaded.network._config
+    return recorded(scenario, config.num_codebooks, config.codebook_size)
+
+
+def heard(chunks: Sequence[Chunk[Payload]], name: str) -> CodeArray:
+    """Return the [T, Q] codes of one request's chunks that are heard."""
+    parts = [chunk.payload for chunk in chunks if chunk.request_id == name]
+    return np.concatenate(
+        [part.values[part.unheard :] for part in parts if isinstance(part, Codes)]
+    )
+
+
+@contextmanager
+def watched(talker: Any) -> Iterator[Observed]:
+    """Collect the scores of the only request."""
+    seen = Observed()
+    compute, choose = talker.compute_logits, FrameDraws.choose
+
+    def watched_compute(hidden: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = compute(hidden)
+        seen.codes.append([scores[0, :-1].float().numpy().copy()])
+        seen.stops.append(talker.stop_scores()[0].float().numpy().copy())
+        return scores
+
+    def watched_choose(draws: FrameDraws, scores: torch.Tensor, codebook: int) -> torch.Tensor:
+        seen.codes[-1].append(scores[0].float().numpy().copy())
+        return choose(draws, scores, codebook)
+
+    talker.compute_logits = watched_compute
+    FrameDraws.choose = watched_choose  # type: ignore[method-assign, assignment]
+    try:
+        yield seen
+    finally:
+        del talker.compute_logits
+        FrameDraws.choose = choose  # type: ignore[method-assign]
