@@ -12,19 +12,18 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes
-from cantata.contract.data.errors import ConfigError, InvalidAudio
+from cantata.contract.data.errors import ConfigError, InvalidAudio, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_models.moss_tts import encoder_stage
 from cantata_models.moss_tts.codec.decoder import AudioDecoder
 from cantata_models.moss_tts.codec.locating import INSIDE, tokenizer_folder
 from cantata_models.moss_tts.codec_stage import load_local_decoder
+from cantata_models.moss_tts.encoder_stage import load_local_encoder
 from cantata_models.moss_tts.inputs import EncoderInput
-from cantata_models.moss_tts.pipeline import ENCODER
+from cantata_models.moss_tts.pipeline import ENCODER, TALKER
 from cantata_models.moss_tts.prompt import Mode
-from cantata_models.moss_tts.random_checkpoint.codec_configs import TINY_LOCAL as LOCAL_CODEC
-from cantata_models.moss_tts.random_checkpoint.talker_configs import TINY_LOCAL
+from cantata_models.moss_tts.random_checkpoint.codec_configs import TINY_LOCAL
+from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
-from cantata_models.moss_tts.random_checkpoint.write_talker import write_local
 from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, SCENARIOS, Model, Scenario
@@ -39,10 +38,6 @@ pytestmark = [
 
 ONE_RECORDING = [scenario for scenario in SCENARIOS if len(scenario.recordings) < 2]
 """Requests have no more."""
-LOAD_ENCODER = {
-    Model.LOCAL: encoder_stage.load_local_encoder,
-    Model.NANO: encoder_stage.load_nano_encoder,
-}
 GAIN = np.float32(10 ** (3 / 20))
 """The most by which Local changes a recording's level."""
 
@@ -76,7 +71,7 @@ def golden_codes(scenario: Scenario) -> list[NDArray[np.int64]]:
 def test_frames_and_sound_are_the_published_code_s(
     checkpoints: Checkpoints, scenario: Scenario
 ) -> None:
-    loaded, frames = checkpoints.get(scenario.model, scenario.seed), None
+    loaded = checkpoints.get(scenario.model, scenario.seed)
     frames = frames_of(loaded, scenario)
     primed = frames if scenario.mode is Mode.CONTINUATION else []
     parts = loaded.parts(request_of(scenario))
@@ -92,8 +87,69 @@ def test_frames_and_sound_are_the_published_code_s(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_encoder_stage_makes_the_published_code_s_frames(case: Case, tmp_path: Path) -> None:
-    """Of a recording in another level too, which Local puts right first."""
-    model = Model(case.name)
-    write = write_local if model is Model.LOCAL else None
+def test_the_encoder_stage_makes_the_published_code_s_frames(
+    checkpoints: Checkpoints, case: Case
+) -> None:
+    loaded = checkpoints.get(Model(case.name), case.checkpoint_seed)
     recording = stereo_recording(SECONDS, case.recording_seed)
+    # Local makes it that much louder.
+    sent = recording / GAIN if case.name == "local" else recording
+    (chunk,) = loaded.encoded("request", {ENCODER: EncoderInput(sent, SAMPLE_RATE)})
+    assert isinstance(chunk.payload, Codes)
+    codes = chunk.payload.values[:, : case.used]
+    np.testing.assert_array_equal(codes, codec_checks.golden(case, "encoded"))
+
+
+@pytest.mark.parametrize("model", list(Model))
+@pytest.mark.parametrize("transcript", [None, "Hello."], ids=["clone", "continuation"])
+def test_a_recording_is_followed_from_encoder_to_sound(
+    checkpoints: Checkpoints, model: Model, transcript: str | None
+) -> None:
+    """All three stages: another recording, or none, is other speech."""
+    loaded = checkpoints.get(model, 1)
+    asked = SpeechRequest("Good day.", "default", temperature=0.0, options={"max_new_tokens": 6})
+    said = {b"": loaded.talk({"request": loaded.parts(asked)[0]})}
+    for recording in (stereo_recording(1.0, 1), stereo_recording(1.2, 2)[::2, :1]):
+        rate = SAMPLE_RATE // (3 - recording.shape[1])
+        reference = ReferenceAudio(np.ascontiguousarray(recording), rate, transcript)
+        (inputs,) = loaded.parts(replace(asked, reference=reference))
+        said[recording.tobytes()] = loaded.talk({"request": inputs})
+    assert len({heard(made, "request").tobytes() for made in said.values()}) == 3
+    for made in said.values():
+        assert np.abs(loaded.decode(made)).max() > 0.01
+
+
+def test_recordings_are_told_apart_by_samples_channels_and_rate(checkpoints: Checkpoints) -> None:
+    encoder = load_local_encoder(checkpoints.folder(Model.LOCAL, 1), torch.device("cpu"))
+    sound = stereo_recording(0.2, 1)
+    inputs = [
+        EncoderInput(sound, 48_000),
+        EncoderInput(sound, 44_100),
+        EncoderInput(sound.reshape(-1, 1), 48_000),
+        EncoderInput(sound * np.float32(0.5), 48_000),
+    ]
+    assert len({encoder.key(one) for one in inputs}) == len(inputs)
+    assert encoder.key(EncoderInput(sound.copy(), 48_000)) == encoder.key(inputs[0])
+
+
+def test_a_recording_shorter_than_a_frame_fails_alone(checkpoints: Checkpoints) -> None:
+    encoder = load_local_encoder(checkpoints.folder(Model.LOCAL, 1), torch.device("cpu"))
+    short, long = (EncoderInput(stereo_recording(s, 1), SAMPLE_RATE) for s in (0.05, 0.2))
+    refused, made = encoder.run([short, long])
+    assert isinstance(refused, InvalidAudio)
+    assert "0.05 s of sound; at least 0.08 s" in str(refused)
+    assert not isinstance(made, InvalidAudio)
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
+    checkpoint = write_tiny_local(tmp_path, seed=1)
+    write_codec(checkpoint / INSIDE, replace(TINY_LOCAL, codebook_size=32), seed=1)
+    with pytest.raises(ConfigError, match=r"codebooks of 32 codes; .* have 64"):
+        load_local_decoder(checkpoint, torch.device("cpu"))
+
+
+def test_a_prompt_without_room_is_refused(checkpoints: Checkpoints) -> None:
+    loaded = checkpoints.get(Model.NANO, 1)
+    (inputs,) = loaded.parts(SpeechRequest("word " * 200, "default"))
+    with pytest.raises(InvalidRequest, match="positions; of the 512 of this deployment none"):
+        loaded.network.open(inputs[TALKER])
