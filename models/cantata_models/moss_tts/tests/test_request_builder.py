@@ -28,7 +28,10 @@ from cantata_models.moss_tts.request_builder import (
     load_nano_builder,
 )
 
-LONG = "The rain is over, and the street smells of wet stone. Nobody asked why. Yes. " * 3
+LONG = (
+    "The rain is over, and the street smells of wet stone. Nobody asked why. Yes. " * 3
+    + "Then all was dry."
+)
 
 
 @pytest.fixture(scope="module")

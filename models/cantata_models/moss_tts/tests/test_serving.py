@@ -1,0 +1,262 @@
+"""Serving either model over HTTP gives exactly the stages' sound."""
+
+from __future__ import annotations
+
+import base64
+import io
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import soundfile
+from numpy.typing import NDArray
+
+from cantata.audio.pcm import encode_s16le
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest
+from cantata_bench.server import running_server
+from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
+from cantata_models.moss_tts.tests.parity.scenarios import Model
+from cantata_models.moss_tts.tests.stage_driver import WRITERS, Checkpoints, LoadedStages
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+CHECKPOINT_SEED = 1
+FRAMES = 10
+FRAME_BYTES = 3840 * 2 * 2
+SPOKEN = {"input": "The other one is on the table.", "seed": 5}
+PARTS = "The rain is over, and the street smells of wet stone. Yes. Nobody asked why. " * 2
+RECORDING = stereo_recording(1.1, 1)
+
+
+def serving(folder: Path, model: Model) -> Iterator[str]:
+    """Yield the address of a server in float32."""
+    checkpoint = WRITERS[model](folder / "checkpoint", CHECKPOINT_SEED)
+    options = ["--model", str(checkpoint), "--dtype", "float32"]
+    options += ["--voices-dir", str(folder / "voices")]
+    with running_server(folder / "server.log", options=options) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield from serving(tmp_path_factory.mktemp("local"), Model.LOCAL)
+
+
+@pytest.fixture(scope="module")
+def nano(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    yield from serving(tmp_path_factory.mktemp("nano"), Model.NANO)
+
+
+@pytest.fixture(params=list(Model), ids=lambda model: model.value)
+def model(request: pytest.FixtureRequest) -> Model:
+    found: Model = request.param
+    return found
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, model: Model) -> str:
+    found: str = request.getfixturevalue(model.value)
+    return found
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("stages"))
+    yield checkpoints
+    checkpoints.close()
+
+
+def post(url: str, **fields: Any) -> httpx.Response:
+    body = {"response_format": "pcm", "max_new_tokens": FRAMES, **fields}
+    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
+
+
+def heard(url: str, **fields: Any) -> bytes:
+    response = post(url, **fields)
+    assert response.status_code == 200, response.text
+    return response.content
+
+
+def wav(samples: NDArray[np.float32]) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as made:
+        made.setnchannels(samples.shape[1])
+        made.setsampwidth(2)
+        made.setframerate(SAMPLE_RATE)
+        made.writeframes((samples * 32_768).astype("<i2").tobytes())
+    return file.getvalue()
+
+
+def data_url(sound: bytes) -> str:
+    return "data:audio/wav;base64," + base64.b64encode(sound).decode()
+
+
+def made_by(
+    loaded: LoadedStages,
+    text: str,
+    *,
+    transcript: str | None = None,
+    recording: NDArray[np.float32] | None = None,
+    instructions: str | None = None,
+    **options: Any,
+) -> bytes:
+    """Run the same request through stages in this process."""
+    reference = None
+    if recording is not None:
+        reference = ReferenceAudio(recording, SAMPLE_RATE, transcript)
+    request = SpeechRequest(
+        text,
+        "default",
+        seed=5,
+        instructions=instructions,
+        reference=reference,
+        options={"max_new_tokens": FRAMES, **options},
+    )
+    sound: list[NDArray[np.float32]] = []
+    for built in loaded.built(request):
+        silence = round(built.silence_before_s * SAMPLE_RATE)
+        sound.append(np.zeros((silence, 2), np.float32))
+        sound.append(loaded.decode(loaded.talk({"request": built.inputs})))
+    return encode_s16le(np.concatenate(sound))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"recording": RECORDING},
+        {"recording": RECORDING[:, :1]},
+        {"recording": RECORDING, "transcript": "It rained all day,"},
+        {"recording": RECORDING, "transcript": "It rained.", "mode": "voice_clone"},
+    ],
+    ids=["plain", "clone", "mono", "continuation", "clone_with_words"],
+)
+def test_what_is_heard_is_what_the_stages_make(
+    url: str, model: Model, checkpoints: Checkpoints, fields: dict[str, Any]
+) -> None:
+    sent = {key: value for key, value in fields.items() if key == "mode"}
+    if "recording" in fields:
+        sent["ref_audio"] = data_url(wav(fields["recording"]))
+    if "transcript" in fields:
+        sent["ref_text"] = fields["transcript"]
+    sound = heard(url, **SPOKEN, **sent)
+    assert sound == made_by(checkpoints.get(model, CHECKPOINT_SEED), SPOKEN["input"], **fields)  # type: ignore[arg-type]
+    assert 0 < len(sound) <= FRAMES * FRAME_BYTES
+    assert len(sound) % FRAME_BYTES == 0
+    left, right = np.frombuffer(sound, "<i2").reshape(-1, 2).T
+    assert np.abs(left).max() > 300
+    assert (left != right).any()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokens": 40},
+        {"language": "German"},
+        {"instructions": "Speak slowly."},
+        {"quality": "high", "sound_event": "a door opens", "ambient_sound": "rain"},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_local_follows_descriptions(
+    local: str, checkpoints: Checkpoints, fields: dict[str, Any]
+) -> None:
+    loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
+    sound = heard(local, **SPOKEN, **fields)
+    assert sound == made_by(loaded, SPOKEN["input"], **fields)  # type: ignore[arg-type]
+    assert sound != heard(local, **SPOKEN)
+
+
+def test_local_reads_pauses_itself_and_nano_gets_silence(
+    local: str, nano: str, checkpoints: Checkpoints
+) -> None:
+    text, seed = "[pause 200ms] One moment [pause 300ms] there it is.", SPOKEN["seed"]
+    loaded = checkpoints.get(Model.LOCAL, CHECKPOINT_SEED)
+    silence = b"\0" * (4 * SAMPLE_RATE // 5)
+    spoken = made_by(loaded, "One moment [pause 0.3s] there it is.")
+    assert heard(local, input=text, seed=seed) == silence + spoken
+    first, last = (heard(nano, input=one, seed=seed) for one in ("One moment", "there it is."))
+    silences = silence, b"\0" * (4 * SAMPLE_RATE * 3 // 10)
+    assert heard(nano, input=text, seed=seed) == silences[0] + first + silences[1] + last
+
+
+def test_nano_imitates_in_parts_with_silence_between(nano: str, checkpoints: Checkpoints) -> None:
+    loaded = checkpoints.get(Model.NANO, CHECKPOINT_SEED)
+    options = {"voice_clone_max_text_tokens": 60}
+    sound = heard(nano, input=PARTS, seed=5, ref_audio=data_url(wav(RECORDING)), **options)
+    assert sound == made_by(loaded, PARTS, recording=RECORDING, **options)
+    silence = b"\0" * (round(0.24 * SAMPLE_RATE) * 4)
+    assert sound.count(silence) >= 2
+    halved = heard(
+        nano, input=PARTS, seed=5, ref_audio=data_url(wav(RECORDING)), speed=2.0, **options
+    )
+    assert len(halved) == pytest.approx(len(sound) / 2, abs=64)
+
+
+def test_a_wav_is_stereo_at_48_khz(url: str) -> None:
+    sound = heard(url, **SPOKEN, response_format="wav")
+    samples, rate = soundfile.read(io.BytesIO(sound), dtype="int16")
+    assert rate == SAMPLE_RATE
+    assert samples.shape[1] == 2
+    assert samples.tobytes() == heard(url, **SPOKEN)
+
+
+def test_listings_tell_what_each_model_can_do(local: str, nano: str) -> None:
+    for url, name in ((local, "moss-tts-local"), (nano, "moss-tts-nano")):
+        (model,) = httpx.get(f"{url}/v1/audio/models").json()["models"]
+        assert (model["id"], model["sample_rate"], model["channels"]) == (name, SAMPLE_RATE, 2)
+        assert model["sampled"]
+        assert model["capabilities"]["references"]
+        assert model["capabilities"]["pauses"] is (url == local)
+        assert model["capabilities"]["instructions"] is (url == local)
+        assert ("tokens" in model["capabilities"]["options"]) is (url == local)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "message"),
+    [
+        ({"top_p": 2}, "top_p", "less than or equal to 1"),
+        ({"voice": "nobody"}, "voice", "default"),
+        ({"input": "..."}, "input", "can be spoken"),
+        ({"mode": "voice_clone"}, "ref_audio", "needs ref_audio"),
+        ({"mode": "continuation", "ref_audio": data_url(wav(RECORDING))}, "ref_text", "ref_text"),
+        ({"ref_audio": data_url(wav(RECORDING[:9_000]))}, "ref_audio", "at least 1 s"),
+        ({"max_new_tokens": 100_000}, None, "of this deployment"),
+    ],
+)
+def test_what_cannot_be_served_is_named(
+    url: str, fields: dict[str, Any], param: str | None, message: str
+) -> None:
+    response = post(url, **{**SPOKEN, **fields})
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
+    assert error["param"] == param
+    assert message in error["message"]
+
+
+def test_local_names_its_languages(local: str) -> None:
+    error = post(local, **SPOKEN, language="Klingon").json()["error"]
+    assert error["param"] == "language"
+    assert "valid: Auto, Chinese" in error["message"]
+
+
+def test_an_uploaded_voice_speaks_as_its_recording_does(url: str) -> None:
+    sound = wav(RECORDING)
+    upload = httpx.post(
+        f"{url}/v1/audio/voices",
+        data={"name": "Ada", "consent": "true"},
+        files={"audio_sample": ("ada.wav", sound, "audio/wav")},
+        timeout=60,
+    )
+    assert upload.status_code in (200, 201), upload.text
+    own = heard(url, **SPOKEN, voice=upload.json()["id"])
+    assert own == heard(url, **SPOKEN, ref_audio=data_url(sound))
+    assert own != heard(url, **SPOKEN)
