@@ -28,10 +28,8 @@ from cantata_models.moss_tts.request_builder import (
     load_nano_builder,
 )
 
-LONG = (
-    "The rain is over, and the street smells of wet stone. Nobody asked why. Yes. " * 3
-    + "Then all was dry."
-)
+SENTENCES = "The rain is over, and the street smells of wet stone. Nobody asked why. Yes. "
+LONG = f"{SENTENCES * 3} Then all was dry."
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from numpy.typing import NDArray
 
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_bench.server import running_server
+from cantata_bench.server import RunningServer, running_server, stage_gauges
+from cantata_models.moss_tts.pipeline import ENCODER
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.stage_driver import WRITERS, Checkpoints, LoadedStages
@@ -36,23 +39,31 @@ PARTS = "The rain is over, and the street smells of wet stone. Yes. Nobody asked
 RECORDING = stereo_recording(1.1, 1)
 
 
-def serving(folder: Path, model: Model) -> Iterator[str]:
-    """Yield the address of a server in float32."""
+def serving(folder: Path, model: Model) -> AbstractContextManager[RunningServer]:
+    """Serve a checkpoint in float32."""
     checkpoint = WRITERS[model](folder / "checkpoint", CHECKPOINT_SEED)
     options = ["--model", str(checkpoint), "--dtype", "float32"]
     options += ["--voices-dir", str(folder / "voices")]
-    with running_server(folder / "server.log", options=options) as server:
-        yield server.url
+    return running_server(folder / "server.log", options=options)
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield from serving(tmp_path_factory.mktemp("local"), Model.LOCAL)
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Model, str]]:
+    """The addresses; both start at the same time."""
+    made = [serving(tmp_path_factory.mktemp(model.value), model) for model in Model]
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        started = pool.map(stack.enter_context, made)
+        yield {model: server.url for model, server in zip(Model, started, strict=True)}
 
 
-@pytest.fixture(scope="module")
-def nano(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    yield from serving(tmp_path_factory.mktemp("nano"), Model.NANO)
+@pytest.fixture
+def local(servers: Mapping[Model, str]) -> str:
+    return servers[Model.LOCAL]
+
+
+@pytest.fixture
+def nano(servers: Mapping[Model, str]) -> str:
+    return servers[Model.NANO]
 
 
 @pytest.fixture(params=list(Model), ids=lambda model: model.value)
@@ -62,9 +73,8 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 
 @pytest.fixture
-def url(request: pytest.FixtureRequest, model: Model) -> str:
-    found: str = request.getfixturevalue(model.value)
-    return found
+def url(servers: Mapping[Model, str], model: Model) -> str:
+    return servers[model]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +93,11 @@ def heard(url: str, **fields: Any) -> bytes:
     response = post(url, **fields)
     assert response.status_code == 200, response.text
     return response.content
+
+
+def encodings(url: str) -> float:
+    """Recordings that the encoder stage has computed."""
+    return stage_gauges(url, "cantata_stage_encodes_total")[ENCODER]
 
 
 def wav(samples: NDArray[np.float32]) -> bytes:
@@ -190,13 +205,16 @@ def test_local_reads_pauses_itself_and_nano_gets_silence(
 
 def test_nano_imitates_in_parts_with_silence_between(nano: str, checkpoints: Checkpoints) -> None:
     loaded = checkpoints.get(Model.NANO, CHECKPOINT_SEED)
-    options = {"voice_clone_max_text_tokens": 60}
-    sound = heard(nano, input=PARTS, seed=5, ref_audio=data_url(wav(RECORDING)), **options)
-    assert sound == made_by(loaded, PARTS, recording=RECORDING, **options)
+    options: dict[str, Any] = {"voice_clone_max_text_tokens": 60}
+    recording = stereo_recording(1.3, 2)
+    before = encodings(nano)
+    sound = heard(nano, input=PARTS, seed=5, ref_audio=data_url(wav(recording)), **options)
+    assert encodings(nano) == before + 1, "once for all parts"
+    assert sound == made_by(loaded, PARTS, recording=recording, **options)
     silence = b"\0" * (round(0.24 * SAMPLE_RATE) * 4)
     assert sound.count(silence) >= 2
     halved = heard(
-        nano, input=PARTS, seed=5, ref_audio=data_url(wav(RECORDING)), speed=2.0, **options
+        nano, input=PARTS, seed=5, ref_audio=data_url(wav(recording)), speed=2.0, **options
     )
     assert len(halved) == pytest.approx(len(sound) / 2, abs=64)
 
