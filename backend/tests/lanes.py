@@ -60,6 +60,7 @@ IN_PROCESS_VLLM = (
     "backend/tests/integration/test_ar_runners.py",
     "backend/tests/integration/test_ar_stage.py",
     "models/cantata_models/moss_tts/tests/test_serving.py",
+    "models/cantata_models/moss_tts/tests/test_stage_mutations.py",
     "models/cantata_models/moss_tts/tests/test_stage_sampling.py",
     "models/cantata_models/moss_tts/tests/test_stages.py",
     "models/cantata_models/moss_tts/tests/test_talker_mutations.py",

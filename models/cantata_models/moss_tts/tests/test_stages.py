@@ -9,26 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidAudio, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.codec.locating import INSIDE, tokenizer_folder
+from cantata_models.moss_tts.codec.locating import INSIDE
 from cantata_models.moss_tts.codec_stage import load_local_decoder
 from cantata_models.moss_tts.encoder_stage import load_local_encoder
 from cantata_models.moss_tts.inputs import EncoderInput
-from cantata_models.moss_tts.pipeline import ENCODER, TALKER
-from cantata_models.moss_tts.prompt import Mode
+from cantata_models.moss_tts.pipeline import TALKER
 from cantata_models.moss_tts.random_checkpoint.codec_configs import TINY_LOCAL
 from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local
 from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
-from cantata_models.moss_tts.tests import codec_checks
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
-from cantata_models.moss_tts.tests.parity.scenarios import GOLDENS, SCENARIOS, Model, Scenario
-from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, SECONDS, Case
-from cantata_models.moss_tts.tests.stage_driver import Checkpoints, frames_of, heard, request_of
+from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, Model, Scenario
+from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
+from cantata_models.moss_tts.tests.stage_checks import check_encoder, check_speech
+from cantata_models.moss_tts.tests.stage_driver import Checkpoints, heard
 
 pytestmark = [
     pytest.mark.integration,
@@ -38,10 +34,6 @@ pytestmark = [
 
 ONE_RECORDING = [scenario for scenario in SCENARIOS if len(scenario.recordings) < 2]
 """Requests have no more."""
-GAIN = np.float32(10 ** (3 / 20))
-"""The most by which Local changes a recording's level."""
-
-Floats = NDArray[np.float32]
 
 
 @pytest.fixture(scope="module")
@@ -51,53 +43,18 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoint
     checkpoints.close()
 
 
-def decoded(checkpoint: Path, codes: NDArray[np.int64]) -> Floats:
-    """Decode [T, Q] frames at once with the checkpoint's decoder; returns [N, 2]."""
-    decoder = AudioDecoder(tokenizer_folder(checkpoint), codes.shape[1], torch.device("cpu"))
-    state, slot = decoder.init_state(1), torch.tensor([0])
-    decoder.reset(state, slot)
-    sound: Floats = decoder.decode(state, slot, torch.from_numpy(codes)[None])[0].numpy()
-    return sound
-
-
-def golden_codes(scenario: Scenario) -> list[NDArray[np.int64]]:
-    """Return the [T, Q] frames of each part."""
-    with np.load(GOLDENS / "talker.npz") as goldens:
-        names = [f"{scenario.name}/{part}/codes" for part in range(10)]
-        return [goldens[name].astype(np.int64) for name in names if name in goldens]
-
-
 @pytest.mark.parametrize("scenario", ONE_RECORDING, ids=lambda scenario: scenario.name)
 def test_frames_and_sound_are_the_published_code_s(
     checkpoints: Checkpoints, scenario: Scenario
 ) -> None:
-    loaded = checkpoints.get(scenario.model, scenario.seed)
-    frames = frames_of(loaded, scenario)
-    primed = frames if scenario.mode is Mode.CONTINUATION else []
-    parts = loaded.parts(request_of(scenario))
-    for inputs, golden in zip(parts, golden_codes(scenario), strict=True):
-        made = loaded.talk({"request": inputs}, *frames)
-        np.testing.assert_array_equal(heard(made, "request"), golden)
-        sound = loaded.decode(made)
-        assert len(sound) == 3840 * len(golden)
-        if len(sound):
-            folder = checkpoints.folder(scenario.model, scenario.seed)
-            whole = decoded(folder, np.concatenate([*primed, golden]))
-            np.testing.assert_array_equal(sound, whole[-len(sound) :])
+    check_speech(checkpoints, scenario)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_encoder_stage_makes_the_published_code_s_frames(
     checkpoints: Checkpoints, case: Case
 ) -> None:
-    loaded = checkpoints.get(Model(case.name), case.checkpoint_seed)
-    recording = stereo_recording(SECONDS, case.recording_seed)
-    # Local makes it that much louder.
-    sent = recording / GAIN if case.name == "local" else recording
-    (chunk,) = loaded.encoded("request", {ENCODER: EncoderInput(sent, SAMPLE_RATE)})
-    assert isinstance(chunk.payload, Codes)
-    codes = chunk.payload.values[:, : case.used]
-    np.testing.assert_array_equal(codes, codec_checks.golden(case, "encoded"))
+    check_encoder(checkpoints, case)
 
 
 @pytest.mark.parametrize("model", list(Model))

@@ -1,0 +1,147 @@
+"""The goldens are effective for the stages: each fault in a list fails a scenario or a recording.
+
+The networks' own faults are in `test_talker_mutations.py` and `test_codec_mutations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cantata_models.moss_tts import request_builder, splitting
+from cantata_models.moss_tts.config.shared import MossConfig
+from cantata_models.moss_tts.prompt import Prompt
+from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
+from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
+from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
+from cantata_models.moss_tts.tests.stage_driver import Checkpoints, LoadedStages
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+Fault = Callable[[LoadedStages, pytest.MonkeyPatch], None]
+FAULTS: list[tuple[str, Fault]] = []
+"""A scenario that detects a fault, and the function that injects it."""
+
+
+def fault(*scenarios: str) -> Callable[[Fault], Fault]:
+    """Register a fault that each of these scenarios detects."""
+
+    def register(inject: Fault) -> Fault:
+        FAULTS.extend((scenario, inject) for scenario in scenarios)
+        return inject
+
+    return register
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts"))
+    yield checkpoints
+    checkpoints.close()
+
+
+@fault("continuation", "nano_clone_in_parts")
+def it_never_stops(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    talker = type(loaded.network)
+    scores = talker.stop_scores
+    go_on = lambda self: scores(self).sort(descending=True).values  # noqa: E731
+    patch.setattr(talker, "stop_scores", go_on)
+
+
+@fault("continuation", "nano_clone_in_parts")
+def stop_and_go_on_are_swapped(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    talker = type(loaded.network)
+    scores = talker.stop_scores
+    patch.setattr(talker, "stop_scores", lambda self: scores(self).flip(1))
+
+
+@fault("continuation", "nano_clone")
+def frames_are_fed_back_in_the_slot_of_the_caller(
+    loaded: LoadedStages, patch: pytest.MonkeyPatch
+) -> None:
+    config: MossConfig = loaded.network._config
+    tokens = replace(config.tokens, assistant_slot=config.tokens.user_slot)
+    patch.setattr(loaded.network, "_config", replace(config, tokens=tokens))
+
+
+@fault("continuation", "nano_clone")
+def frames_are_not_fed_back(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    talker = type(loaded.network)
+    embed = talker.embed_frames
+    patch.setattr(talker, "embed_frames", lambda self, frames: embed(self, frames) * 0)
+
+
+@fault("continuation", "nano_continuation")
+def the_decoder_is_not_primed(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    make = request_builder.TalkerInput
+    patch.setattr(
+        request_builder, "TalkerInput", lambda **given: make(**{**given, "continues": False})
+    )
+
+
+@fault("clone", "nano_clone")
+def a_recording_is_left_out_of_the_prompt(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    rows = Prompt.rows
+    patch.setattr(
+        Prompt, "rows", lambda prompt, frames, *sizes: rows(prompt, [f[:0] for f in frames], *sizes)
+    )
+
+
+@fault("nano_clone", "penalty")
+def only_the_first_codebook_is_penalized(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    make = request_builder.sampling_of
+
+    def weaker(*given: Any) -> Any:
+        return replace(make(*given), residual_repetition_penalty=None)
+
+    patch.setattr(request_builder, "sampling_of", weaker)
+
+
+@fault("continuation", "nano_continuation")
+def the_transcript_is_left_out(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(request_builder, "joined", lambda transcript, text: text)
+
+
+@fault("instruction", "language", "duration_alone")
+def nothing_is_said_about_the_speech(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    nothing = lambda builder, asked: None  # noqa: E731
+    patch.setattr(request_builder.LocalRequestBuilder, "_described", nothing)
+
+
+@fault("nano_clone_in_parts")
+def a_clone_is_not_split(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    whole = lambda text, *limits: (splitting.Part(text, 0.0),)  # noqa: E731
+    patch.setattr(request_builder, "split_text", whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "inject"), FAULTS, ids=lambda part: getattr(part, "__name__", part)
+)
+def test_a_fault_fails_the_goldens(
+    name: str, inject: Fault, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = scenario_named(name)
+    inject(checkpoints.get(scenario.model, scenario.seed), monkeypatch)
+    with pytest.raises((AssertionError, ValueError)):
+        check_speech(checkpoints, scenario)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_another_level_fails_the_recordings_goldens(
+    case: Case, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Local's recordings left as they are, or Nano's made louder."""
+    encoder = checkpoints.get(Model(case.name), case.checkpoint_seed).encoder
+    louder = lambda samples: samples * GAIN  # noqa: E731
+    as_it_is = lambda samples: samples  # noqa: E731
+    model: Any = encoder._model  # type: ignore[attr-defined]
+    monkeypatch.setattr(model, "_prepare", as_it_is if case.name == "local" else louder)
+    with pytest.raises(AssertionError):
+        check_encoder(checkpoints, case)
