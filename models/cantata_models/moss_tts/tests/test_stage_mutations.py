@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from cantata_models.moss_tts import inputs, request_builder, sampling_options, splitting
+from cantata_models.moss_tts import request_builder, splitting
 from cantata_models.moss_tts.config.shared import MossConfig
+from cantata_models.moss_tts.inputs import TalkerInput
 from cantata_models.moss_tts.prompt import Prompt
+from cantata_models.moss_tts.sampling_options import sampling_of
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
@@ -80,9 +82,8 @@ def frames_are_not_fed_back(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> 
 
 @fault("continuation", "nano_continuation")
 def the_decoder_is_not_primed(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    make = inputs.TalkerInput
     patch.setattr(
-        request_builder, "TalkerInput", lambda **given: make(**{**given, "continues": False})
+        request_builder, "TalkerInput", lambda **given: TalkerInput(**{**given, "continues": False})
     )
 
 
@@ -96,10 +97,9 @@ def a_recording_is_left_out_of_the_prompt(loaded: LoadedStages, patch: pytest.Mo
 
 @fault("nano_clone", "penalty")
 def only_the_first_codebook_is_penalized(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    make = sampling_options.sampling_of
 
     def weaker(*given: Any) -> Any:
-        return replace(make(*given), residual_repetition_penalty=None)
+        return replace(sampling_of(*given), residual_repetition_penalty=None)
 
     patch.setattr(request_builder, "sampling_of", weaker)
 
