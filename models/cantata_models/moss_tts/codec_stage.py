@@ -6,9 +6,8 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.data.errors import ConfigError
 from cantata_models.moss_tts.codec.decoder import AudioDecoder
-from cantata_models.moss_tts.codec.locating import tokenizer_folder
+from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig
@@ -29,11 +28,4 @@ def load_nano_decoder(checkpoint: Path, device: torch.device) -> AudioDecoder:
 
 
 def _load(checkpoint: Path, config: MossConfig, device: torch.device) -> AudioDecoder:
-    folder = tokenizer_folder(checkpoint)
-    decoder = AudioDecoder(folder, config.num_codebooks, device)
-    if decoder.codebook_size != config.codebook_size:
-        raise ConfigError(
-            f"{folder}: codebooks of {decoder.codebook_size} codes; those of {checkpoint} have "
-            f"{config.codebook_size}"
-        )
-    return decoder
+    return AudioDecoder(checked_tokenizer(checkpoint, config), config.num_codebooks, device)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Codes, Payload
 from cantata.contract.data.errors import CantataError
 from cantata_models.moss_tts.codec.encoder import AudioEncoder
-from cantata_models.moss_tts.codec.locating import tokenizer_folder
+from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.codec.recordings import levelled, to_stereo
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
+from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.inputs import EncoderInput
 
 Prepare = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -61,14 +62,16 @@ def load_local_encoder(checkpoint: Path, device: torch.device) -> RecordingEncod
     """Return the encoder of MOSS-TTS-Local's tokenizer in fp32.
 
     Raises:
-        ConfigError: the tokenizer is missing or lacks weights.
+        ConfigError: the tokenizer is missing, lacks weights, or is not of this checkpoint.
     """
-    codebooks = load_local_config(checkpoint).num_codebooks
-    return RecordingEncoder(AudioEncoder(tokenizer_folder(checkpoint), codebooks, device), levelled)
+    return RecordingEncoder(_load(checkpoint, load_local_config(checkpoint), device), levelled)
 
 
 def load_nano_encoder(checkpoint: Path, device: torch.device) -> RecordingEncoder:
     """Return that of MOSS-TTS-Nano's; as `load_local_encoder`."""
-    codebooks = load_nano_config(checkpoint).num_codebooks
-    encoder = AudioEncoder(tokenizer_folder(checkpoint), codebooks, device)
+    encoder = _load(checkpoint, load_nano_config(checkpoint), device)
     return RecordingEncoder(encoder, lambda samples: samples)
+
+
+def _load(checkpoint: Path, config: MossConfig, device: torch.device) -> AudioEncoder:
+    return AudioEncoder(checked_tokenizer(checkpoint, config), config.num_codebooks, device)

@@ -20,6 +20,7 @@ from cantata.contract.data.request import (
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.request_options import parse_fields
+from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig
@@ -196,15 +197,21 @@ class NanoRequestBuilder(MossRequestBuilder[NanoOptions]):
 def load_local_builder(checkpoint: Path) -> LocalRequestBuilder:
     """Return the request builder of a checkpoint of MOSS-TTS-Local.
 
+    The audio tokenizer is looked for here too, before any process is started.
+
     Raises:
-        ConfigError: its configuration or its tokenizer cannot be used.
+        ConfigError: its configuration or one of its tokenizers cannot be used.
     """
-    return LocalRequestBuilder(load_local_config(checkpoint), LocalTokenizer(checkpoint))
+    config = load_local_config(checkpoint)
+    checked_tokenizer(checkpoint, config)
+    return LocalRequestBuilder(config, LocalTokenizer(checkpoint))
 
 
 def load_nano_builder(checkpoint: Path) -> NanoRequestBuilder:
     """Return that of a checkpoint of MOSS-TTS-Nano; as `load_local_builder`."""
-    return NanoRequestBuilder(load_nano_config(checkpoint), NanoTokenizer(checkpoint))
+    config = load_nano_config(checkpoint)
+    checked_tokenizer(checkpoint, config)
+    return NanoRequestBuilder(config, NanoTokenizer(checkpoint))
 
 
 def _transcript(request: SpeechRequest) -> str:

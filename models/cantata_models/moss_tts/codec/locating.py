@@ -6,6 +6,8 @@ from pathlib import Path, PurePosixPath
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
+from cantata_models.moss_tts.codec.config import load_tokenizer_config
+from cantata_models.moss_tts.config.shared import MossConfig
 
 KEYS = ("audio_tokenizer_name_or_path", "audio_tokenizer_pretrained_name_or_path")
 """Where Local's and Nano's config.json name the tokenizer, by its id on the hub."""
@@ -34,3 +36,19 @@ def tokenizer_folder(checkpoint: Path) -> Path:
         f"{checkpoint}: its audio tokenizer {name!r} is missing; "
         f"download it into {beside} or {inside}"
     )
+
+
+def checked_tokenizer(checkpoint: Path, config: MossConfig) -> Path:
+    """Return the folder of a checkpoint's tokenizer, whose config.json fits the checkpoint's.
+
+    Raises:
+        ConfigError: as `tokenizer_folder`, or it cannot be served, or its codes are others.
+    """
+    folder = tokenizer_folder(checkpoint)
+    size = load_tokenizer_config(folder, config.num_codebooks).quantiser.codebook_size
+    if size != config.codebook_size:
+        raise ConfigError(
+            f"{folder}: codebooks of {size} codes; those of {checkpoint} have "
+            f"{config.codebook_size}"
+        )
+    return folder

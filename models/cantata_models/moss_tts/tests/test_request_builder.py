@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
+from cantata_models.moss_tts.codec.locating import INSIDE
 from cantata_models.moss_tts.inputs import EncoderInput, TalkerInput
 from cantata_models.moss_tts.pipeline import ENCODER, TALKER
+from cantata_models.moss_tts.random_checkpoint import codec_configs
 from cantata_models.moss_tts.random_checkpoint.sentencepiece_model import write_sentencepiece
 from cantata_models.moss_tts.random_checkpoint.talker_configs import (
     TINY_LOCAL,
@@ -21,6 +24,7 @@ from cantata_models.moss_tts.random_checkpoint.talker_configs import (
     local_config,
     nano_config,
 )
+from cantata_models.moss_tts.random_checkpoint.write_codec import write_config
 from cantata_models.moss_tts.request_builder import (
     LocalRequestBuilder,
     NanoRequestBuilder,
@@ -32,11 +36,17 @@ SENTENCES = "The rain is over, and the street smells of wet stone. Nobody asked 
 LONG = f"{SENTENCES * 3} Then all was dry."
 
 
+def _write_codec_config(folder: Path, shape: codec_configs.CodecShape) -> None:
+    (folder / INSIDE).mkdir()
+    write_config(folder / INSIDE, shape)
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> LocalRequestBuilder:
     folder: Path = tmp_path_factory.mktemp("local")
     write_json(folder / "config.json", local_config(TINY_LOCAL))
     write_qwen_tokenizer(folder, TINY_LOCAL.special_ids)
+    _write_codec_config(folder, codec_configs.TINY_LOCAL)
     return load_local_builder(folder)
 
 
@@ -45,6 +55,7 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> NanoRequestBuilder:
     folder: Path = tmp_path_factory.mktemp("nano")
     write_json(folder / "config.json", nano_config(TINY_NANO))
     write_sentencepiece(folder / "tokenizer.model", TINY_NANO.vocabulary)
+    _write_codec_config(folder, codec_configs.TINY_NANO)
     return load_nano_builder(folder)
 
 
@@ -195,3 +206,18 @@ def test_local_names_its_languages_and_where_a_length_is_for(local: LocalRequest
     continued = ask(recording=True, transcript="Hi.", options={"tokens": 40})
     with pytest.raises(InvalidRequest, match="tokens is not for a continuation"):
         local.build("r", continued)
+
+
+@pytest.mark.parametrize("codes", [None, 32], ids=["missing", "another"])
+def test_the_audio_tokenizer_is_checked_before_a_stage_starts(
+    tmp_path: Path, codes: int | None
+) -> None:
+    write_json(tmp_path / "config.json", nano_config(TINY_NANO))
+    write_sentencepiece(tmp_path / "tokenizer.model", TINY_NANO.vocabulary)
+    wanted = "MOSS-Audio-Tokenizer-Nano' is missing; download it into"
+    if codes is not None:
+        shape = dataclasses.replace(codec_configs.TINY_NANO, codebook_size=codes)
+        _write_codec_config(tmp_path, shape)
+        wanted = "codebooks of 32 codes; those of .* have 64"
+    with pytest.raises(ConfigError, match=wanted):
+        load_nano_builder(tmp_path)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from cantata.contract.data.errors import ConfigError, InvalidAudio, InvalidRequest
+from cantata.contract.data.errors import InvalidAudio, InvalidRequest
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_models.moss_tts.codec.locating import INSIDE
-from cantata_models.moss_tts.codec_stage import load_local_decoder
 from cantata_models.moss_tts.encoder_stage import load_local_encoder
 from cantata_models.moss_tts.inputs import EncoderInput
 from cantata_models.moss_tts.pipeline import TALKER
-from cantata_models.moss_tts.random_checkpoint.codec_configs import TINY_LOCAL
-from cantata_models.moss_tts.random_checkpoint.write import write_tiny_local
-from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import SCENARIOS, Model, Scenario
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
@@ -96,13 +90,6 @@ def test_a_recording_shorter_than_a_frame_fails_alone(checkpoints: Checkpoints) 
     assert isinstance(refused, InvalidAudio)
     assert "0.05 s of sound; at least 0.08 s" in str(refused)
     assert not isinstance(made, InvalidAudio)
-
-
-def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
-    checkpoint = write_tiny_local(tmp_path, seed=1)
-    write_codec(checkpoint / INSIDE, replace(TINY_LOCAL, codebook_size=32), seed=1)
-    with pytest.raises(ConfigError, match=r"codebooks of 32 codes; .* have 64"):
-        load_local_decoder(checkpoint, torch.device("cpu"))
 
 
 def test_a_prompt_without_room_is_refused(checkpoints: Checkpoints) -> None:
