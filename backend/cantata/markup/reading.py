@@ -81,15 +81,18 @@ def with_pauses_inside(parts: Sequence[Passage | Pause]) -> list[Passage | Pause
 def _joined(parts: Sequence[Passage | Pause]) -> Passage:
     """One passage of several, the first of which is one; a pause stands where the text before it
     ends."""
-    text, starts, ends = "", list[int](), list[int]()
+    texts, starts, ends = list[str](), list[int](), list[int]()
     for part in parts:
         if isinstance(part, Passage):
-            text, starts, ends = text + part.text, [*starts, *part.starts], [*ends, *part.ends]
+            texts.append(part.text)
+            starts.extend(part.starts)
+            ends.extend(part.ends)
         else:
-            mark, place = part.mark, ends[-1]
-            text, starts = text + mark, [*starts, *[place] * len(mark)]
-            ends += [place] * len(mark)
-    return Passage(text, tuple(starts), tuple(ends))
+            place = [ends[-1]] * len(part.mark)
+            texts.append(part.mark)
+            starts.extend(place)
+            ends.extend(place)
+    return Passage("".join(texts), tuple(starts), tuple(ends))
 
 
 def spoken_text(text: str) -> str:
