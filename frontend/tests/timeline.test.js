@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { columns, withGaps } from "../cantata_web/static/views/timeline.js";
+import { columns, Peaks, withGaps } from "../cantata_web/static/views/timeline.js";
 
 test("gaps stand between the peaks before and after them", () => {
   const gaps = [{ at: 0.2, seconds: 0.2 }, { at: 0.3, seconds: 0.01 }];
@@ -14,10 +14,28 @@ test("a gap after the last peak that has come is drawn at the end", () => {
 });
 
 test("columns merge cells, keep their loudest, and show any gap among them", () => {
-  const drawn = columns([1, 3, 2, null, 5, 4], 2, 3);
+  const drawn = columns([[1, 4], [3, 2], [2, 2], null, [5, 0], [4, 1]], 2, 3);
   assert.deepEqual(drawn, [
-    { peak: 3, waited: false, played: true },
-    { peak: 2, waited: true, played: true },
-    { peak: 5, waited: false, played: false },
+    { peaks: [3, 4], waited: false, played: true },
+    { peaks: [2, 2], waited: true, played: true },
+    { peaks: [5, 1], waited: false, played: false },
   ]);
+});
+
+const loud = 32768 / 2;
+
+test("each channel of stereo has peaks of its own, however its samples are cut", () => {
+  const sound = [loud, 0, 0, -loud / 2, 0, loud, 0, 0, 9, 9]; // two cells of two frames, and a part
+  for (const cut of [0, 1, 3, 4, 9]) {
+    const peaks = new Peaks(100, 2, 0.02);
+    peaks.append(sound.slice(0, cut));
+    peaks.append(sound.slice(cut));
+    assert.deepEqual(peaks.cells, [[0.5, 0.25], [0, 0.5]]);
+  }
+});
+
+test("a single channel has the same peaks on both sides", () => {
+  const peaks = new Peaks(100, 1, 0.02);
+  peaks.append([0, loud, -loud / 2, 0, 7]);
+  assert.deepEqual(peaks.cells, [[0.5, 0.5], [0.25, 0.25]]);
 });

@@ -58,7 +58,7 @@ function draw(speaker, waveform) {
   speaker.addEventListener("begin", () => waveform.clear());
   speaker.addEventListener("samples", ({ detail }) => {
     const { sampleRate, channels } = speaker.metrics;
-    waveform.append(detail, sampleRate * channels);
+    waveform.append(detail, sampleRate, channels);
   });
   speaker.addEventListener("state", () => animation.start());
 }

@@ -27,7 +27,7 @@ export class Meters {
     speaker.addEventListener("state", () => this.#follow());
     speaker.addEventListener("samples", ({ detail }) => {
       const { sampleRate, channels } = speaker.metrics;
-      waveform.append(detail, sampleRate * channels);
+      waveform.append(detail, sampleRate, channels);
     });
     speaker.addEventListener("metrics", () => {
       if (!this.#animation.running) this.#read();

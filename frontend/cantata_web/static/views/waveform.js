@@ -1,8 +1,9 @@
 // The drawing of a turn on a staff of five lines: what has arrived in a quiet colour, what has been
-// played in a bright one, and where the sound was waited for, a block. The whole turn always fits:
-// when the bars run out, neighbours merge.
+// played in a bright one, and where the sound was waited for, a block. The left channel reaches up
+// from the middle, the right one down. The whole turn always fits: when the bars run out,
+// neighbours merge.
 
-import { columns, withGaps } from "./timeline.js";
+import { columns, Peaks, withGaps } from "./timeline.js";
 
 const BAR_SECONDS = 0.02;
 const BAR_PIXELS = 3;
@@ -13,8 +14,7 @@ const WAITED_SHARE = 0.7; // of the height
 export class Waveform {
   #canvas;
   #context;
-  #peaks = []; // one per BAR_SECONDS, 0..1
-  #partial = { peak: 0, samples: 0 };
+  #peaks = null; // known with the first samples
   #playedSeconds = 0;
   #gaps = [];
 
@@ -25,23 +25,13 @@ export class Waveform {
   }
 
   clear() {
-    this.#peaks = [];
-    this.#partial = { peak: 0, samples: 0 };
+    this.#peaks = null;
   }
 
-  /** @param {number} samplesPerSecond of all channels together */
-  append(samples, samplesPerSecond) {
-    const partial = this.#partial;
-    const barSamples = Math.round(samplesPerSecond * BAR_SECONDS);
-    for (const sample of samples) {
-      partial.peak = Math.max(partial.peak, Math.abs(sample) / 32768);
-      partial.samples += 1;
-      if (partial.samples === barSamples) {
-        this.#peaks.push(partial.peak);
-        partial.peak = 0;
-        partial.samples = 0;
-      }
-    }
+  /** @param {Int16Array} samples interleaved */
+  append(samples, sampleRate, channels) {
+    this.#peaks ??= new Peaks(sampleRate, channels, BAR_SECONDS);
+    this.#peaks.append(samples);
   }
 
   /**
@@ -57,14 +47,14 @@ export class Waveform {
     const scale = window.devicePixelRatio || 1;
     const step = (BAR_PIXELS + GAP_PIXELS) * scale;
     const places = Math.max(1, Math.floor(width / step));
-    const cells = withGaps(this.#peaks, gaps, BAR_SECONDS);
+    const cells = withGaps(this.#peaks?.cells ?? [], gaps, BAR_SECONDS);
     let group = 1;
     while (cells.length > places * group) group *= 2;
 
     this.#context.clearRect(0, 0, width, height);
     this.#drawStaff(width, height, scale, colour("--wave-empty"));
     const drawn = columns(cells, group, playedSeconds / BAR_SECONDS);
-    drawn.forEach(({ peak, waited, played }, place) => {
+    drawn.forEach(({ peaks, waited, played }, place) => {
       if (waited) {
         this.#context.fillStyle = colour("--gap");
         const tall = WAITED_SHARE * height;
@@ -72,12 +62,13 @@ export class Waveform {
         return;
       }
       // The square root lets quiet consonants show beside loud vowels.
-      const reach = Math.sqrt(peak) * (height - 8 * scale);
-      const tall = Math.max(2 * scale, reach);
+      const [up, down] = peaks.map((peak) =>
+        Math.max(scale, (Math.sqrt(peak) * (height - 8 * scale)) / 2),
+      );
       this.#context.fillStyle = colour(played ? "--wave-played" : "--wave-ahead");
       this.#context.beginPath();
       this.#context.roundRect(
-        place * step, (height - tall) / 2, BAR_PIXELS * scale, tall, (BAR_PIXELS * scale) / 2,
+        place * step, height / 2 - up, BAR_PIXELS * scale, up + down, (BAR_PIXELS * scale) / 2,
       );
       this.#context.fill();
     });
