@@ -94,6 +94,35 @@ _SILENT_AGAIN = """
   return left.length > count && [left, right].every((all) => all.slice(-count).every(silent));
 }
 """
+_HOLD_MESSAGES = """
+window.WebSocket = class extends WebSocket {
+  #held = [];
+  #passing = false;
+
+  constructor(...given) {
+    super(...given);
+    this.addEventListener("message", (event) => {
+      if (this.#passing) return;
+      event.stopImmediatePropagation();
+      const { data } = event;
+      this.#held.push(data);
+      const answered = this.#held.some((one) => typeof one !== "string");
+      if (answered && !String(data).includes('"input.spoken"')) return;
+      this.#passing = true;
+      for (const one of this.#held.splice(0)) {
+        this.dispatchEvent(new MessageEvent("message", { data: one }));
+      }
+      this.#passing = false;
+    });
+  }
+};
+"""
+
+
+def deliver_whole(page: Page) -> None:
+    """Give the page the server's messages at once when the last is there, so that no machine is too
+    slow to play them without a gap. Before the page is opened."""
+    page.add_init_script(_HOLD_MESSAGES)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, WebSocketRoute
 
 from .continuity import first_fault
-from .device import Device
+from .device import Device, deliver_whole
 from .judges import speech, waveform
 from .server import Server
 from .speech_page import SpeechPage
@@ -35,30 +35,6 @@ MOST_START_S = 0.3
 STILL = 0.02
 """Above what is left of a fade when Stop was pressed."""
 
-HOLD_MESSAGES = """
-window.WebSocket = class extends WebSocket {
-  #held = [];
-  #passing = false;
-
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", (event) => {
-      if (this.#passing) return;
-      event.stopImmediatePropagation();
-      const { data } = event;
-      this.#held.push(data);
-      const answered = this.#held.some((one) => typeof one !== "string");
-      if (answered && !String(data).includes('"input.spoken"')) return;
-      this.#passing = true;
-      for (const one of this.#held.splice(0)) {
-        this.dispatchEvent(new MessageEvent("message", { data: one }));
-      }
-      this.#passing = false;
-    });
-  }
-};
-"""
-
 
 @pytest.fixture
 def device(browser_page: Page) -> Device:
@@ -67,9 +43,7 @@ def device(browser_page: Page) -> Device:
 
 @pytest.fixture
 def delivered_whole(browser_page: Page) -> None:
-    """The page gets the server's messages at once when the last is there, so that no machine is too
-    slow to play them without a gap."""
-    browser_page.add_init_script(HOLD_MESSAGES)
+    deliver_whole(browser_page)
 
 
 @pytest.fixture

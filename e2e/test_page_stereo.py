@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 from cantata.plugins import installed_plugins
 from cantata_bench.server import running_server
 
-from .device import Device
+from .device import Device, deliver_whole
 from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
@@ -64,6 +64,7 @@ def sent(url: str) -> NDArray[np.int16]:
 
 def test_each_loudspeaker_gets_its_channel_and_both_are_drawn(browser_page: Page, url: str) -> None:
     device = Device.install(browser_page)
+    deliver_whole(browser_page)
     speech_page = SpeechPage(browser_page)
     speech_page.open(url)
     speech_page.write(TEXT)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterable
 
 import psutil
 import pytest
 
-from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, Sample
+from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, Sample, look
 from cantata.engine.process.pulse import Beat, Phase
 
 SILENCE_S = 10.0
@@ -93,3 +96,33 @@ def test_where_calls_were_long_before_they_may_be_again() -> None:
 def test_time_without_observations_does_not_count() -> None:
     """The machine slept, or the server was held up: a minute passes between two looks."""
     assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 2, interval_s=60.0) is None
+
+
+_SPINS = "threading.Thread(target=lambda: all(iter(lambda: True, False)), daemon=True).start()"
+
+
+@pytest.mark.parametrize(("other_thread", "status"), [(_SPINS, RUNNING), ("", SLEEPING)])
+def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
+    other_thread: str, status: str
+) -> None:
+    code = f"import sys, threading; {other_thread}\nprint(flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        def seen(phase: Phase) -> str:
+            sample = look(process.pid, Beat(0, phase, 0.0, 0.0, "", {}), 0.0)
+            assert sample is not None
+            return sample.status
+
+        deadline_s = time.monotonic() + 10
+        while seen(Phase.WAITING) != SLEEPING and time.monotonic() < deadline_s:
+            pass  # its first thread still prints
+        assert seen(Phase.WAITING) == SLEEPING
+        assert seen(Phase.BEGINNING) == status
+    finally:
+        process.kill()
+        process.communicate()
