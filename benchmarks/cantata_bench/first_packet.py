@@ -22,11 +22,12 @@ import yaml
 
 from cantata.plugins import locate
 from cantata_bench.server import running_server
+from cantata_bench.tables import table
 
 TEXT = "The train to the coast leaves at nine, and the next one at noon."
 TIMEOUT_S = 300.0
-BYTES_PER_S = 2 * 24_000
-"""Of `pcm` as OpenAI has it: 16 bits, 24 kHz, mono."""
+OPENAI_RATE = 24_000
+"""Hz, of `pcm` from a server that does not say."""
 ROUNDS = 3
 """Of every number of streams, after one that is not counted."""
 
@@ -52,6 +53,10 @@ class Row:
     first_p50_s: float
     first_max_s: float
     whole_p50_s: float
+    rtf_p50: float
+    """Of each stream."""
+    throughput_x: float
+    """Seconds of sound per second, all streams together, in the median round."""
 
 
 async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
@@ -64,10 +69,12 @@ async def hear(http: httpx.AsyncClient, frames: int) -> Heard:
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             return Heard(None, time.monotonic() - began, 0.0)
         response.raise_for_status()
+        rate = int(response.headers.get("x-sample-rate", OPENAI_RATE))
+        frame_bytes = 2 * int(response.headers.get("x-channels", 1))
         async for data in response.aiter_raw():
             first = first or time.monotonic() - began
             size += len(data)
-    return Heard(first, time.monotonic() - began, size / BYTES_PER_S)
+    return Heard(first, time.monotonic() - began, size / frame_bytes / rate)
 
 
 async def hear_rounds(url: str, streams: int, frames: int) -> list[list[Heard]]:
@@ -87,6 +94,10 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
     spoken = [one for one in heard if one.first_s is not None]
     first = [one.first_s for one in spoken if one.first_s is not None] or [float("nan")]
     whole = [one.whole_s for one in spoken] or [float("nan")]
+    rtf = [one.whole_s / one.audio_s for one in spoken] or [float("nan")]
+    throughput = (
+        sum(one.audio_s for one in found) / max(one.whole_s for one in found) for found in rounds
+    )
     return Row(
         async_chunk,
         len(rounds[0]),
@@ -94,6 +105,8 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
         first_p50_s=statistics.median(first),
         first_max_s=max(first),
         whole_p50_s=statistics.median(whole),
+        rtf_p50=statistics.median(rtf),
+        throughput_x=statistics.median(throughput),
     )
 
 
@@ -129,11 +142,13 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=60)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
-    print("| async_chunk | streams | refused | TTFP p50 | TTFP max | whole p50 |\n|-|-|-|-|-|-|")
+    head = ("async_chunk", "streams", "refused", "TTFP p50", "TTFP max", "whole p50", "RTF p50")
+    print(table((*head, "audio-s/s"), ()), end="")
     for row in measure_all(given.model, given.streams, given.frames, given.dtype):
         print(
             f"| {str(row.async_chunk).lower()} | {row.streams} | {row.refused} | "
-            f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s |",
+            f"{row.first_p50_s:.3f} s | {row.first_max_s:.3f} s | {row.whole_p50_s:.2f} s | "
+            f"{row.rtf_p50:.2f} | {row.throughput_x:.1f} |",
             flush=True,
         )
 
