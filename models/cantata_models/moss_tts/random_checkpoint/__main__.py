@@ -12,9 +12,14 @@ from pathlib import Path
 from cantata_models.moss_tts.random_checkpoint.write import (
     write_published_local,
     write_published_nano,
+    write_reduced_nano,
 )
 
-WRITERS = {"local": write_published_local, "nano": write_published_nano}
+WRITERS = {
+    "local": write_published_local,
+    "nano": write_published_nano,
+    "nano-reduced": write_reduced_nano,
+}
 
 
 def main() -> None:

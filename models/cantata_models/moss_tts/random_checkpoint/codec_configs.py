@@ -6,7 +6,7 @@ An encoder alternates patches and transformers, from the signal to frames. The d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 SAMPLE_RATE = 48_000
@@ -106,6 +106,14 @@ NANO = CodecShape(
     shards=1,
 )
 """MOSS-Audio-Tokenizer-Nano."""
+REDUCED_NANO = replace(
+    NANO,
+    modules=tuple(
+        replace(module, width=64, heads=1, layers=1) if isinstance(module, Stage) else module
+        for module in NANO.modules
+    ),
+)
+"""All codebooks and windows, for several streams at a time on a few CPU cores."""
 
 
 def codec_config(shape: CodecShape) -> dict[str, Any]:

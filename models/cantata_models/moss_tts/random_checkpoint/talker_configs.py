@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cantata_layers.random_qwen_tokenizer import ORDINARY_TOKENS
@@ -92,6 +92,8 @@ NANO = NanoShape(
     hidden=768, heads=12, ffn=3072, layers=12, codebooks=16, codes=1024, vocabulary=16_384
 )
 """MOSS-TTS-Nano."""
+REDUCED_NANO = replace(NANO, hidden=256, heads=4, ffn=1024, layers=3)
+"""All codebooks, for several streams at a time on a few CPU cores."""
 
 
 def local_config(shape: LocalShape) -> dict[str, Any]:

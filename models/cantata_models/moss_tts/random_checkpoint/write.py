@@ -34,3 +34,10 @@ def write_published_nano(folder: Path, seed: int) -> Path:
     """Write a checkpoint of MOSS-TTS-Nano of the published size into `folder` and return it."""
     write_codec(folder / INSIDE, codec_configs.NANO, seed)
     return write_nano(folder, talker_configs.NANO, seed, torch.bfloat16)
+
+
+def write_reduced_nano(folder: Path, seed: int) -> Path:
+    """Write a checkpoint of MOSS-TTS-Nano with fewer and narrower layers into `folder` and return
+    it."""
+    write_codec(folder / INSIDE, codec_configs.REDUCED_NANO, seed)
+    return write_nano(folder, talker_configs.REDUCED_NANO, seed, torch.bfloat16)
