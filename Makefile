@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -87,6 +87,17 @@ screenshots: $(VENV)/.dev ## Take the pictures in docs/ again, on a quiet machin
 parity: $(REFERENCE_VENV)/.installed ## Regenerate Qwen3-TTS's goldens with the reference package.
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(REFERENCE_VENV))/bin/python -m cantata_models.qwen3_tts.tests.parity.write_goldens
+
+parity-moss: $(VENV)/.dev ## Regenerate MOSS-TTS's goldens (LOCAL=, NANO=: git clones of its published code).
+	mkdir -p .cache/moss-reference
+	for name in configuration modeling; do \
+	  git -C $(NANO) show HEAD:models/codec/hf_code/$${name}_moss_audio_tokenizer.py \
+	    > .cache/moss-reference/$${name}_moss_audio_tokenizer.py || exit 1; \
+	done
+	cd models && PYTHONPATH=. $(abspath $(BIN))/python -m \
+	  cantata_models.moss_tts.tests.parity.write_codec_goldens ../.cache/moss-reference
+	cd models && PYTHONPATH=. $(abspath $(BIN))/python -m \
+	  cantata_models.moss_tts.tests.parity.write_talker_goldens --local $(LOCAL) --nano $(NANO)
 
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 	python3 -m venv $(REFERENCE_VENV)
