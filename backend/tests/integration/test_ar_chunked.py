@@ -12,7 +12,13 @@ from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import TALKER, Listener, preempt_all, speak, speak_alone, varied_payloads
+from tiny_talker.driving import (
+    TALKER,
+    listen_preempted,
+    speak,
+    speak_alone,
+    varied_payloads,
+)
 from tiny_talker.inputs import TinyInput
 
 pytestmark = [
@@ -82,16 +88,8 @@ def test_the_second_of_two_equal_prompts_is_cached(stages: tuple[Stage, Stage]) 
 
 
 def test_recompute_in_chunks(stages: tuple[Stage, Stage], expected: dict[str, np.ndarray]) -> None:
-    stage, listener = stages[1], Listener()
     names = [name for name in REQUESTS if name.startswith("r")]
-    for name in names:
-        stage.add(name, REQUESTS[name], batch=False)
-    for step in range(400):
-        if not stage.has_work():
-            break
-        if step in (3, 20):
-            preempt_all(stage)
-        listener.step(stage)
+    listener = listen_preempted(stages[1], {name: REQUESTS[name] for name in names})
     check({name: listener.frames(name) for name in names}, expected)
 
 

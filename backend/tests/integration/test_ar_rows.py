@@ -21,7 +21,7 @@ from cantata.engine.ar import build_stage
 from cantata.engine.orchestrator import Orchestrator
 from tiny_talker.checkpoint import HIDDEN, save_tiny_checkpoint
 from tiny_talker.decoder import SAMPLES_PER_FRAME
-from tiny_talker.driving import EXPORTING, Listener, listen, preempt_all, varied_payloads
+from tiny_talker.driving import EXPORTING, listen, listen_preempted, varied_payloads
 from tiny_talker.inputs import TinyInput, TinyText
 from tiny_talker.plugin import THINKING
 
@@ -88,15 +88,7 @@ def test_alike_alone_and_in_company(stage: Stage, alone: dict[str, Rows]) -> Non
 
 
 def test_nothing_is_repeated_after_preemption(stage: Stage, alone: dict[str, Rows]) -> None:
-    listener = Listener()
-    for name, asked in REQUESTS.items():
-        stage.add(name, asked, batch=False)
-    for step in range(400):
-        if not stage.has_work():
-            break
-        if step in (3, 20):
-            preempt_all(stage)
-        listener.step(stage)
+    listener = listen_preempted(stage, REQUESTS)
     for name, rows in alone.items():
         np.testing.assert_array_equal(listener.rows(name), rows, err_msg=name)
 

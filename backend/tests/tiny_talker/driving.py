@@ -135,3 +135,17 @@ def preempt_all(stage: Stage) -> None:
     assert running
     scheduler.reset_prefix_cache(reset_running_requests=True)
     assert [request.num_preemptions for request in running] == [count + 1 for count in before]
+
+
+def listen_preempted(stage: Stage, payloads: Mapping[str, Any]) -> Listener:
+    """Run requests together to their end, all of them preempted twice."""
+    listener = Listener()
+    for request_id, payload in payloads.items():
+        stage.add(request_id, payload, batch=False)
+    for step in range(400):
+        if not stage.has_work():
+            break
+        if step in (3, 20):
+            preempt_all(stage)
+        listener.step(stage)
+    return listener

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
+from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
+from cantata_layers.sampling_settings import SamplingSettings
 
 MODEL_TYPE = "qwen3_tts"
 TOKENIZER_12HZ = "qwen3_tts_tokenizer_12hz"
@@ -32,22 +34,6 @@ class ModelKind(StrEnum):
     CUSTOM_VOICE = "custom_voice"
     VOICE_DESIGN = "voice_design"
     BASE = "base"
-
-
-@dataclass(frozen=True, slots=True)
-class StackConfig:
-    """One stack of Qwen3 decoder layers."""
-
-    hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    rms_norm_eps: float
-    rope_theta: float
-    max_positions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +59,6 @@ class TextIds:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingSettings:
-    """Sampling settings for the codes of one level."""
-
-    temperature: float
-    """0 is greedy."""
-    top_k: int
-    """0 means all."""
-    top_p: float
-
-
-@dataclass(frozen=True, slots=True)
 class GenerationDefaults:
     """A request's defaults, from generation_config.json."""
 
@@ -101,8 +76,8 @@ class Qwen3TtsConfig:
 
     kind: ModelKind
     model_size: str
-    talker: StackConfig
-    predictor: StackConfig
+    talker: Qwen3Stack
+    predictor: Qwen3Stack
     num_codebooks: int
     text_vocab_size: int
     text_hidden_size: int
@@ -145,8 +120,8 @@ def load_config(folder: Path) -> Qwen3TtsConfig:
     config = Qwen3TtsConfig(
         kind=_kind(root),
         model_size=root.get("tts_model_size", str, ""),
-        talker=_stack(talker),
-        predictor=_stack(predictor),
+        talker=read_qwen3_stack(talker),
+        predictor=read_qwen3_stack(predictor),
         num_codebooks=talker.get("num_code_groups", int),
         text_vocab_size=talker.get("text_vocab_size", int),
         text_hidden_size=talker.get("text_hidden_size", int),
@@ -184,34 +159,6 @@ def _kind(root: JsonFields) -> ModelKind:
     except ValueError:
         valid = ", ".join(ModelKind)
         raise ConfigError(f"{root.where}: tts_model_type {name!r}; valid: {valid}") from None
-
-
-def _stack(fields: JsonFields) -> StackConfig:
-    # WHY no M-RoPE: a talker's three position axes hold the same numbers, so interleaved sections
-    # rotate like plain positions.
-    scaling = fields.section("rope_scaling")
-    rope_type = scaling.get("rope_type", str, scaling.get("type", str, "default"))
-    if rope_type != "default":
-        raise ConfigError(f"{scaling.where}: rope_type {rope_type!r}; valid: 'default'")
-    for switch in ("attention_bias", "use_sliding_window"):
-        if fields.get(switch, bool, False):
-            raise ConfigError(f"{fields.where}: {switch} is not served; valid: false")
-    activation = fields.get("hidden_act", str, "silu")
-    if activation != "silu":
-        raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
-    hidden_size, heads = fields.get("hidden_size", int), fields.get("num_attention_heads", int)
-    return StackConfig(
-        hidden_size=hidden_size,
-        layers=fields.get("num_hidden_layers", int),
-        heads=heads,
-        kv_heads=fields.get("num_key_value_heads", int),
-        head_dim=fields.get("head_dim", int, hidden_size // heads),
-        intermediate_size=fields.get("intermediate_size", int),
-        vocab_size=fields.get("vocab_size", int),
-        rms_norm_eps=fields.get("rms_norm_eps", float, 1e-6),
-        rope_theta=fields.get("rope_theta", float),
-        max_positions=fields.get("max_position_embeddings", int),
-    )
 
 
 def _codec_ids(talker: JsonFields) -> CodecIds:

@@ -79,12 +79,13 @@ def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeploymen
     Raises:
         ConfigError: no such function, or the wrong kind of checkpoint.
     """
+    assert spec.plain is not None
     limit_kernel_cache()
     from cantata.engine.ar.plain_engine import PlainEngine
     from cantata.engine.ar.stage import ArStage
     from cantata.engine.ar.vllm_kernels import load_kernels
 
-    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(spec.plain or "")
+    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(spec.plain)
     kernels = load_kernels()
     if kernels is None:
         return None

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
+from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.config.shared import (
     STOP_SAMPLING,
     GenerationDefaults,
     Gpt2Stack,
     MossConfig,
-    SamplingSettings,
     check_consistent,
     read_codebook_size,
     read_gpt2_stack,

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields
+from cantata_layers.sampling_settings import SamplingSettings
 
 FRAME_PERIOD_S = 0.08
 """12.5 frames per second."""
@@ -59,17 +60,6 @@ class TokenIds:
     """Of a row that holds a frame of a recording to imitate."""
     assistant_slot: int
     """Of a row that holds a frame of the speech itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingSettings:
-    """Sampling settings of one level."""
-
-    temperature: float
-    """0 is greedy."""
-    top_k: int
-    """0 means all."""
-    top_p: float
 
 
 @dataclass(frozen=True, slots=True)

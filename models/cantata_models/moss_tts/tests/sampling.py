@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_models.moss_tts.config.shared import SamplingSettings
+from cantata_layers.sampling_settings import SamplingSettings
 
 Floats = NDArray[np.float32]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cantata_models.moss_tts.config.shared import SamplingSettings
+from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.tests.sampling import penalized, probabilities
 
 GOLDENS = Path(__file__).with_name("goldens") / "sampling.npz"

@@ -5,7 +5,7 @@ The networks' own faults are in `test_talker_mutations.py` and `test_codec_mutat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.inputs import TalkerInput
 from cantata_models.moss_tts.prompt import Prompt
 from cantata_models.moss_tts.sampling_options import sampling_of
+from cantata_models.moss_tts.tests.faults import Faults, Inject
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
@@ -27,19 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-Fault = Callable[[LoadedStages, pytest.MonkeyPatch], None]
-FAULTS: list[tuple[str, Fault]] = []
-"""A scenario that detects a fault, and the function that injects it."""
-
-
-def fault(*scenarios: str) -> Callable[[Fault], Fault]:
-    """Register a fault that each of these scenarios detects."""
-
-    def register(inject: Fault) -> Fault:
-        FAULTS.extend((scenario, inject) for scenario in scenarios)
-        return inject
-
-    return register
+fault = Faults[LoadedStages]()
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +111,13 @@ def a_clone_is_not_split(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "inject"), FAULTS, ids=lambda part: getattr(part, "__name__", part)
+    ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )
 def test_a_fault_fails_the_goldens(
-    name: str, inject: Fault, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    inject: Inject[LoadedStages],
+    checkpoints: Checkpoints,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = scenario_named(name)
     inject(checkpoints.get(scenario.model, scenario.seed), monkeypatch)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.engine.ar.sampling import counter_uniforms
-from cantata_models.moss_tts.config.shared import SamplingSettings
+from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.sampling import penalized, probabilities

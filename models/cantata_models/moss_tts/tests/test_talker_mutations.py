@@ -23,6 +23,7 @@ from cantata_models.moss_tts.networks import local_transformer
 from cantata_models.moss_tts.networks.frame_network import FrameNetwork
 from cantata_models.moss_tts.prompt import Fields, Gap, Prompt
 from cantata_models.moss_tts.tests import talker_driver
+from cantata_models.moss_tts.tests.faults import Faults, Inject
 from cantata_models.moss_tts.tests.parity.scenarios import scenario_named
 from cantata_models.moss_tts.tests.sampling import penalized
 from cantata_models.moss_tts.tests.talker_driver import LoadedTalker, Talkers, check
@@ -33,19 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-Fault = Callable[[LoadedTalker, pytest.MonkeyPatch], None]
-FAULTS: list[tuple[str, Fault]] = []
-"""A scenario that detects a fault, and the function that injects it."""
-
-
-def fault(*scenarios: str) -> Callable[[Fault], Fault]:
-    """Register a fault that each of these scenarios detects."""
-
-    def register(inject: Fault) -> Fault:
-        FAULTS.extend((scenario, inject) for scenario in scenarios)
-        return inject
-
-    return register
+fault = Faults[LoadedTalker]()
 
 
 @pytest.fixture(scope="module")
@@ -316,10 +305,10 @@ def a_penalty_for_each_repetition(talker: LoadedTalker, patch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("scenario", "inject"), FAULTS, ids=[f"{f.__name__} in {s}" for s, f in FAULTS]
+    ("scenario", "inject"), fault.cases, ids=[f"{f.__name__} in {s}" for s, f in fault.cases]
 )
 def test_each_fault_is_seen(
-    talkers: Talkers, scenario: str, inject: Fault, monkeypatch: pytest.MonkeyPatch
+    talkers: Talkers, scenario: str, inject: Inject[LoadedTalker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talker = talkers.get(scenario_named(scenario))
     inject(talker, monkeypatch)

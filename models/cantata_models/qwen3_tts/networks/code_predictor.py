@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear, RowProducts
-from cantata_models.qwen3_tts.config import StackConfig
+from cantata_layers.qwen3_config import Qwen3Stack
 
 ChooseCode = Callable[[torch.Tensor, int], torch.Tensor]
 """[R, V] scores and the codebook -> [R] int64 codes."""
@@ -60,7 +60,7 @@ class FusedLinear(RowLinear):
 class PredictorLayer(nn.Module):
     """Attention and feed-forward, each with a norm before it and a residual connection."""
 
-    def __init__(self, config: StackConfig) -> None:
+    def __init__(self, config: Qwen3Stack) -> None:
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
         hidden, eps = config.hidden_size, config.rms_norm_eps
@@ -109,7 +109,7 @@ class CodePredictor(nn.Module):
         num_codebooks: Q, including code 0.
     """
 
-    def __init__(self, config: StackConfig, talker_size: int, num_codebooks: int) -> None:
+    def __init__(self, config: Qwen3Stack, talker_size: int, num_codebooks: int) -> None:
         super().__init__()
         self._config = config
         self._num_codebooks = num_codebooks

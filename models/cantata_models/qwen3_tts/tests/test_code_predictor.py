@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cantata_models.qwen3_tts.config import StackConfig
+from cantata_layers.qwen3_config import Qwen3Stack
 from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
 
 BOOKS = 6
-STACK = StackConfig(
+STACK = Qwen3Stack(
     hidden_size=48,
     layers=2,
     heads=4,

@@ -1,0 +1,28 @@
+"""Faults that are put into loaded models, each with the scenarios that detect it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import pytest
+
+L = TypeVar("L")
+Inject = Callable[[L, pytest.MonkeyPatch], None]
+
+
+class Faults(Generic[L]):
+    """A list of faults; calling it registers one."""
+
+    def __init__(self) -> None:
+        self.cases: list[tuple[str, Inject[L]]] = []
+        """A scenario that detects a fault, and the function that injects it."""
+
+    def __call__(self, *scenarios: str) -> Callable[[Inject[L]], Inject[L]]:
+        """Register a fault that each of these scenarios detects."""
+
+        def register(inject: Inject[L]) -> Inject[L]:
+            self.cases.extend((scenario, inject) for scenario in scenarios)
+            return inject
+
+        return register
