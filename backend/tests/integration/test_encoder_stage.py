@@ -19,7 +19,7 @@ from cantata.contract.process.steps import ReuseReport
 from cantata.engine.orchestrator import Orchestrator
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.decoder import SAMPLES_PER_FRAME
-from tiny_talker.encoder import FATAL, LONG, SHORT
+from tiny_talker.encoder import FATAL, LONG, SHORT, STUCK
 from tiny_talker.inputs import TinyInput, TinySound
 from tiny_talker.plugin import ENCODED
 
@@ -117,15 +117,16 @@ async def test_who_leaves_while_it_is_encoded_leaves_nothing_behind(pipeline: Or
     assert await held(pipeline) == []
 
 
-async def test_an_encoder_that_dies_takes_only_those_who_wait_for_it(
-    pipeline: Orchestrator,
+@pytest.mark.parametrize("fault", [FATAL, STUCK])
+async def test_an_encoder_that_dies_or_hangs_takes_only_those_who_wait_for_it(
+    pipeline: Orchestrator, fault: float
 ) -> None:
     expected = await heard(pipeline, request("alone", 1.0))
     async with pipeline.open(request("speaks", 1.0)) as opened:
         chunks = pipeline.sound(opened)
         taken = [(await anext(chunks)).payload.samples]
         with pytest.raises(StageDied):
-            await heard(pipeline, request("fatal", FATAL))
+            await heard(pipeline, request("fatal", fault))
         await pipeline.until_ready(20)
         taken += [chunk.payload.samples async for chunk in chunks]
     np.testing.assert_array_equal(np.concatenate(taken), expected)

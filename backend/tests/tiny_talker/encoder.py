@@ -16,9 +16,9 @@ from cantata.contract.data.errors import CantataError, InvalidAudio
 from tiny_talker.checkpoint import HIDDEN
 from tiny_talker.inputs import TinySound
 
-LONG, FATAL, SHORT = 90.0, 91.0, 92.0
-"""A first sample that takes long to encode, ends the process, or is refused."""
-LONG_S = 1.0
+LONG, FATAL, SHORT, STUCK = 90.0, 91.0, 92.0, 93.0
+"""A first sample that takes long to encode, ends the process, is refused, or is never encoded."""
+LONG_S = 0.3
 
 
 class TinyEncoder:
@@ -36,8 +36,8 @@ class TinyEncoder:
             return InvalidAudio("the recording is too short")
         if first == FATAL:
             os._exit(3)
-        if first == LONG:
-            time.sleep(LONG_S)
+        if first in (LONG, STUCK):
+            time.sleep(LONG_S if first == LONG else 3600)
         columns = np.arange(1, HIDDEN + 1, dtype=np.float32)
         return {"rows": Rows(np.sin(inputs.samples[:, None] * columns))}
 
