@@ -215,13 +215,22 @@ def serve(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(help="A model to check too: its files, its decoder's memory.")
+    ] = None,
+    deploy: Annotated[Path | None, typer.Option(help="How it is to be deployed.")] = None,
+) -> None:
     """Check this installation; exit code 1 if something must be fixed."""
     from rich.console import Console
 
     from cantata.doctor import render, run_checks
 
     checks = run_checks()
+    if model is not None:
+        from cantata.doctor_model import check_model
+
+        checks += check_model(model, deploy)
     Console().print(render(checks))
     if any(check.failed for check in checks):
         raise typer.Exit(1)

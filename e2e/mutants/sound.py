@@ -6,7 +6,7 @@ from .mutant import Mutant
 
 STAGE = "backend/cantata/engine/codec/stage.py"
 EMITTED = "        samples = samples[unheard * self._decoder.samples_per_frame :]\n"
-ENDING = "        final = stream.complete and not stream.codes\n"
+ENDING = "        final = stream.complete and not stream.frames\n"
 JUDGED = ("e2e/test_judges.py::test_sound_speech_has_no_fault",)
 USUAL = ("e2e/test_voice.py::test_each_voice_keeps_its_pace_and_ends_in_silence",)
 CODEC = ("backend/tests/unit/test_codec_stage.py",)

@@ -17,6 +17,7 @@ from cantata.config import ArDeployment
 from cantata.engine.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.driving import EXPORTING, listen, varied_payloads
+from tiny_talker.latent_plugin import LATENT_TALKER
 
 pytestmark = [
     pytest.mark.integration,
@@ -46,8 +47,12 @@ def test_second_runner_equals_first(tmp_path: Path) -> None:
     stage = build_stage(EXPORTING, tmp_path, deployment)
     expected = listen(stage, requests)
     stage.close()
+    stage = build_stage(LATENT_TALKER, tmp_path, deployment)
+    latents = listen(stage, requests)
+    stage.close()
     assert second_runner.wait(timeout=200) == 0
     found = np.load(tmp_path / "frames.npz")
     for name in requests:
         np.testing.assert_array_equal(found[f"{name}/frames"], expected.frames(name), err_msg=name)
         np.testing.assert_allclose(found[f"{name}/rows"], expected.rows(name), atol=1e-5)
+        np.testing.assert_allclose(found[f"{name}/latents"], latents.frames(name), atol=1e-5)

@@ -14,18 +14,20 @@ import pytest_asyncio
 import yaml
 from numpy.typing import NDArray
 
+from cantata.config import load_deployment
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk
 from cantata.engine.local import local_model
-from cantata.engine.plan import plan_service
+from cantata.engine.plan import ServicePlan, plan_service
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.service import create_service
-from cantata.plugins import installed_plugins
+from cantata.plugins import LocatedModel, installed_plugins
+from tiny_talker.latent_plugin import PLUGIN as TINY_LATENT
 
 PLUGINS = {
     name: plugin
-    for name, plugin in installed_plugins().items()
+    for name, plugin in {**installed_plugins(), TINY_LATENT.name: TINY_LATENT}.items()
     if plugin.embedded_checkpoint or plugin.write_random_checkpoint
 }
 MAX_FRAMES = 12
@@ -63,11 +65,19 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return served
 
 
+def planned(name: str, checkpoints: dict[str, str], deploy: Path | None = None) -> ServicePlan:
+    if name != TINY_LATENT.name:
+        return plan_service(checkpoints[name], deploy, "float32")
+    located = LocatedModel(TINY_LATENT, Path(checkpoints[name]))  # not installed
+    deployment = load_deployment(deploy or TINY_LATENT.deployment, located.pipeline)
+    return ServicePlan(located, located.pipeline, deployment.with_dtype("float32"))
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def model(
     request: pytest.FixtureRequest, checkpoints: dict[str, str]
 ) -> AsyncIterator[PipelineModel]:
-    service = create_service(plan_service(checkpoints[request.param], None, "float32"))
+    service = create_service(planned(request.param, checkpoints))
     await service.start()
     yield service.model(request.param)
     await service.stop()
@@ -194,7 +204,7 @@ async def test_batch_mode_says_the_same(
     settings = yaml.safe_load(plugin.deployment.read_text(encoding="utf-8"))
     deploy = tmp_path / "deploy.yaml"
     deploy.write_text(yaml.safe_dump({**settings, "async_chunk": False}), encoding="utf-8")
-    service = create_service(plan_service(checkpoints[model.name], deploy, "float32"))
+    service = create_service(planned(model.name, checkpoints, deploy))
     await service.start()
     try:
         batch = service.model(model.name)
@@ -218,7 +228,7 @@ async def test_without_a_server_it_says_the_same(
     model: PipelineModel, checkpoints: dict[str, str]
 ) -> None:
     """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
-    local = local_model(checkpoints[model.name])
+    local = None if model.name == TINY_LATENT.name else local_model(checkpoints[model.name])
     if local is None:
         pytest.skip("this model speaks from stage processes alone")
     assert await asyncio.to_thread(local.load)

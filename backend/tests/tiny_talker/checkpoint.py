@@ -17,6 +17,8 @@ TEXT_VOCAB = 40
 CODEBOOK_SIZE = 24
 NUM_CODEBOOKS = 4
 END_CODE = CODEBOOK_SIZE
+LATENT_SIZE = 6
+"""Of the talker that makes latents from the same weights."""
 MAX_POSITIONS = 512
 
 

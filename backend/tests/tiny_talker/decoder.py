@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS
+from tiny_talker.checkpoint import CODEBOOK_SIZE, LATENT_SIZE, NUM_CODEBOOKS
 
 SAMPLES_PER_FRAME = 4
 SCALE = 2.0**-14
@@ -44,6 +44,32 @@ class AudibleDecoder(RunningSumDecoder):
     samples_per_frame = 19_200
 
 
+class LatentSumDecoder:
+    """The same over latents: each sample is the sum of all whole thousandths up to its frame.
+
+    Implements `contract.model.codec.LatentDecoder`.
+    """
+
+    sample_rate = 24_000
+    channels = 1
+    samples_per_frame = 1_920
+    latent_size = LATENT_SIZE
+
+    def init_state(self, slots: int) -> torch.Tensor:
+        return torch.full((slots,), -1)
+
+    def reset(self, state: torch.Tensor, slots: torch.Tensor) -> None:
+        state[slots] = 0
+
+    def decode(
+        self, state: torch.Tensor, slots: torch.Tensor, latents: torch.Tensor
+    ) -> torch.Tensor:
+        thousandths = (1000 * latents).round().long().sum(-1)
+        totals = (state[slots, None] + thousandths.cumsum(-1)) % 2**13
+        state[slots] = totals[:, -1]
+        return (totals.repeat_interleave(self.samples_per_frame, dim=1) * SCALE)[..., None]
+
+
 class SlowDecoder(RunningSumDecoder):
     """Takes a quarter of a frame's time for each: three listeners are served without a gap."""
 
@@ -62,8 +88,13 @@ def load_audible_decoder(checkpoint: Path, device: torch.device) -> AudibleDecod
     return AudibleDecoder()
 
 
+def load_latent_decoder(checkpoint: Path, device: torch.device) -> LatentSumDecoder:
+    """One of latents."""
+    return LatentSumDecoder()
+
+
 def load_slow_decoder(checkpoint: Path, device: torch.device) -> SlowDecoder:
-    """A third."""
+    """A fourth."""
     return SlowDecoder()
 
 

@@ -10,49 +10,50 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import SamplingOptions
-from cantata.contract.model.pipeline import StageKind, StageSpec
+from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageKind, StageSpec
 from cantata.contract.process.stage import Stage
-from tiny_talker.checkpoint import NUM_CODEBOOKS, TEXT_VOCAB
+from tiny_talker.checkpoint import HIDDEN, LATENT_SIZE, NUM_CODEBOOKS, TEXT_VOCAB
 from tiny_talker.inputs import TinyInput
 from tiny_talker.plugin import THINKING
 
 TALKER = StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker")
 EXPORTING = THINKING.stage("thinker")
 
-Frames = NDArray[np.int32]
+Frames = NDArray[Any]
+"""[T, Q] int32 codes or [T, E] float32 latents."""
+MADE = {
+    CODES: (Codes, np.int32, NUM_CODEBOOKS),
+    LATENTS: (Rows, np.float32, LATENT_SIZE),
+    ROWS: (Rows, np.float32, 2 * HIDDEN),
+}
+"""Of the tiny talkers, by port."""
 
 
 class Listener:
     """Collects a stage's chunks by request and checks them against the contract."""
 
     def __init__(self) -> None:
-        self.chunks: dict[str, list[Chunk[Codes]]] = {}
-        self.row_chunks: dict[str, list[Chunk[Rows]]] = {}
+        self.chunks: dict[str, list[Chunk[Codes | Rows]]] = {}
+        self.row_chunks: dict[str, list[Chunk[Codes | Rows]]] = {}
 
     def step(self, stage: Stage) -> None:
         """One step; every chunk continues its request's stream."""
         result = stage.step()
         assert not result.failures
         for chunk in result.chunks:
-            if isinstance(chunk.payload, Rows):
-                self._hear_rows(chunk)
-                continue
-            assert isinstance(chunk.payload, Codes)
-            earlier = self.chunks.setdefault(chunk.request_id, [])
+            port, made = chunk.port, chunk.payload
+            kind, dtype, columns = MADE[port]
+            assert isinstance(made, kind)
+            assert made.values.dtype == dtype
+            assert made.values.shape[1] == columns
+            assert port == ROWS or len(made.values) - made.unheard in (0, 1)
+            earlier = (self.row_chunks if port == ROWS else self.chunks).setdefault(
+                chunk.request_id, []
+            )
             assert chunk.index == len(earlier)
             assert not (earlier and earlier[-1].final)
-            assert chunk.payload.values.dtype == np.int32
-            assert chunk.payload.values.shape in {(1, NUM_CODEBOOKS), (0, NUM_CODEBOOKS)}
-            assert chunk.final or len(chunk.payload.values)
+            assert chunk.final or len(made.values)
             earlier.append(chunk)
-
-    def _hear_rows(self, chunk: Chunk[Rows]) -> None:
-        earlier = self.row_chunks.setdefault(chunk.request_id, [])
-        assert chunk.index == len(earlier)
-        assert not (earlier and earlier[-1].final)
-        assert chunk.payload.values.dtype == np.float32
-        assert chunk.final or len(chunk.payload.values)
-        earlier.append(chunk)
 
     def rows(self, request_id: str) -> NDArray[np.float32]:
         """[T, E] in all."""
@@ -60,7 +61,7 @@ class Listener:
         return np.concatenate([chunk.payload.values for chunk in self.row_chunks[request_id]])
 
     def frames(self, request_id: str) -> Frames:
-        """[T, Q] so far."""
+        """[T, Q or E] so far."""
         return np.concatenate([chunk.payload.values for chunk in self.chunks[request_id]])
 
     def finished(self, request_id: str) -> bool:
@@ -68,7 +69,7 @@ class Listener:
 
 
 def speak(stage: Stage, payloads: Mapping[str, Any], every: int = 0) -> dict[str, Frames]:
-    """As `listen`; returns request id -> [T, Q] frames."""
+    """As `listen`; returns request id -> [T, Q or E] frames."""
     listener = listen(stage, payloads, every)
     return {request_id: listener.frames(request_id) for request_id in payloads}
 

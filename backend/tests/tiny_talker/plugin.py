@@ -10,6 +10,7 @@ from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
+    SamplingOptions,
     SpeechRequest,
     StageInput,
     TextSpan,
@@ -101,8 +102,9 @@ class TinyRequestBuilder:
         sentences = list(re.finditer(r"[^.]*\w[^.]*", request.text))
         if not sentences:
             raise InvalidRequest("nothing to say", "input")
+        sampling = SamplingOptions(request.seed or 0, request.temperature)
         return tuple(
-            self._piece(f"{request_id}-{index}", sentence)
+            self._piece(f"{request_id}-{index}", sentence, sampling)
             for index, sentence in enumerate(sentences)
         )
 
@@ -111,7 +113,9 @@ class TinyRequestBuilder:
         feed.push(request.text)
         return feed
 
-    def _piece(self, request_id: str, sentence: re.Match[str]) -> PipelineRequest:
+    def _piece(
+        self, request_id: str, sentence: re.Match[str], sampling: SamplingOptions
+    ) -> PipelineRequest:
         words = [
             TextSpan(sentence.start() + word.start(), sentence.start() + word.end())
             for word in re.finditer(r"\w+", sentence[0])
@@ -122,6 +126,7 @@ class TinyRequestBuilder:
             max_frames=frames,
             min_frames=frames,
             words=len(words),
+            sampling=sampling,
         )
         return PipelineRequest(request_id, {"talker": payload}, words=tuple(words))
 

@@ -48,6 +48,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     from cantata.config import ArDeployment
     from cantata.engine.ar import build_stage
     from tiny_talker.driving import EXPORTING, listen
+    from tiny_talker.latent_plugin import LATENT_TALKER
 
     deployment = ArDeployment(
         slots=4, max_model_len=64, max_num_batched_tokens=16, prefix_caching=True
@@ -58,7 +59,11 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     listener = listen(stage, asked, every=2)
     assert set(stage.counts().values()) == {0}, stage.counts()
     stage.close()
+    latents = build_stage(LATENT_TALKER, checkpoint, deployment)
+    latent_listener = listen(latents, asked)
+    latents.close()
     spoken = {f"{name}/frames": listener.frames(name) for name in asked}
+    spoken |= {f"{name}/latents": latent_listener.frames(name) for name in asked}
     np.savez(frames, **spoken, **{f"{name}/rows": listener.rows(name) for name in asked})
 
 

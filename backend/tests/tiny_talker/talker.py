@@ -167,7 +167,7 @@ class RepeatingTalker(TinyTalker):
     """Speaks what another talker says: its text is that one's first codes, as they come."""
 
     def open(self, inputs: TinyInput) -> RowSource:
-        return HeardRows(self.text_embedding, inputs.max_frames)
+        return HeardRows(self.text_embedding, inputs)
 
 
 class HeardRows:
@@ -176,9 +176,9 @@ class HeardRows:
 
     open = True
 
-    def __init__(self, embedding: nn.Embedding, max_frames: int) -> None:
+    def __init__(self, embedding: nn.Embedding, inputs: TinyInput) -> None:
         self._embedding = embedding
-        self._max_frames = max_frames
+        self._inputs = inputs
         self._heard = embedding.weight.new_zeros(0, embedding.embedding_dim)
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
@@ -195,7 +195,10 @@ class HeardRows:
         if len(self._heard) < HEARD_FIRST:
             return None
         rows, self._heard = self._heard[:HEARD_FIRST], self._heard[HEARD_FIRST:]
-        return TalkerPrompt(rows, HEARD_FIRST, self._max_frames, min_frames=self._max_frames)
+        frames = self._inputs.max_frames
+        return TalkerPrompt(
+            rows, HEARD_FIRST, frames, min_frames=frames, sampling=self._inputs.sampling
+        )
 
     def more(self) -> torch.Tensor | None:
         heard, self._heard = self._heard, self._heard[:0]

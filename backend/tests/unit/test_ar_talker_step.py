@@ -12,9 +12,14 @@ import torch
 
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
-from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
+from cantata.engine.ar.request_state import (
+    FrameLayout,
+    LevelSampling,
+    RequestStates,
+    ResolvedSampling,
+)
 from cantata.engine.ar.sampling import counter_uniforms
-from cantata.engine.ar.talker_step import TalkerStep, num_draws, pad_rows
+from cantata.engine.ar.talker_step import TalkerStep, frame_layout, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)
@@ -40,9 +45,8 @@ class AddingTalker:
 
 @pytest.fixture
 def states() -> RequestStates:
-    return RequestStates(
-        3, 16, CODEBOOKS, CODEBOOKS + 1, HIDDEN, torch.float32, torch.device("cpu")
-    )
+    layout = FrameLayout(CODEBOOKS, torch.int64, num_draws=CODEBOOKS + 1)
+    return RequestStates(3, 16, layout, HIDDEN, torch.float32, torch.device("cpu"))
 
 
 @pytest.fixture
@@ -98,7 +102,7 @@ def test_rows_of_prompt_track_and_feedback(states: RequestStates, step: TalkerSt
     states.add("a", prompt(rows=3, prompt_len=2), GREEDY)
     schedule(step, {"a": (0, 2)})
     assert step.input_rows()[:, 0].tolist() == [100.0, 200.0]
-    assert step.sample(scores(4)).tolist() == [[4, 5]]
+    assert step.sample(scores(4))[1].tolist() == [[4, 5]]
     schedule(step, {"a": (2, 1)})
     assert step.input_rows()[:, 0].tolist() == [304.0]
     step.sample(scores(7))
@@ -148,9 +152,9 @@ def test_min_frames_masks_the_end_code(states: RequestStates, step: TalkerStep) 
     states.add("a", prompt(min_frames=1), GREEDY)
     end_then_two = scores(CODES - 1) + 0.5 * scores(2)
     schedule(step, {"a": (0, 2)})
-    assert step.sample(end_then_two)[0, 0] == 2
+    assert step.sample(end_then_two)[1][0, 0] == 2
     schedule(step, {"a": (2, 1)})
-    assert step.sample(end_then_two)[0, 0] == CODES - 1
+    assert step.sample(end_then_two)[1][0, 0] == CODES - 1
     assert end_then_two[0, CODES - 1] == 1.0
 
 
@@ -160,9 +164,9 @@ def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: 
     states.add("b", prompt(), GREEDY)
     logits = scores(4, 4) + 0.5 * scores(6, 6)
     schedule(step, {"a": (0, 2), "b": (0, 2)})
-    assert step.sample(logits)[:, 0].tolist() == [4, 4]
+    assert step.sample(logits)[1][:, 0].tolist() == [4, 4]
     schedule(step, {"a": (2, 1), "b": (2, 1)})
-    assert step.sample(logits)[:, 0].tolist() == [6, 4]
+    assert step.sample(logits)[1][:, 0].tolist() == [6, 4]
 
 
 class ChoosingTalker(AddingTalker):
@@ -183,7 +187,7 @@ def test_each_codebook_has_a_penalty_by_its_own_history(states: RequestStates) -
     for position in (0, 2, 3):
         count = 2 if position == 0 else 1
         schedule(step, {"a": (position, count), "b": (position, count)})
-        found.append(step.sample(scores(5, 5)).tolist())
+        found.append(step.sample(scores(5, 5))[1].tolist())
     # Code 0 stays 5: it has a penalty of its own. Both second codes are used up after two frames.
     assert [a for a, _ in found] == [[5, 5], [5, 7], [5, 5]]
     assert [b for _, b in found] == [[5, 5], [5, 5], [5, 5]]
@@ -203,19 +207,19 @@ class StoppingTalker(AddingTalker):
 def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) -> None:
     talker = StoppingTalker()
     step = TalkerStep(talker, states)
-    assert num_draws(talker) == CODEBOOKS + 1
+    assert frame_layout(talker).num_draws == CODEBOOKS + 1
     sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
     states.add("a", prompt(), sampled)
     talker.odds = 0.3
     uniform = float(counter_uniforms(7, 1, CODEBOOKS + 1)[0, -1])
     assert 0.3 < uniform < 0.7
     schedule(step, {"a": (0, 2)})
-    assert step.sample(scores(4))[0, 0] == 4  # going on is likelier and comes first
+    assert step.sample(scores(4))[1][0, 0] == 4  # going on is likelier and comes first
     states.free("a")
     states.add("a", prompt(), sampled)
     talker.odds = 0.7
     schedule(step, {"a": (0, 2)})
-    assert step.sample(scores(4))[0, 0] == talker.end_code
+    assert step.sample(scores(4))[1][0, 0] == talker.end_code
 
 
 def test_a_stop_waits_for_the_least_frames_and_is_greedy_on_demand(states: RequestStates) -> None:
@@ -225,9 +229,9 @@ def test_a_stop_waits_for_the_least_frames_and_is_greedy_on_demand(states: Reque
     states.add("a", prompt(min_frames=1), GREEDY)
     states.add("b", prompt(), GREEDY)
     schedule(step, {"a": (0, 2), "b": (0, 2)})
-    assert step.sample(scores(4, 4))[:, 0].tolist() == [4, talker.end_code]
+    assert step.sample(scores(4, 4))[1][:, 0].tolist() == [4, talker.end_code]
     schedule(step, {"a": (2, 1)})
-    assert step.sample(scores(4))[0, 0] == talker.end_code
+    assert step.sample(scores(4))[1][0, 0] == talker.end_code
 
 
 def test_made_up_requests_touch_nothing(states: RequestStates, step: TalkerStep) -> None:

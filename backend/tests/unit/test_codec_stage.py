@@ -9,11 +9,15 @@ import pytest
 import torch
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
-from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.chunks import Chunk, Payload, Pcm, Rows, WordTiming
+from cantata.contract.data.errors import ConfigError, RequestFailed
+from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.engine.codec import CodecStage
+from cantata.engine.codec.stage import build_stage
 from running_sum import SAMPLES_PER_FRAME, RunningSumDecoder
 from stage_chunks import codes_chunk, pcm_chunk
+from tiny_talker.checkpoint import LATENT_SIZE
+from tiny_talker.decoder import SCALE, LatentSumDecoder
 
 
 def expected(codes: np.ndarray) -> np.ndarray:
@@ -204,6 +208,50 @@ def test_a_malformed_chunk_fails_its_own_request_only(chunk: Chunk[Payload], pro
     rest = [*result.chunks, *run(stage)]
     np.testing.assert_array_equal(pcm(rest, "good"), expected(codes))
     assert stage.counts()["requests"] == 0
+
+
+LATENTS = np.random.default_rng(0).normal(size=(5, LATENT_SIZE)).astype(np.float32)
+
+
+def latents_chunk(index: int, values: np.ndarray, *, unheard: int = 0) -> Chunk[Rows]:
+    return Chunk("r", "latents", index, Rows(values, unheard), final=True)
+
+
+def test_latents_are_decoded_like_codes() -> None:
+    stage = CodecStage(LatentSumDecoder(), CodecDeployment(credit_s=100.0), clock=lambda: 0.0)
+    stage.add("r", None, batch=False)
+    stage.receive([latents_chunk(0, LATENTS, unheard=2)])
+    heard = pcm(run(stage), "r")[:: LatentSumDecoder.samples_per_frame, 0]
+    totals = np.round(1000 * LATENTS).astype(int).sum(-1).cumsum() % 2**13
+    np.testing.assert_array_equal(heard, totals[2:] * np.float32(SCALE))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "problem"),
+    [
+        (codes_chunk("r", 0, frames(1, 0), False), "expected Rows, got Codes"),
+        (latents_chunk(0, LATENTS[:, 1:]), r"expected \[T, 6\] latents, got \[5, 5\]"),
+        (latents_chunk(0, LATENTS * np.float32(np.inf)), "latents must be finite"),
+        (latents_chunk(0, LATENTS, unheard=6), "at most 5 unheard frames, got 6"),
+        (latents_chunk(1, LATENTS), "expected chunk 0, got 1"),
+    ],
+)
+def test_malformed_latents_are_named(chunk: Chunk[Payload], problem: str) -> None:
+    stage = CodecStage(LatentSumDecoder(), CodecDeployment(), clock=lambda: 0.0)
+    stage.add("r", None, batch=False)
+    stage.receive([chunk])
+    ((_, error),) = stage.step().failures
+    with pytest.raises(RequestFailed, match=problem):
+        raise error
+    assert stage.counts()["requests"] == 0
+
+
+def test_only_decoders_of_codes_run_in_windows(tmp_path: Path) -> None:
+    window = {"chunk_frames": 4, "context_frames": 2}
+    deployment = CodecDeployment.model_validate({"slots": 1, "window": window})
+    spec = StageSpec("decoder", StageKind.CODEC, "tiny_talker.decoder:load_latent_decoder")
+    with pytest.raises(ConfigError, match="'decoder': only decoders of codes run in windows"):
+        build_stage(spec, tmp_path, deployment)
 
 
 def test_capacity_tells_what_the_api_needs(tmp_path: Path) -> None:

@@ -115,9 +115,12 @@ def test_a_stage_declares_ports_where_its_kind_has_none() -> None:
         PipelineSpec((encoder,), (heard,))
     talker = StageSpec("a", AR, "m:f", outputs={"rows": Rows})
     assert talker.ports == {"codes": Codes, "rows": Rows}
+    assert StageSpec("a", AR, "m:f", outputs={"latents": Rows}).ports == {"latents": Rows}
     for port, payload in (("rows", Codes), ("frames", Rows)):
         talker = StageSpec("a", AR, "m:f", outputs={port: payload})
-        with pytest.raises(ConfigError, match=rf"declares ports \['{port}'\]; valid: \['rows'\]"):
+        with pytest.raises(
+            ConfigError, match=rf"declares ports \['{port}'\]; valid: \['rows', 'latents'\]"
+        ):
             PipelineSpec((talker,), (EdgeSpec("a.codes", CLIENT),))
 
 

@@ -56,9 +56,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine",
         "api",
         "doctor",
+        "doctor_model",
         "logs",
     },
     "cantata.doctor": {"plugins", "contract"},
+    "cantata.doctor_model": {"contract", "config", "engine", "doctor"},
 }
 """Package or module -> what of `cantata` it may import beside itself; longest prefix counts."""
 

@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 
 class FaultyDecoder:
-    """Implements `contract.model.codec.StreamingDecoder` around a sound one."""
+    """Implements `contract.model.codec.CodeDecoder` around a sound one."""
 
     def __init__(self, decoder: Any, fault_file: Path) -> None:
         self._decoder = decoder

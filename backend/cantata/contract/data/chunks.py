@@ -65,16 +65,18 @@ class Rows:
 
     values: NDArray[np.float32]
     """[T, E]; T may be 0 only in a final chunk."""
+    unheard: int = 0
+    """Of latents: how many of the first only prime the decoder, as `Codes.unheard`."""
 
     @property
     def units(self) -> int:
-        """Rows."""
-        return len(self.values)
+        """Rows that are heard."""
+        return len(self.values) - self.unheard
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Consecutive ones as one; at least one part."""
-        return cls(np.concatenate([part.values for part in parts]))
+        return cls(np.concatenate([part.values for part in parts]), parts[0].unheard)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ def _others_of(payload: Payload) -> tuple[Any, ...]:
     match payload:
         case Codes(_, unheard, words):
             return unheard, words
-        case Rows():
-            return ()
+        case Rows(_, unheard):
+            return (unheard,)
         case Pcm(_, words):
             return (words,)
 

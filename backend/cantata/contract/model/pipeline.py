@@ -16,6 +16,8 @@ CLIENT = "client"
 """The target of edges whose chunks the api receives."""
 CODES = "codes"
 """The port of an AR stage."""
+LATENTS = "latents"
+"""The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`."""
 ROWS = "rows"
 """A port that an AR stage may have too, if its model is a `RowExporter`."""
 PCM = "pcm"
@@ -28,7 +30,7 @@ class StageKind(StrEnum):
     AR = "ar"
     """Autoregressive on vLLM: one frame per request and step."""
     CODEC = "codec"
-    """Slot-indexed streaming decoder: frames in, PCM out."""
+    """Slot-indexed streaming decoder: codes or latents in, PCM out."""
     FEED_FORWARD = "feed_forward"
     """Whole inputs in, whole outputs out, in batches: encoders."""
 
@@ -42,11 +44,18 @@ class KindPorts:
     """Of each such stage, by port."""
     optional: Mapping[str, type[Payload]] | None
     """What a stage may declare beside them; None: anything."""
+    replaces: Mapping[str, str] = field(default_factory=dict)
+    """Optional port -> the output that a stage which declares it does not have."""
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
-    StageKind.AR: KindPorts((Codes, Rows), outputs={CODES: Codes}, optional={ROWS: Rows}),
-    StageKind.CODEC: KindPorts((Codes,), outputs={PCM: Pcm}, optional={}),
+    StageKind.AR: KindPorts(
+        (Codes, Rows),
+        outputs={CODES: Codes},
+        optional={ROWS: Rows, LATENTS: Rows},
+        replaces={LATENTS: CODES},
+    ),
+    StageKind.CODEC: KindPorts((Codes, Rows), outputs={PCM: Pcm}, optional={}),
     StageKind.FEED_FORWARD: KindPorts((), outputs={}, optional=None),
 }
 
@@ -73,7 +82,10 @@ class StageSpec:
     @property
     def ports(self) -> Mapping[str, type[Payload]]:
         """What it makes, by port."""
-        return {**PORTS[self.kind].outputs, **self.outputs}
+        kind = PORTS[self.kind]
+        replaced = {kind.replaces.get(port) for port in self.outputs}
+        own = {port: made for port, made in kind.outputs.items() if port not in replaced}
+        return {**own, **self.outputs}
 
 
 @dataclass(frozen=True, slots=True)

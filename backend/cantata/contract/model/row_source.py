@@ -1,6 +1,6 @@
 """Where the conditioning rows of a request come from: its own input, later text, or an edge.
 
-Letters: L rows, D hidden size, C frames, Q codebooks.
+Letters: L rows, D hidden size, C frames, Q codebooks, E columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class TalkerPrompt:
     """When each word is heard, from a talker that fixes durations before it speaks. The times
     include the decoder's lag."""
     context: torch.Tensor | None = None
-    """[C, Q] int64: frames that the request continues. They only prime the decoder."""
+    """[C, Q] int64, or [C, E] float32 latents: frames that the request continues. They only prime
+    the decoder."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
 
 

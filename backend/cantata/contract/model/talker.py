@@ -9,10 +9,11 @@ the input row
 
 (rows beyond the given ones repeat the last, or are waited for while the source is open), and the
 hidden state at position prompt_len - 1 + k yields frame k. A frame is [Q] codes; its code 0 is what
-vLLM samples from `compute_logits`.
+vLLM samples from `compute_logits`. The frame of a `LatentTalker` is a vector, and vLLM samples no
+more than whether to go on.
 
 Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks, F
-frames, E columns.
+frames, E columns, Z noise of a frame.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class FrameDraws:
     """False: every request is greedy."""
     repetition: RepetitionPenalty | None = None
     """None: no request is penalized for codes after code 0."""
+    noise: torch.Tensor | None = None
+    """[R, Z] float32: of a `LatentTalker`, what each request's frame begins with."""
 
     def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
         """[R, V] scores of a codebook after the first -> [R] int64 codes."""
@@ -168,4 +171,23 @@ class StopDecision(Protocol):
 
     def stop_scores(self) -> torch.Tensor:
         """[R, 2] scores of going on and of stopping, of the rows of the last `compute_logits`."""
+        ...
+
+
+@runtime_checkable
+class LatentTalker(Protocol):
+    """What a talker has whose frames are vectors, for a pipeline with the port `latents`.
+
+    It has one codebook of two codes: 0 goes on, 1 is its `end_code`. `embed_frames` takes [N, E]
+    float32 frames, and `complete_frames` returns [R, E].
+    """
+
+    latent_size: int
+    """E."""
+    noise_size: int
+    """Z."""
+
+    def draw_noise(self, seed: int, num_frames: int) -> torch.Tensor:
+        """[F, Z] float32, on the CPU: what the frames of a request with this seed begin with. The
+        first frames' noise is the same for any number of frames."""
         ...

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.pipeline import ROWS, StageSpec
+from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
 from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
-from cantata.contract.model.talker import RowExporter
+from cantata.contract.model.talker import LatentTalker, RowExporter
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar.environment import (
     imports_exempt_from_collection,
@@ -62,6 +62,11 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
         engine = TalkerEngine(architecture, checkpoint, deployment)
     if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
         raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
+    if (LATENTS in spec.ports) != isinstance(engine.talker, LatentTalker):
+        made = LATENTS if isinstance(engine.talker, LatentTalker) else CODES
+        raise ConfigError(
+            f"stage {spec.name!r} has ports {list(spec.ports)}; its model makes {made}"
+        )
     return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
 
 

@@ -33,7 +33,7 @@ from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
 from cantata.engine.ar.cpu_norms import kernel_config
 from cantata.engine.ar.environment import let_threads_wake_in_time
-from cantata.engine.ar.frame_output import codes_of_logprobs
+from cantata.engine.ar.frame_output import frame_of_logprobs
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.served_model import LOAD_FORMAT
 from cantata.engine.ar.talker_step import ServedTalker
@@ -147,7 +147,7 @@ def _new_frame(output: EngineCoreOutput) -> NewFrame:
     ending = None if reason is None else _ENDINGS.get(reason, Ending.FAULT)
     if ending is Ending.FAULT:
         return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
-    return NewFrame(output.request_id, codes_of_logprobs(output.new_logprobs), ending)
+    return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending)
 
 
 def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cantata.engine.ar.talker_step import ServedTalker
@@ -27,8 +26,8 @@ class NewFrame:
     """One request's output of one step."""
 
     request_id: str
-    codes: NDArray[np.int32]
-    """[1, Q]; meaningless after a fault."""
+    values: NDArray[Any]
+    """[1, Q] int32 codes or [1, E] float32 latents; meaningless after a fault."""
     ending: Ending | None
     """None: the request continues."""
 

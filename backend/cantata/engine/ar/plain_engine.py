@@ -17,7 +17,7 @@ from cantata.config import ArDeployment
 from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, num_draws, pad_rows
+from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, frame_layout, pad_rows
 
 
 @dataclass(slots=True)
@@ -35,8 +35,7 @@ class PlainEngine:
         states = RequestStates(
             slots=deployment.slots,
             max_model_len=deployment.max_model_len,
-            num_codebooks=talker.num_codebooks,
-            num_draws=num_draws(talker),
+            frames=frame_layout(talker),
             hidden_size=talker.hidden_size,
             dtype=torch.float32,
             device=torch.device("cpu"),
@@ -86,14 +85,14 @@ class PlainEngine:
         positions = torch.arange(first, first + count)
         hidden = talker.forward_rows(self._step.input_rows(), positions, run.memory)
         talker.sampled_hidden = pad_rows(hidden[-1:], talker.min_rows)
-        frames = self._step.sample(talker.compute_logits(talker.sampled_hidden)[:1])
+        tokens, frames = self._step.sample(talker.compute_logits(talker.sampled_hidden)[:1])
         run.num_frames += 1
-        codes = frames.numpy().astype(np.int32)
+        values = frames.numpy().astype(np.float32 if frames.is_floating_point() else np.int32)
         ending: Ending | None = None
-        if talker.end_code is not None and codes[0, 0] == talker.end_code:
+        if talker.end_code is not None and tokens[0] == talker.end_code:
             ending = Ending.END_CODE
         elif run.num_frames == run.max_frames:
             ending = Ending.LENGTH
         if ending is not None:
             del self._running[request_id]
-        return NewFrame(request_id, codes, ending)
+        return NewFrame(request_id, values, ending)

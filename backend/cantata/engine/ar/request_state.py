@@ -4,12 +4,13 @@ The stage makes a state when it accepts a request and frees it when the request 
 only look it up by request id. So preemption and recompute find the same rows and frames again,
 and nothing has to be saved or restored when a runner drops its own bookkeeping.
 
-Letters: S slots, P positions, D hidden size, Q codebooks, L levels.
+Letters: S slots, P positions, D hidden size, Q codebooks, E columns, Z noise, L levels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -30,6 +31,28 @@ class LevelSampling:
     top_k: int = 0
     """0 means all."""
     top_p: float = 1.0
+
+
+class NoiseSource(Protocol):
+    """Makes what a request's latents begin with, as `LatentTalker.draw_noise`."""
+
+    def __call__(self, seed: int, num_frames: int, /) -> torch.Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLayout:
+    """What is kept for each frame of a talker."""
+
+    columns: int
+    """Q or E."""
+    dtype: torch.dtype
+    """int64 codes, or float32 latents."""
+    num_draws: int
+    """Random numbers for choosing codes."""
+    noise_size: int = 0
+    """Z."""
+    draw_noise: NoiseSource | None = None
+    """None: Z is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +78,23 @@ class RequestStates:
         self,
         slots: int,
         max_model_len: int,
-        num_codebooks: int,
-        num_draws: int,
+        frames: FrameLayout,
         hidden_size: int,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self.num_draws = num_draws
-        """Random numbers for each frame."""
+        self._layout = frames
         self.scratch_slot = slots
         rows = slots + 1
         shape = (rows, max_model_len)
         self.rows = torch.zeros(*shape, hidden_size, dtype=dtype, device=device)
         """[S+1, P, D]: conditioning rows by position."""
-        self.frames = torch.zeros(*shape, num_codebooks, dtype=torch.int64, device=device)
-        """[S+1, P, Q]: every frame so far."""
-        self.uniforms = torch.zeros(*shape, num_draws, dtype=torch.float32, device=device)
+        self.frames = torch.zeros(*shape, frames.columns, dtype=frames.dtype, device=device)
+        """[S+1, P, Q or E]: every frame so far."""
+        self.uniforms = torch.zeros(*shape, frames.num_draws, dtype=torch.float32, device=device)
         """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
+        self.noise = torch.zeros(*shape, frames.noise_size, dtype=torch.float32, device=device)
+        """[S+1, P, Z]: what each frame of latents begins with, drawn at the same time."""
         self.temperature = torch.zeros(rows, 3, dtype=torch.float32, device=device)
         """[S+1, L], as the next two."""
         self.top_k = torch.zeros(rows, 3, dtype=torch.int64, device=device)
@@ -119,8 +142,11 @@ class RequestStates:
         num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
         self.rows[slot, :num_rows] = prompt.rows[:num_rows]
         self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
-            sampling.seed, prompt.max_frames, self.num_draws
+            sampling.seed, prompt.max_frames, self._layout.num_draws
         ).to(self.uniforms.device, non_blocking=True)
+        if self._layout.draw_noise is not None:
+            noise = self._layout.draw_noise(sampling.seed, prompt.max_frames)
+            self.noise[slot, : prompt.max_frames] = noise.to(self.noise.device, non_blocking=True)
         levels = (sampling.code_0, sampling.residual, sampling.stop)
         self.temperature[slot] = torch.tensor([level.temperature for level in levels])
         self.top_k[slot] = torch.tensor([level.top_k for level in levels])

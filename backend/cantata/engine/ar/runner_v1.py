@@ -56,9 +56,9 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
     ) -> SamplerOutput:
         # WHY not vLLM's sampler: its seeds are generators, whose state neither chunked prefill
         # (a missing offset ends the engine) nor a change of runner survives.
-        frames = self._talker().talker_step.sample(logits)
+        tokens, frames = self._talker().talker_step.sample(logits)
         return SamplerOutput(
-            sampled_token_ids=frames[:, :1].to(torch.int32),
+            sampled_token_ids=tokens[:, None].to(torch.int32),
             logprobs_tensors=frames_as_logprobs(frames),
         )
 

@@ -71,7 +71,7 @@ class FrameSampler(Sampler):  # type: ignore[misc]
         """[R, V] scores -> one frame per request."""
         # WHY again: profiling calls the sampler with a batch of its own, after another forward.
         _schedule(self._step, input_batch)
-        frames = self._step.sample(logits)
+        tokens, frames = self._step.sample(logits)
         num_sampled, num_rejected = get_num_sampled_and_rejected(
             input_batch.seq_lens.new_ones(input_batch.num_reqs),
             input_batch.seq_lens,
@@ -80,7 +80,7 @@ class FrameSampler(Sampler):  # type: ignore[misc]
             self.req_states.prefill_len.gpu,
         )
         return SamplerOutput(
-            sampled_token_ids=frames[:, :1],
+            sampled_token_ids=tokens[:, None],
             logprobs_tensors=frames_as_logprobs(frames),
             num_nans=None,
             num_sampled=num_sampled,

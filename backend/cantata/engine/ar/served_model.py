@@ -21,7 +21,7 @@ from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import RowExporter, Talker
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import TalkerStep, num_draws, pad_rows
+from cantata.engine.ar.talker_step import TalkerStep, frame_layout, pad_rows
 
 LOAD_FORMAT = "cantata"
 
@@ -39,8 +39,7 @@ class ServedTalkerMixin:
         states = RequestStates(
             slots=vllm_config.scheduler_config.max_num_seqs,
             max_model_len=config.max_model_len,
-            num_codebooks=self.num_codebooks,  # type: ignore[attr-defined]
-            num_draws=num_draws(self),  # type: ignore[arg-type]
+            frames=frame_layout(self),  # type: ignore[arg-type]
             hidden_size=config.get_hidden_size(),
             dtype=config.dtype,
             device=torch.device(vllm_config.device_config.device),

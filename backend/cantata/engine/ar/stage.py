@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +19,9 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.pipeline import CODES, ROWS
+from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
 from cantata.contract.model.row_source import RowSource
+from cantata.contract.model.talker import LatentTalker
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
@@ -59,7 +61,7 @@ class _Held:
     priority: int
     words: tuple[WordTiming, ...]
     """Not sent yet, like the next: the first chunk takes them along."""
-    context: NDArray[np.int32] | None
+    context: NDArray[Any] | None
     num_frames: int = 0
     """Chunks so far, one frame each."""
     num_row_chunks: int = 0
@@ -80,6 +82,7 @@ class ArStage:
         self._deployment = deployment
         self._engine = engine
         self._talker = engine.talker
+        self._makes_latents = isinstance(engine.talker, LatentTalker)
         self._exports_rows = exports_rows
         if exports_rows:
             engine.talker.talker_step.export()
@@ -197,20 +200,20 @@ class ArStage:
         """End the engine."""
         self._engine.close()
 
-    def _chunk_of(self, output: NewFrame) -> Chunk[Codes]:
-        request_id, codes = output.request_id, output.codes
+    def _chunk_of(self, output: NewFrame) -> Chunk[Payload]:
+        request_id, values, unheard = output.request_id, output.values, 0
         held = self._held[request_id]
         index, held.num_frames = held.num_frames, held.num_frames + 1
         stopped = output.ending is Ending.END_CODE
         if stopped:
-            codes = codes[:0]  # the end code's frame is not spoken
+            values = values[:0]  # the end code's frame is not spoken
         final = stopped or held.num_frames == held.max_frames
-        frames = Codes(codes, words=held.words)
         if held.context is not None:
-            primed = np.concatenate([held.context, codes])
-            frames = Codes(primed, unheard=len(held.context), words=held.words)
-        held.words, held.context = (), None
-        return Chunk(request_id, CODES, index, frames, final)
+            values, unheard = np.concatenate([held.context, values]), len(held.context)
+        words, held.words, held.context = held.words, (), None
+        if self._makes_latents:
+            return Chunk(request_id, LATENTS, index, Rows(values, unheard), final)
+        return Chunk(request_id, CODES, index, Codes(values, unheard, words), final)
 
     def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Rows]]:
         """The rows of the positions that this step has computed."""
@@ -250,7 +253,7 @@ class ArStage:
             resumable=source.open,
             priority=priority,
             words=prompt.words,
-            context=None if prompt.context is None else prompt.context.cpu().numpy().astype("i4"),
+            context=None if prompt.context is None else self._context(prompt.context),
         )
         self._engine.add(
             FrameRequest(
@@ -302,6 +305,11 @@ class ArStage:
 
     def _num_rows(self, request_id: str) -> int:
         return int(self._states.last_row[self._states.slot_of(request_id)]) + 1
+
+    def _context(self, frames: torch.Tensor) -> NDArray[Any]:
+        """As they leave: [C, Q] int32 codes or [C, E] float32 latents."""
+        values: NDArray[Any] = frames.cpu().numpy()
+        return values.astype(np.float32 if self._makes_latents else np.int32)
 
     def _end(self, request_id: str) -> None:
         """Free a request that vLLM has ended, or still considers running."""

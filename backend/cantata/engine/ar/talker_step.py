@@ -3,7 +3,8 @@
 Before the forward pass: the input row of every scheduled position. After it: code 0 of every
 request, the rest of its frame, and the frame's place in the history.
 
-Letters: N positions of this step, R requests of this step, D hidden size, V codes, Q codebooks.
+Letters: N positions of this step, R requests of this step, D hidden size, V codes, Q codebooks, E
+columns of latents.
 """
 
 from __future__ import annotations
@@ -17,8 +18,14 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
-from cantata.contract.model.talker import FrameDraws, RepetitionPenalty, StopDecision, Talker
-from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, RequestStates
+from cantata.contract.model.talker import (
+    FrameDraws,
+    LatentTalker,
+    RepetitionPenalty,
+    StopDecision,
+    Talker,
+)
+from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, FrameLayout, RequestStates
 
 
 class ServedTalker(Talker, Protocol):
@@ -31,9 +38,13 @@ class ServedTalker(Talker, Protocol):
     """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
 
 
-def num_draws(talker: Talker) -> int:
-    """Random numbers that a talker needs for each frame."""
-    return talker.num_codebooks + isinstance(talker, StopDecision)
+def frame_layout(talker: Talker) -> FrameLayout:
+    """What the engine keeps for each frame of a talker."""
+    num_draws = talker.num_codebooks + isinstance(talker, StopDecision)
+    if isinstance(talker, LatentTalker):
+        columns, noise = talker.latent_size, talker.noise_size
+        return FrameLayout(columns, torch.float32, num_draws, noise, talker.draw_noise)
+    return FrameLayout(talker.num_codebooks, torch.int64, num_draws)
 
 
 def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
@@ -63,6 +74,7 @@ class TalkerStep:
         self.states = states
         self._talker = talker
         self._stop_decision = talker if isinstance(talker, StopDecision) else None
+        self._makes_latents = isinstance(talker, LatentTalker)
         self._rows: ScheduledRows | None = None
         self._exported: dict[int, NDArray[np.float32]] | None = None
         """By slot, not taken yet. None: nothing is exported."""
@@ -110,7 +122,7 @@ class TalkerStep:
             inputs.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
 
-    def sample(self, logits: torch.Tensor) -> torch.Tensor:
+    def sample(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Draw code 0 and the decision to stop, complete the frames and remember them.
 
         A request whose prefill or recompute ends in a later step has a row like any other; its
@@ -120,7 +132,8 @@ class TalkerStep:
             logits: [R, V] scores of code 0 at each request's last position.
 
         Returns:
-            [R, Q] int64 frames.
+            [R] int64 tokens for vLLM, which are the codes 0, and [R, Q] int64 or [R, E] float32
+            frames.
         """
         rows, states = self._scheduled(), self.states
         if self._exported is not None:
@@ -139,6 +152,7 @@ class TalkerStep:
             sampling=self._sampling(slot_index, RESIDUAL),
             is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
             repetition=self._repetition(slots, frame),
+            noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
@@ -147,7 +161,7 @@ class TalkerStep:
         states.frames[self._index(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
-        return frames
+        return code0[:count], frames
 
     def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
         """Recomputed positions are left out: their rows have left."""
@@ -171,7 +185,7 @@ class TalkerStep:
     ) -> torch.Tensor:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
-        if states.is_penalized[slots, CODE_0].any():
+        if states.is_penalized[slots, CODE_0].any() and not self._makes_latents:
             spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
             penalty = states.repetition_penalty[self._index(slots), CODE_0]
             logits = penalize_repetition(logits, spoken, penalty)
@@ -198,7 +212,7 @@ class TalkerStep:
     def _repetition(
         self, slots: NDArray[np.int64], frame: NDArray[np.int64]
     ) -> RepetitionPenalty | None:
-        if not self.states.is_penalized[slots, RESIDUAL].any():
+        if self._makes_latents or not self.states.is_penalized[slots, RESIDUAL].any():
             return None
         penalty = self.states.repetition_penalty[self._index(slots), RESIDUAL]
         return RepetitionPenalty(self._spoken(slots, frame), penalty)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
-from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.codec import SizedState, StreamingDecoder
+from cantata.contract.model.codec import CodeDecoder, SizedState, StreamingDecoder
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
+from cantata.engine.codec.frames import Frames, batch_of, problem_with
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
@@ -31,17 +33,29 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it.
 
     Raises:
-        ConfigError: the checkpoint lacks it, or its state does not fit into memory.
+        ConfigError: the checkpoint lacks it, its state does not fit into memory, or it takes
+            latents and is to run in windows.
     """
-    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(spec.factory)
     device = torch.device(deployment.device)
-    decoder = load(checkpoint, device)
+    decoder = load_decoder(spec, checkpoint, device)
     slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
     check_room(spec.name, slot_bytes, deployment.slots, device)
     if deployment.window is not None:
         window = deployment.window
+        if not isinstance(decoder, CodeDecoder):
+            raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
     return CodecStage(decoder, deployment, state_bytes=slot_bytes * deployment.slots)
+
+
+def load_decoder(spec: StageSpec, checkpoint: Path, device: torch.device) -> StreamingDecoder:
+    """What a codec stage's factory makes.
+
+    Raises:
+        ConfigError: no such factory, or the checkpoint lacks the decoder.
+    """
+    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(spec.factory)
+    return load(checkpoint, device)
 
 
 @dataclass(slots=True)
@@ -54,8 +68,8 @@ class _Stream:
     batch: bool
     stretch: float
     """Seconds of the model's sound that the listener plays in one second."""
-    codes: list[NDArray[np.int32]] = field(default_factory=list)
-    """Frames not decoded yet, one [Q] row each."""
+    frames: list[NDArray[Any]] = field(default_factory=list)
+    """Not decoded yet: [Q] codes or [E] latents each."""
     unheard_frames: int = 0
     """The first of them only prime the decoder: their sound is dropped."""
     words: list[WordTiming] = field(default_factory=list)
@@ -153,15 +167,15 @@ class CodecStage:
             if stream is None:
                 continue  # aborted while the chunk was on its way
             problem, frames = self._problem(chunk, stream), chunk.payload
-            if problem is not None or not isinstance(frames, Codes):
+            if problem is not None or not isinstance(frames, Frames):
                 self._free(chunk.request_id)
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
                 continue
             stream.received_chunks += 1
             stream.delivery = self._cadence.deliveries
             stream.unheard_frames += frames.unheard
-            stream.codes.extend(frames.values)
-            stream.words.extend(frames.words)
+            stream.frames.extend(frames.values)
+            stream.words.extend(frames.words if isinstance(frames, Codes) else ())
             stream.complete = chunk.final
 
     def credit(self, request_id: str, samples: int) -> None:
@@ -177,7 +191,7 @@ class CodecStage:
     def has_work(self) -> bool:
         """Whether a frame can be decoded, or an end or a failure reported."""
         return bool(self._failures) or any(
-            self._ready_frames(s) or (s.complete and not s.codes) for s in self._streams.values()
+            self._ready_frames(s) or (s.complete and not s.frames) for s in self._streams.values()
         )
 
     def step(self) -> StepResult:
@@ -196,7 +210,7 @@ class CodecStage:
         """Requests and undecoded frames held."""
         return {
             "requests": len(self._streams),
-            "queued_frames": sum(len(s.codes) for s in self._streams.values()),
+            "queued_frames": sum(len(s.frames) for s in self._streams.values()),
         }
 
     def start_thread(self, working: Working) -> None:
@@ -207,19 +221,14 @@ class CodecStage:
 
     def _problem(self, chunk: Chunk[Payload], stream: _Stream) -> str | None:
         frames = chunk.payload
-        if not isinstance(frames, Codes):
-            return f"expected Codes, got {type(frames).__name__}"
+        problem = problem_with(frames, self._decoder)
+        if problem is not None or not isinstance(frames, Frames):
+            return problem
         if chunk.index != stream.received_chunks or stream.complete:
             return f"expected chunk {stream.received_chunks}, got {chunk.index}"
-        codebooks, size = self._decoder.num_codebooks, self._decoder.codebook_size
-        values = frames.values
-        if values.ndim != 2 or values.shape[1] != codebooks:
-            return f"expected [T, {codebooks}] codes, got {list(values.shape)}"
-        most_unheard = 0 if stream.received_chunks else len(values)
+        most_unheard = 0 if stream.received_chunks else len(frames.values)
         if not 0 <= frames.unheard <= most_unheard:
             return f"expected at most {most_unheard} unheard frames, got {frames.unheard}"
-        if values.size and not 0 <= values.min() <= values.max() < size:
-            return f"codes must be in 0..{size - 1}"
         return None
 
     def _is_held(self, stream: _Stream) -> bool:
@@ -233,7 +242,7 @@ class CodecStage:
             return False
         others = (other for other in self._streams.values() if other is not stream)
         return self._cadence.holds_first(
-            len(stream.codes) - stream.unheard_frames,
+            len(stream.frames) - stream.unheard_frames,
             complete=stream.complete,
             stretch=stream.stretch,
             others_speak=any(not other.complete for other in others),
@@ -243,7 +252,7 @@ class CodecStage:
         if self._is_held(stream):
             return 0
         affordable = stream.credit_samples // self._decoder.samples_per_frame
-        return max(0, min(len(stream.codes), stream.unheard_frames + affordable))
+        return max(0, min(len(stream.frames), stream.unheard_frames + affordable))
 
     def _view(self, stream: _Stream) -> StreamView:
         deadline_s = math.inf
@@ -264,8 +273,8 @@ class CodecStage:
     def _decode(self, batch: DecodeBatch) -> list[Chunk[Pcm]]:
         by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
         rows = [by_slot[slot] for slot in batch.slots]
-        codes = torch.from_numpy(np.stack([np.stack(s.codes[: batch.frames]) for _, s in rows]))
-        samples = self._decoder.decode(self._state, torch.tensor(batch.slots), codes.long())
+        frames = batch_of([stream.frames[: batch.frames] for _, stream in rows])
+        samples = self._decoder.decode(self._state, torch.tensor(batch.slots), frames)
         if samples.ndim != 3 or samples.shape[2] != self._decoder.channels:
             shape, channels = list(samples.shape), self._decoder.channels
             raise RuntimeError(f"the decoder made {shape} samples; it must be [B, N, {channels}]")
@@ -280,17 +289,17 @@ class CodecStage:
         self, request_id: str, stream: _Stream, samples: NDArray[np.float32], frames: int
     ) -> Chunk[Pcm] | None:
         """The new sound of a stream; None while nothing of it is heard."""
-        del stream.codes[:frames]
+        del stream.frames[:frames]
         unheard = min(frames, stream.unheard_frames)
         stream.unheard_frames -= unheard
-        if unheard == frames and not (stream.complete and not stream.codes):
+        if unheard == frames and not (stream.complete and not stream.frames):
             return None
         samples = samples[unheard * self._decoder.samples_per_frame :]
         if stream.started_s is None:
             stream.started_s = self._clock()
         stream.sent_samples += len(samples)
         stream.credit_samples -= len(samples)
-        final = stream.complete and not stream.codes
+        final = stream.complete and not stream.frames
         sound = Pcm(samples, tuple(stream.words))
         chunk = Chunk(request_id, PCM, stream.sent_chunks, sound, final)
         stream.words.clear()
@@ -301,7 +310,7 @@ class CodecStage:
 
     def _announce_ends(self) -> list[Chunk[Pcm]]:
         """Requests whose end came after their last frame was decoded."""
-        ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.codes]
+        ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.frames]
         for request_id, _ in ended:
             self._free(request_id)
         nothing = np.zeros((0, self._decoder.channels), np.float32)

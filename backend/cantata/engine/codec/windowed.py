@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from cantata.contract.model.codec import StreamingDecoder
+from cantata.contract.model.codec import CodeDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WindowedState:
 
 
 class WindowedDecoder:
-    """Implements `contract.model.codec.StreamingDecoder` over another one.
+    """Implements `contract.model.codec.CodeDecoder` over another one.
 
     A window is decoded as its frames arrive: where one begins, the slot is reset and the frames
     before it are decoded once more, their sound dropped. So there is no lag and no wait for a full
@@ -40,7 +40,7 @@ class WindowedDecoder:
         context_frames: frames before them that each window starts with.
     """
 
-    def __init__(self, inner: StreamingDecoder, chunk_frames: int, context_frames: int) -> None:
+    def __init__(self, inner: CodeDecoder, chunk_frames: int, context_frames: int) -> None:
         self._inner = inner
         self._chunk, self._context = chunk_frames, context_frames
         self.sample_rate, self.channels = inner.sample_rate, inner.channels

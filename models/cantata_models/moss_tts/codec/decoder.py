@@ -23,7 +23,7 @@ AT_A_TIME = 1
 
 
 class AudioDecoder:
-    """Implements `contract.model.codec.StreamingDecoder` for the published tokenizers.
+    """Implements `contract.model.codec.CodeDecoder` for the published tokenizers.
 
     Its state is large, so it implements `SizedState` too.
 

@@ -99,7 +99,7 @@ class WaveStage:
 
 
 class SpeechDecoder:
-    """Implements `contract.model.codec.StreamingDecoder` for the published checkpoint format.
+    """Implements `contract.model.codec.CodeDecoder` for the published checkpoint format.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.

@@ -1,0 +1,54 @@
+"""What a decoder takes as frames: codes or latents.
+
+Letters: T frames, B rows, Q codebooks, E columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Codes, Payload, Rows
+from cantata.contract.model.codec import CodeDecoder, LatentDecoder, StreamingDecoder
+
+Frames = Codes | Rows
+
+
+def problem_with(payload: Payload, decoder: StreamingDecoder) -> str | None:
+    """Why a decoder cannot take a payload; None: it can."""
+    if isinstance(decoder, LatentDecoder):
+        return _problem_with_latents(payload, decoder.latent_size)
+    assert isinstance(decoder, CodeDecoder), "a decoder takes codes or latents"
+    return _problem_with_codes(payload, decoder)
+
+
+def batch_of(streams: Sequence[Sequence[NDArray[Any]]]) -> torch.Tensor:
+    """B streams of T frames each -> [B, T, Q] int64 codes or [B, T, E] float32 latents."""
+    frames = torch.from_numpy(np.stack([np.stack(stream) for stream in streams]))
+    return frames if frames.is_floating_point() else frames.long()
+
+
+def _problem_with_codes(payload: Payload, decoder: CodeDecoder) -> str | None:
+    if not isinstance(payload, Codes):
+        return f"expected Codes, got {type(payload).__name__}"
+    codebooks, size, values = decoder.num_codebooks, decoder.codebook_size, payload.values
+    if values.ndim != 2 or values.shape[1] != codebooks:
+        return f"expected [T, {codebooks}] codes, got {list(values.shape)}"
+    if values.size and not 0 <= values.min() <= values.max() < size:
+        return f"codes must be in 0..{size - 1}"
+    return None
+
+
+def _problem_with_latents(payload: Payload, latent_size: int) -> str | None:
+    if not isinstance(payload, Rows):
+        return f"expected Rows, got {type(payload).__name__}"
+    values = payload.values
+    if values.ndim != 2 or values.shape[1] != latent_size:
+        return f"expected [T, {latent_size}] latents, got {list(values.shape)}"
+    if not np.isfinite(values).all():
+        return "latents must be finite"
+    return None

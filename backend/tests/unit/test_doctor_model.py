@@ -1,0 +1,52 @@
+"""`cantata doctor --model`: what is said of a model and of its decoder's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cantata import doctor_model
+from cantata.doctor import Verdict
+from cantata.engine.codec import room
+from cantata.plugins import installed_plugins
+from running_sum import RunningSumDecoder
+
+EMBEDDED = next(name for name, plugin in installed_plugins().items() if plugin.embedded_checkpoint)
+
+
+class LargeDecoder(RunningSumDecoder):
+    """Implements `contract.model.codec.SizedState`."""
+
+    slot_bytes = 500_000_000
+
+
+def test_an_embedded_model_is_ready() -> None:
+    known, decoder = doctor_model.check_model(EMBEDDED, None)
+    assert (known.verdict, decoder.verdict) == (Verdict.OK, Verdict.OK)
+    assert "talker (ar)" in known.found
+    assert "slots of little memory" in decoder.found
+
+
+def test_what_is_no_model_is_named(tmp_path: Path) -> None:
+    (check,) = doctor_model.check_model(str(tmp_path), None)
+    assert check.failed
+    assert "no readable config.json" in check.found
+
+
+@pytest.mark.parametrize(("free", "slots"), [(1_700_000_000, 3), (64_000_000_000, None)])
+def test_memory_of_the_slots_is_compared_with_what_is_free(
+    monkeypatch: pytest.MonkeyPatch, free: int, slots: int | None
+) -> None:
+    monkeypatch.setattr(doctor_model, "load_decoder", lambda *_: LargeDecoder())
+    monkeypatch.setattr(doctor_model, "free_bytes", lambda _: free)
+    _, check = doctor_model.check_model(EMBEDDED, None)
+    assert "slots x 500.0 MB" in check.found
+    assert check.failed == (slots is not None)
+    if slots is not None:
+        assert check.advice == f"deploy decoder with at most {slots} slots"
+
+
+def test_free_memory_is_the_machine_s() -> None:
+    assert room.free_bytes(torch.device("cpu")) > 0
