@@ -46,7 +46,11 @@ class ArDeployment(StrictModel):
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that step together."""
     max_model_len: Annotated[int, Field(ge=32)] = 1024
-    """Positions (prompt and frames) that one request may use. KV memory follows from it."""
+    """Positions (prompt and frames) that one request may use."""
+    kv_positions: Annotated[int, Field(ge=32)] | None = None
+    """Positions of all requests together that there is KV memory for. When there is none left,
+    the youngest request gives its own up and computes it again later. None: enough for every slot
+    at its full length."""
     max_num_batched_tokens: Annotated[int, Field(ge=16)] = 2048
     """Positions computed in one step; longer prompts are prefilled in parts. Running requests
     come first in every step, and wait for the prompts in it: as many positions as take less than

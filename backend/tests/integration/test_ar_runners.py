@@ -15,8 +15,9 @@ import pytest
 
 from cantata.config import ArDeployment
 from cantata.engine.ar import build_stage
-from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.driving import EXPORTING, listen, varied_payloads
+from tiny_talker.checkpoint import HIDDEN, save_tiny_checkpoint
+from tiny_talker.driving import EXPORTING, THINKER, listen, varied_payloads
+from tiny_talker.inputs import TinyConversation
 from tiny_talker.latent_plugin import LATENT_TALKER
 
 pytestmark = [
@@ -26,13 +27,26 @@ pytestmark = [
 ]
 
 TESTS = Path(__file__).parents[1]
+CONVERSATIONS = {
+    f"c{width}": TinyConversation(
+        [1, 2, 3, *[9] * (2 * width), 4, 5],
+        positions=[
+            [0, 1, 2, *[3] * (2 * width), 3 + width, 4 + width],
+            [0, 1, 2, *[3] * width, *[4] * width, 3 + width, 4 + width],
+            [0, 1, 2, *range(3, 3 + width), *range(3, 3 + width), 3 + width, 4 + width],
+        ],
+        added={4: [0.5] * HIDDEN},
+    )
+    for width in (2, 4)
+}
+"""Each about a picture of two rows."""
 
 
 def test_second_runner_equals_first(tmp_path: Path) -> None:
     save_tiny_checkpoint(tmp_path)
     requests = varied_payloads(5)
     requests = {n: replace(r, max_frames=10, min_frames=6) for n, r in requests.items()}
-    (tmp_path / "requests").write_bytes(pickle.dumps(requests))
+    (tmp_path / "requests").write_bytes(pickle.dumps((requests, CONVERSATIONS)))
     second_runner = subprocess.Popen(
         [sys.executable, "-m", "tiny_talker.second_runner", ".", "requests", "frames.npz"],
         cwd=tmp_path,
@@ -50,9 +64,14 @@ def test_second_runner_equals_first(tmp_path: Path) -> None:
     stage = build_stage(LATENT_TALKER, tmp_path, deployment)
     latents = listen(stage, requests)
     stage.close()
+    stage = build_stage(THINKER, tmp_path, deployment)
+    thoughts = listen(stage, CONVERSATIONS)
+    stage.close()
     assert second_runner.wait(timeout=200) == 0
     found = np.load(tmp_path / "frames.npz")
     for name in requests:
         np.testing.assert_array_equal(found[f"{name}/frames"], expected.frames(name), err_msg=name)
         np.testing.assert_allclose(found[f"{name}/rows"], expected.rows(name), atol=1e-5)
         np.testing.assert_allclose(found[f"{name}/latents"], latents.frames(name), atol=1e-5)
+    for name in CONVERSATIONS:
+        np.testing.assert_array_equal(found[f"{name}/tokens"], thoughts.frames(name), err_msg=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tiny_talker.plugin import THINKING
 
 TALKER = StageSpec("talker", StageKind.AR, "tiny_talker.talker:TinyTalker")
 EXPORTING = THINKING.stage("thinker")
+THINKER = replace(EXPORTING, factory="tiny_talker.thinker:TinyThinker")
 
 Frames = NDArray[Any]
 """[T, Q] int32 codes or [T, E] float32 latents."""
@@ -45,7 +47,7 @@ class Listener:
             kind, dtype, columns = MADE[port]
             assert isinstance(made, kind)
             assert made.values.dtype == dtype
-            assert made.values.shape[1] == columns
+            assert made.values.shape[1] in (columns, 1)  # a thinker makes tokens
             assert port == ROWS or len(made.values) - made.unheard in (0, 1)
             earlier = (self.row_chunks if port == ROWS else self.chunks).setdefault(
                 chunk.request_id, []

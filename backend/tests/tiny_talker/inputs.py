@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,3 +45,17 @@ class TinyText:
     """Text that follows."""
 
     text: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TinyConversation:
+    """What the thinker is given."""
+
+    tokens: Sequence[int]
+    max_frames: int = 12
+    positions: Sequence[Sequence[int]] | None = None
+    """[3, L]"""
+    added: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    """Place -> [D] what the first layer adds there."""
+    exports_rows: bool = True
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)

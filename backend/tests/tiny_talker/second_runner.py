@@ -47,7 +47,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
     from cantata.engine.ar import build_stage
-    from tiny_talker.driving import EXPORTING, listen
+    from tiny_talker.driving import EXPORTING, THINKER, listen
     from tiny_talker.latent_plugin import LATENT_TALKER
 
     deployment = ArDeployment(
@@ -55,15 +55,19 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     )
     stage = build_stage(EXPORTING, checkpoint, deployment)
     assert type(stage._engine._runner).__module__ == "vllm.v1.worker.cpu.model_runner"
-    asked = pickle.loads(requests.read_bytes())
+    asked, conversations = pickle.loads(requests.read_bytes())
     listener = listen(stage, asked, every=2)
     assert set(stage.counts().values()) == {0}, stage.counts()
     stage.close()
     latents = build_stage(LATENT_TALKER, checkpoint, deployment)
     latent_listener = listen(latents, asked)
     latents.close()
+    thinker = build_stage(THINKER, checkpoint, deployment)
+    thoughts = listen(thinker, conversations)
+    thinker.close()
     spoken = {f"{name}/frames": listener.frames(name) for name in asked}
     spoken |= {f"{name}/latents": latent_listener.frames(name) for name in asked}
+    spoken |= {f"{name}/tokens": thoughts.frames(name) for name in conversations}
     np.savez(frames, **spoken, **{f"{name}/rows": listener.rows(name) for name in asked})
 
 

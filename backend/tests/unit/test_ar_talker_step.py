@@ -13,13 +13,13 @@ import torch
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata.engine.ar.request_state import (
-    FrameLayout,
+    Layout,
     LevelSampling,
     RequestStates,
     ResolvedSampling,
 )
 from cantata.engine.ar.sampling import counter_uniforms
-from cantata.engine.ar.talker_step import TalkerStep, frame_layout, pad_rows
+from cantata.engine.ar.talker_step import TalkerStep, layout_of, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)
@@ -45,7 +45,7 @@ class AddingTalker:
 
 @pytest.fixture
 def states() -> RequestStates:
-    layout = FrameLayout(CODEBOOKS, torch.int64, num_draws=CODEBOOKS + 1)
+    layout = Layout(CODEBOOKS, torch.int64, num_draws=CODEBOOKS + 1)
     return RequestStates(3, 16, layout, HIDDEN, torch.float32, torch.device("cpu"))
 
 
@@ -207,7 +207,7 @@ class StoppingTalker(AddingTalker):
 def test_the_decision_to_stop_is_drawn_apart_from_code_0(states: RequestStates) -> None:
     talker = StoppingTalker()
     step = TalkerStep(talker, states)
-    assert frame_layout(talker).num_draws == CODEBOOKS + 1
+    assert layout_of(talker).num_draws == CODEBOOKS + 1
     sampled = replace(GREEDY, seed=7, stop=LevelSampling(temperature=1.0))
     states.add("a", prompt(), sampled)
     talker.odds = 0.3

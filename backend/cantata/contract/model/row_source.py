@@ -1,6 +1,6 @@
 """Where the conditioning rows of a request come from: its own input, later text, or an edge.
 
-Letters: L rows, D hidden size, C frames, Q codebooks, E columns.
+Letters: L rows, D hidden size, C frames, Q codebooks, E columns, A axes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TalkerPrompt:
     """What a request begins with."""
 
     rows: torch.Tensor
-    """[L, D] float: input rows by position, L >= prompt_len."""
+    """[L, D] float, or [L, W] of a `WideRows` talker: input rows by position, L >= prompt_len."""
     prompt_len: int
     """Positions that are prefilled; at least 1."""
     max_frames: int
@@ -36,6 +36,15 @@ class TalkerPrompt:
     """[C, Q] int64, or [C, E] float32 latents: frames that the request continues. They only prime
     the decoder."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    positions: torch.Tensor | None = None
+    """[A, prompt_len] int64: of a `RotaryAxes` talker, where each row stands on each axis. What
+    follows counts on from the largest. None: 0, 1, 2, ... on every axis."""
+    token_ids: torch.Tensor | None = None
+    """[prompt_len] int64 in 0..2^31-1, equal only where rows are equal: requests that begin with
+    the same ones share their memory, if the deployment keeps prefixes. None: only equal prompts
+    do."""
+    exports_rows: bool = True
+    """Whether rows leave the stage, of a `RowExporter`. If not, known prefixes are not computed."""
 
 
 class RowSource(Protocol):

@@ -13,7 +13,7 @@ vLLM samples from `compute_logits`. The frame of a `LatentTalker` is a vector, a
 more than whether to go on.
 
 Letters: N rows, R requests of this step, D hidden size, V codes in codebook 0, Q codebooks, F
-frames, E columns, Z noise of a frame.
+frames, E columns, Z noise of a frame, A axes, W columns of a wide row.
 """
 
 from __future__ import annotations
@@ -172,6 +172,24 @@ class StopDecision(Protocol):
     def stop_scores(self) -> torch.Tensor:
         """[R, 2] scores of going on and of stopping, of the rows of the last `compute_logits`."""
         ...
+
+
+@runtime_checkable
+class RotaryAxes(Protocol):
+    """What a talker has whose rows stand in more than one dimension (M-RoPE): `forward` gets
+    positions [A, N]."""
+
+    rotary_axes: int
+    """A."""
+
+
+@runtime_checkable
+class WideRows(Protocol):
+    """What a talker has whose rows carry more than its first layer takes: `forward` gets rows
+    [N, W]. Frames that are fed back are added to the first D columns."""
+
+    row_width: int
+    """W, at least D: such as the D columns that each of the first layers adds (DeepStack)."""
 
 
 @runtime_checkable

@@ -41,7 +41,7 @@ from cantata.engine.ar.talker_step import ServedTalker
 _BLOCK_SIZE = 32
 """Positions per KV block. CPU attention requires a multiple of 32."""
 _PLACEHOLDER = 0
-"""Placeholder for every position of a prompt: input rows come from the talker step."""
+"""For every position of a prompt without token ids: input rows come from the talker step."""
 _CPU_WORKER = "cantata.engine.ar.runner_v1.TalkerCpuWorker"
 
 
@@ -64,11 +64,6 @@ class TalkerEngine:
         self._runner = runner
         self.talker: ServedTalker = runner.get_model()
         """The loaded model."""
-        cache = self._config.cache_config
-        # WHY: block hashes include only code 0 of generated positions, so a preempted request
-        # could get another request's blocks; with room for all there is no preemption.
-        kv_positions = (cache.num_gpu_blocks - 1) * cache.block_size
-        assert kv_positions >= deployment.slots * deployment.max_model_len, kv_positions
 
     def add(self, request: FrameRequest) -> None:
         """As `FrameEngine.add`."""
@@ -84,7 +79,7 @@ class TalkerEngine:
         )
         queued = EngineCoreRequest(
             request_id=request.request_id,
-            prompt_token_ids=[_PLACEHOLDER] * request.prompt_len,
+            prompt_token_ids=list(request.token_ids or [_PLACEHOLDER] * request.prompt_len),
             mm_features=None,
             sampling_params=params,
             pooling_params=None,
@@ -203,10 +198,12 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
 
 
 def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
-    """KV memory for every slot at its full length, and vLLM's placeholder block."""
+    """For the deployment's positions, or every slot at its full length; and vLLM's own block."""
     fields = model.hf_text_config
     heads = fields.num_hidden_layers * fields.num_key_value_heads
     dtype: torch.dtype = model.dtype
     per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize
-    blocks_per_slot = -(-deployment.max_model_len // _BLOCK_SIZE)
-    return (deployment.slots * blocks_per_slot + 1) * _BLOCK_SIZE * per_position
+    blocks = deployment.slots * -(-deployment.max_model_len // _BLOCK_SIZE)
+    if deployment.kv_positions is not None:
+        blocks = min(blocks, deployment.kv_positions // _BLOCK_SIZE)
+    return (blocks + 1) * _BLOCK_SIZE * per_position

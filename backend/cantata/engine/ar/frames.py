@@ -45,8 +45,10 @@ class FrameRequest:
     """Frames after which it ends by length."""
     priority: int
     """Lower goes first."""
+    token_ids: Sequence[int] | None = None
+    """[prompt_len] that identify its positions; None: placeholders."""
     cache_salt: str | None = None
-    """Separates requests whose rows differ; their placeholders are all equal."""
+    """Separates requests whose rows differ and whose placeholders are equal."""
     resumable: bool = False
     """At its end it waits, keeping its memory, to be continued or aborted."""
     computes_all: bool = False

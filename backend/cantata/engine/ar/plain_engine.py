@@ -17,7 +17,7 @@ from cantata.config import ArDeployment
 from cantata.contract.model.plain_talker import AttentionMemory, PlainTalker
 from cantata.engine.ar.frames import Ending, FrameRequest, NewFrame
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, frame_layout, pad_rows
+from cantata.engine.ar.talker_step import ServedTalker, TalkerStep, layout_of, pad_rows
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class PlainEngine:
         states = RequestStates(
             slots=deployment.slots,
             max_model_len=deployment.max_model_len,
-            frames=frame_layout(talker),
+            layout=layout_of(talker),
             hidden_size=talker.hidden_size,
             dtype=torch.float32,
             device=torch.device("cpu"),

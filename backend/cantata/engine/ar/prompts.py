@@ -23,6 +23,13 @@ def check_prompt(prompt: TalkerPrompt, max_model_len: int) -> None:
         InvalidRequest: it does not fit into the deployment.
         RequestFailed: its lengths contradict each other.
     """
+    lengths = {prompt.prompt_len}
+    if prompt.positions is not None:
+        lengths.add(prompt.positions.shape[1])
+    if prompt.token_ids is not None:
+        lengths.add(len(prompt.token_ids))
+    if len(lengths) > 1:
+        raise RequestFailed(f"the talker's prompt has parts of {sorted(lengths)} positions")
     if not 1 <= prompt.prompt_len <= len(prompt.rows) or prompt.max_frames < 1:
         raise RequestFailed(
             f"the talker's prompt has {prompt.prompt_len} positions, {len(prompt.rows)} rows "

@@ -4,7 +4,8 @@ The stage makes a state when it accepts a request and frees it when the request 
 only look it up by request id. So preemption and recompute find the same rows and frames again,
 and nothing has to be saved or restored when a runner drops its own bookkeeping.
 
-Letters: S slots, P positions, D hidden size, Q codebooks, E columns, Z noise, L levels.
+Letters: S slots, P positions, D hidden size, W width of wide rows, A axes, Q codebooks, E columns,
+Z noise, L levels.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class NoiseSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FrameLayout:
-    """What is kept for each frame of a talker."""
+class Layout:
+    """What is kept for each position and each frame of a talker."""
 
     columns: int
-    """Q or E."""
+    """Of a frame: Q or E."""
     dtype: torch.dtype
     """int64 codes, or float32 latents."""
     num_draws: int
@@ -53,6 +54,10 @@ class FrameLayout:
     """Z."""
     draw_noise: NoiseSource | None = None
     """None: Z is 0."""
+    row_width: int | None = None
+    """Of a conditioning row; None: D."""
+    rotary_axes: int = 0
+    """A; 0: positions are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +83,24 @@ class RequestStates:
         self,
         slots: int,
         max_model_len: int,
-        frames: FrameLayout,
+        layout: Layout,
         hidden_size: int,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._layout = frames
+        self._layout = layout
         self.scratch_slot = slots
         rows = slots + 1
         shape = (rows, max_model_len)
-        self.rows = torch.zeros(*shape, hidden_size, dtype=dtype, device=device)
-        """[S+1, P, D]: conditioning rows by position."""
-        self.frames = torch.zeros(*shape, frames.columns, dtype=frames.dtype, device=device)
+        self.rows = torch.zeros(*shape, layout.row_width or hidden_size, dtype=dtype, device=device)
+        """[S+1, P, D or W]: conditioning rows by position."""
+        self.positions = torch.zeros(*shape, layout.rotary_axes, dtype=torch.int64, device=device)
+        """[S+1, P, A]: where each row stands."""
+        self.frames = torch.zeros(*shape, layout.columns, dtype=layout.dtype, device=device)
         """[S+1, P, Q or E]: every frame so far."""
-        self.uniforms = torch.zeros(*shape, frames.num_draws, dtype=torch.float32, device=device)
+        self.uniforms = torch.zeros(*shape, layout.num_draws, dtype=torch.float32, device=device)
         """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
-        self.noise = torch.zeros(*shape, frames.noise_size, dtype=torch.float32, device=device)
+        self.noise = torch.zeros(*shape, layout.noise_size, dtype=torch.float32, device=device)
         """[S+1, P, Z]: what each frame of latents begins with, drawn at the same time."""
         self.temperature = torch.zeros(rows, 3, dtype=torch.float32, device=device)
         """[S+1, L], as the next two."""
@@ -141,6 +148,8 @@ class RequestStates:
         self._slot_of[request_id] = slot
         num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
         self.rows[slot, :num_rows] = prompt.rows[:num_rows]
+        if self._layout.rotary_axes:
+            self._place(slot, prompt)
         self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
             sampling.seed, prompt.max_frames, self._layout.num_draws
         ).to(self.uniforms.device, non_blocking=True)
@@ -170,6 +179,15 @@ class RequestStates:
         self.rows[slot, start : start + len(rows)] = rows
         self.last_row[slot] = start + len(rows) - 1
         return start + len(rows)
+
+    def _place(self, slot: int, prompt: TalkerPrompt) -> None:
+        """Fill in where the request's positions stand, those to come too."""
+        length, given = prompt.prompt_len, prompt.positions
+        next_one = length if given is None else int(given.max()) + 1
+        counted = torch.arange(self.positions.shape[1]) - length + next_one
+        self.positions[slot] = counted[:, None]
+        if given is not None:
+            self.positions[slot, :length] = given.T
 
     def free(self, request_id: str) -> None:
         """Give the slot back; unknown ids are fine."""

@@ -40,7 +40,9 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
         num_input_tokens: int,
         intermediate_tensors: Any = None,
     ) -> tuple[Any, ...]:
-        _, _, *rest = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
+        _, _, positions, *rest = super()._preprocess(
+            scheduler_output, num_input_tokens, intermediate_tensors
+        )
         batch, talker = self.input_batch, self._talker()
         step = talker.talker_step
         request_ids = batch.req_ids
@@ -49,7 +51,10 @@ class TalkerCpuRunner(CPUModelRunner):  # type: ignore[misc]
             batch.num_computed_tokens_cpu[: batch.num_reqs],
             np.array([scheduler_output.num_scheduled_tokens[r] for r in request_ids]),
         )
-        return None, pad_rows(step.input_rows(), talker.min_rows), *rest
+        axes = step.rotary_positions()
+        if axes is not None:
+            positions = pad_rows(axes.T, talker.min_rows).T
+        return None, pad_rows(step.input_rows(), talker.min_rows), positions, *rest
 
     def _sample(
         self, logits: torch.Tensor, spec_decode_metadata: SpecDecodeMetadata | None

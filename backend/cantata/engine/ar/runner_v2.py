@@ -28,30 +28,39 @@ class TalkerModelState(DefaultModelState):  # type: ignore[misc]
         self, vllm_config: VllmConfig, model: nn.Module, encoder_cache: Any, device: torch.device
     ) -> None:
         super().__init__(vllm_config, model, encoder_cache, device)
-        # WHY one static buffer: a captured graph is replayed without inputs and reads what was
-        # at this address when it was captured.
-        self._input_rows = torch.zeros(
-            self.max_num_tokens, self.inputs_embeds_size, dtype=self.dtype, device=device
-        )
+        # WHY static buffers: a captured graph is replayed without inputs and reads what was
+        # at these addresses when it was captured.
+        step: TalkerStep = model.talker_step  # type: ignore[assignment]
+        states = step.states
+        self._input_rows = states.rows.new_zeros(self.max_num_tokens, states.rows.shape[2])
+        self._positions = states.positions.new_zeros(states.positions.shape[2], self.max_num_tokens)
 
     def prepare_inputs(self, input_batch: InputBatch, req_states: RequestState) -> dict[str, Any]:
         """Model inputs of this step: input rows in place of token ids."""
         _schedule(self.model.talker_step, input_batch)
-        rows = self.model.talker_step.input_rows()
+        step = self.model.talker_step
+        rows, positions = step.input_rows(), step.rotary_positions()
         self._input_rows[: rows.shape[0]] = rows
+        if positions is not None:
+            self._positions[:, : rows.shape[0]] = positions
         return {
             **super().prepare_inputs(input_batch, req_states),
-            "input_ids": None,
-            "inputs_embeds": self._input_rows[: input_batch.num_tokens_after_padding],
+            **self._static_inputs(input_batch.num_tokens_after_padding),
         }
 
     def prepare_dummy_inputs(self, num_reqs: int, num_tokens: int) -> dict[str, Any]:
         """Model inputs for profiling and capture."""
         return {
             **super().prepare_dummy_inputs(num_reqs, num_tokens),
-            "input_ids": None,
-            "inputs_embeds": self._input_rows[:num_tokens],
+            **self._static_inputs(num_tokens),
         }
+
+    def _static_inputs(self, count: int) -> dict[str, Any]:
+        """Of the first `count` positions of the step."""
+        inputs: dict[str, Any] = {"input_ids": None, "inputs_embeds": self._input_rows[:count]}
+        if len(self._positions):
+            inputs["positions"] = self._positions[:, :count]
+        return inputs
 
     def custom_sampler(self, sampler: Sampler) -> tuple[Sampler, None]:
         """Draw frames instead of tokens."""

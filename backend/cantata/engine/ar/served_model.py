@@ -21,7 +21,7 @@ from vllm.transformers_utils.config_parser_base import ConfigParserBase
 
 from cantata.contract.model.talker import RowExporter, Talker
 from cantata.engine.ar.request_state import RequestStates
-from cantata.engine.ar.talker_step import TalkerStep, frame_layout, pad_rows
+from cantata.engine.ar.talker_step import TalkerStep, layout_of, pad_rows
 
 LOAD_FORMAT = "cantata"
 
@@ -39,7 +39,7 @@ class ServedTalkerMixin:
         states = RequestStates(
             slots=vllm_config.scheduler_config.max_num_seqs,
             max_model_len=config.max_model_len,
-            frames=frame_layout(self),  # type: ignore[arg-type]
+            layout=layout_of(self),  # type: ignore[arg-type]
             hidden_size=config.get_hidden_size(),
             dtype=config.dtype,
             device=torch.device(vllm_config.device_config.device),

@@ -20,7 +20,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
-from cantata.contract.model.row_source import RowSource
+from cantata.contract.model.row_source import RowSource, TalkerPrompt
 from cantata.contract.model.talker import LatentTalker
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
@@ -62,6 +62,7 @@ class _Held:
     words: tuple[WordTiming, ...]
     """Not sent yet, like the next: the first chunk takes them along."""
     context: NDArray[Any] | None
+    exports_rows: bool
     num_frames: int = 0
     """Chunks so far, one frame each."""
     num_row_chunks: int = 0
@@ -219,7 +220,8 @@ class ArStage:
         """The rows of the positions that this step has computed."""
         exported = self._talker.talker_step.take_exported()
         nothing = np.zeros((0, self._talker.exported.shape[1]), np.float32)
-        for request_id, held in self._held.items():
+        exporting = [(name, held) for name, held in self._held.items() if held.exports_rows]
+        for request_id, held in exporting:
             rows = exported.get(self._states.slot_of(request_id), nothing)
             final = request_id in ended
             if len(rows) or final:
@@ -254,6 +256,7 @@ class ArStage:
             priority=priority,
             words=prompt.words,
             context=None if prompt.context is None else self._context(prompt.context),
+            exports_rows=self._exports_rows and prompt.exports_rows,
         )
         self._engine.add(
             FrameRequest(
@@ -261,9 +264,10 @@ class ArStage:
                 prompt_len=prompt.prompt_len,
                 max_frames=held.granted_frames,
                 priority=held.priority,
-                cache_salt=salt_of(prompt) if self._deployment.prefix_caching else None,
+                token_ids=None if prompt.token_ids is None else prompt.token_ids.tolist(),
+                cache_salt=self._salt(request_id, prompt),
                 resumable=held.resumable,
-                computes_all=self._exports_rows,
+                computes_all=held.exports_rows,
             )
         )
         if source.open:
@@ -305,6 +309,13 @@ class ArStage:
 
     def _num_rows(self, request_id: str) -> int:
         return int(self._states.last_row[self._states.slot_of(request_id)]) + 1
+
+    def _salt(self, request_id: str, prompt: TalkerPrompt) -> str | None:
+        if not self._deployment.prefix_caching or prompt.token_ids is not None:
+            return None
+        # WHY: block hashes include only code 0 of generated positions. With less memory than the
+        # slots may need, a request that computes its own again must not find another's.
+        return salt_of(prompt) if self._deployment.kv_positions is None else request_id
 
     def _context(self, frames: torch.Tensor) -> NDArray[Any]:
         """As they leave: [C, Q] int32 codes or [C, E] float32 latents."""

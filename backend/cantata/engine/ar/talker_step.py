@@ -10,7 +10,7 @@ columns of latents.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,10 +22,12 @@ from cantata.contract.model.talker import (
     FrameDraws,
     LatentTalker,
     RepetitionPenalty,
+    RotaryAxes,
     StopDecision,
     Talker,
+    WideRows,
 )
-from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, FrameLayout, RequestStates
+from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 
 
 class ServedTalker(Talker, Protocol):
@@ -38,13 +40,24 @@ class ServedTalker(Talker, Protocol):
     """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
 
 
-def frame_layout(talker: Talker) -> FrameLayout:
-    """What the engine keeps for each frame of a talker."""
-    num_draws = talker.num_codebooks + isinstance(talker, StopDecision)
-    if isinstance(talker, LatentTalker):
-        columns, noise = talker.latent_size, talker.noise_size
-        return FrameLayout(columns, torch.float32, num_draws, noise, talker.draw_noise)
-    return FrameLayout(talker.num_codebooks, torch.int64, num_draws)
+def layout_of(talker: Talker) -> Layout:
+    """What the engine keeps for a talker's positions and frames."""
+    layout = Layout(
+        columns=talker.num_codebooks,
+        dtype=torch.int64,
+        num_draws=talker.num_codebooks + isinstance(talker, StopDecision),
+        row_width=talker.row_width if isinstance(talker, WideRows) else None,
+        rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
+    )
+    if not isinstance(talker, LatentTalker):
+        return layout
+    return replace(
+        layout,
+        columns=talker.latent_size,
+        dtype=torch.float32,
+        noise_size=talker.noise_size,
+        draw_noise=talker.draw_noise,
+    )
 
 
 def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
@@ -105,13 +118,10 @@ class TalkerStep:
         """Input rows of all scheduled positions.
 
         Returns:
-            [N, D] in the model's dtype, requests one after the other.
+            [N, D or W] in the model's dtype, requests one after the other.
         """
-        rows, states = self._scheduled(), self.states
-        slot = np.repeat(rows.slots, rows.num_positions)
-        ends = np.cumsum(rows.num_positions)
-        starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
-        position = starts + np.arange(ends[-1])
+        states = self.states
+        slot, position = self._scheduled_positions()
         row = np.minimum(position, states.last_row[slot])
         inputs = states.rows[self._index(slot), self._index(row)]
         frame = position - states.prompt_len[slot]
@@ -119,8 +129,24 @@ class TalkerStep:
         if fed_back.size:
             frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
             embedded = self._talker.embed_frames(self._padded(frames))[: fed_back.size]
-            inputs.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
+            taken = inputs[:, : embedded.shape[1]]
+            taken.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
+
+    def rotary_positions(self) -> torch.Tensor | None:
+        """[A, N] int64: where all scheduled positions stand; None: they are counted."""
+        if not self.states.positions.shape[2]:
+            return None
+        slot, position = self._scheduled_positions()
+        return self.states.positions[self._index(slot), self._index(position)].T.contiguous()
+
+    def _scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[N] slots and [N] positions, requests one after the other."""
+        rows = self._scheduled()
+        slot = np.repeat(rows.slots, rows.num_positions)
+        ends = np.cumsum(rows.num_positions)
+        starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
+        return slot, starts + np.arange(ends[-1])
 
     def sample(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Draw code 0 and the decision to stop, complete the frames and remember them.
