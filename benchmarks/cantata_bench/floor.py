@@ -135,7 +135,7 @@ def load_bare(model: str | None) -> tuple[BarePipeline, RequestBuilder]:
         spec.name: build_stage(spec, located.checkpoint, deployment.stages[spec.name])
         for spec in located.pipeline.stages
     }
-    builder = plugin.load_builder(located.checkpoint)
+    builder = plugin.speech_builder(located.checkpoint)
     return BarePipeline(located.pipeline, stages), builder
 
 

@@ -51,7 +51,7 @@ class LocalModel:
         self._pipeline, self._checkpoint = located.pipeline, located.checkpoint
         self._deployment = _for_one(load_deployment(plugin.deployment, plugin.pipeline))
         check_devices(self._deployment)
-        self._builder = plugin.load_builder(located.checkpoint)
+        self._builder = plugin.speech_builder(located.checkpoint)
         self._name = plugin.name
         self._stages: list[Stage] = []
 

@@ -116,7 +116,9 @@ class Orchestrator:
     @property
     def places(self) -> int:
         """Requests that are served without gaps, by the stages' own measurements; the slots before
-        there are any."""
+        there are any, or if nothing is heard."""
+        if not self.frame_period_s:
+            return self.slots
         capacities = self._supervisor.capacities
         paces = [
             StagePace(self._costs[spec.name], capacities[spec.name].max_batch_frames)
@@ -131,10 +133,17 @@ class Orchestrator:
 
     @property
     def frame_period_s(self) -> float:
-        """Seconds of sound in one frame."""
+        """Seconds of sound in one frame; 0 if the pipeline makes no sound."""
+        if not self._pipeline.makes_sound:
+            return 0.0
         period_s = self.sound_capacity.frame_period_s
         assert period_s is not None, "a stage that makes sound has frames"
         return period_s
+
+    @property
+    def makes_sound(self) -> bool:
+        """Whether the client hears the pipeline."""
+        return self._pipeline.makes_sound
 
     @property
     def sound_capacity(self) -> StageCapacity:
@@ -178,7 +187,8 @@ class Orchestrator:
             Quarantined: it has ended a stage process twice.
             StageDied: a stage of the pipeline is not running.
         """
-        stages = [spec.name for spec in self._pipeline.taking_part(request.inputs)]
+        part = self._pipeline.taking_part(request.inputs)
+        stages = [spec.name for spec in part if spec.name not in request.without]
         outputs = [edge.source for edge in self._pipeline.client_edges if edge.stage in stages]
         opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
         async with self._suspects.admit(opened):

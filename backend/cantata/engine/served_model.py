@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -13,23 +12,20 @@ import numpy as np
 
 from cantata.audio.playback import Playback
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm
-from cantata.contract.data.errors import InvalidRequest, StageDied
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.stretched import stretched
-from cantata.engine.text_work import TextWork
 from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
 from cantata.engine.voices import find_voice
 from cantata.logs import new_work_id
 from cantata.markup import Pause
-from cantata.scheduling.admission import Admission, Place, QueueLimits
-from cantata.scheduling.reserves import Reserves
+from cantata.scheduling.admission import Place
 
-MAX_WAIT_S = 8.0
-"""Longest wait for a place; voice agents give up after ten seconds."""
 WARM_UP_CHUNKS = 3
 """Of each warm-up utterance."""
 
@@ -51,9 +47,7 @@ class PipelineModel:
         self.sampled = sampled
         self.orchestrator = orchestrator
         self._builder = builder
-        self._text_work = TextWork()
-        self._reserves = Reserves(0.0)
-        self._admission: Admission | None = None
+        self._served = ServedPipeline(plugin.name, orchestrator)
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -73,13 +67,7 @@ class PipelineModel:
     @property
     def admission(self) -> AdmissionReport:
         """Running and waiting requests; no places before `start` has finished."""
-        if self._admission is None:
-            return AdmissionReport(0, 0, 0, 0)
-        slots, in_use = self.orchestrator.slots, self.orchestrator.slots_in_use
-        quarantined = self.orchestrator.quarantined
-        return replace(
-            self._admission.report, slots=slots, slots_in_use=in_use, quarantined=quarantined
-        )
+        return self._served.report
 
     def voice(self, name: str | None) -> Voice:
         """Look a voice up by id, name or alias; None is the default.
@@ -90,29 +78,12 @@ class PipelineModel:
         return find_voice(self.voices, name, self.name)
 
     async def start(self) -> None:
-        """Start the pipeline, warm it up and measure what it can serve.
-
-        Admits as many requests as every stage keeps up with, at most its slots; as many may
-        wait as there are slots.
-        """
-        await self.orchestrator.start()
-        slots = self.orchestrator.slots
-        self._reserves = Reserves(self.orchestrator.frame_period_s)
-        await self._warm_up(1)
-        await self._warm_up(slots)
-        limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
-        self._admission = Admission(
-            self.orchestrator.places,
-            limits,
-            slots=slots,
-            is_calm=lambda: self._reserves.is_calm(time.monotonic()),
-        )
-        self.orchestrator.on_places(self._admission.resize)
+        """Start the pipeline, warm it up and measure what it can serve."""
+        await self._served.start(self._speak_and_discard)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
-        self._text_work.close()
-        await self.orchestrator.stop(deadline_s)
+        await self._served.stop(deadline_s)
 
     def check_room(self) -> None:
         """Reject a live request that the queue has no room for; takes microseconds.
@@ -120,15 +91,7 @@ class PipelineModel:
         Raises:
             Overloaded: the queue is full.
         """
-        if self._admission is not None and self.orchestrator.ready:
-            self._admission.check()
-
-    async def _warm_up(self, utterances: int) -> None:
-        """Begin this many warm-up utterances at once, and discard them after some steps: all code
-        has run then, and the stages have measured their steps."""
-        async with asyncio.TaskGroup() as group:
-            for number in range(utterances):
-                group.create_task(self._speak_and_discard(), name=f"{self.name}:warm-up:{number}")
+        self._served.check_room()
 
     async def _speak_and_discard(self) -> None:
         request = self._builder.warm_up
@@ -157,11 +120,10 @@ class PipelineModel:
             Quarantined: the request has ended a stage process twice.
             StageDied: the model is not running.
         """
-        if self._admission is None or not self.orchestrator.ready:
-            raise StageDied(f"model {self.name!r} is not ready")
+        self._served.check_ready()
         if not batch:
             check_length(len(request.text), self.max_input_characters)
-            self._admission.check()  # before its text costs any time
+            self._served.check_room()  # before its text costs any time
         request_id = new_work_id()
         if more_text is None:
             parts = await self._parts(request_id, request, batch=batch)
@@ -176,10 +138,9 @@ class PipelineModel:
             spoken = speak_open_text(self.orchestrator, text)
         text_read = Milestone(TEXT, time.monotonic())
         async with (
-            self._admission.admit(batch=batch, stretch=stretch) as place,
+            self._served.admit(batch=batch, stretch=stretch) as place,
             aclosing(_telling(place, spoken)) as chunks,
         ):
-            await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
             admitted = Milestone(ADMIT, time.monotonic())
             yield Utterance(request_id, (text_read, admitted), chunks)
 
@@ -192,7 +153,7 @@ class PipelineModel:
         builder = cast(OpenRequestBuilder, self._builder)
         pace = self.capabilities.pace(request.speed)
         begun = replace(request, text="", speed=pace)
-        feed = await self._text_work.run(0, builder.open, request_id, begun)
+        feed = await self._served.text_work.run(0, builder.open, request_id, begun)
         stretch = request.speed / pace
         pieces = self._limited(len(request.text), more_text)
         text = OpenText(feed, request.text, pieces, batch=batch, stretch=stretch)
@@ -213,7 +174,7 @@ class PipelineModel:
         """Text work is pure Python and may be long: it must not hold up other streams."""
         length = len(request.text)
         check_length(length, self.max_input_characters)
-        return await self._text_work.run(
+        return await self._served.text_work.run(
             length, plan_utterance, self._builder, request_id, request, batch=batch
         )
 
@@ -249,17 +210,18 @@ class PipelineModel:
         try:
             while True:
                 if playback.runs_dry_s is not None and not request.batch:
-                    self._reserves.waits(request_id, max(playback.runs_dry_s, time.monotonic()))
+                    self._served.reserves.waits(
+                        request_id, max(playback.runs_dry_s, time.monotonic())
+                    )
                 chunk = await anext(chunks, None)
-                self._reserves.served(request_id)
+                self._served.reserves.served(request_id)
                 if chunk is None:
                     return
                 playback.take(time.monotonic(), chunk.payload.units / self.sample_rate)
-                if self._admission is not None:
-                    self._admission.look_again()
+                self._served.look_again()
                 yield chunk
         finally:
-            self._reserves.served(request_id)
+            self._served.reserves.served(request_id)
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)

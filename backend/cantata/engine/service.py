@@ -12,6 +12,7 @@ import psutil
 from cantata.contract.data.errors import ModelNotFound, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import StageReport
+from cantata.engine.chat_model import PipelineChatModel
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
@@ -28,14 +29,18 @@ DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 class PipelineService:
     """Implements `contract.service.SpeechService` over pipelines in stage processes."""
 
-    def __init__(self, models: Sequence[PipelineModel]) -> None:
+    def __init__(
+        self, models: Sequence[PipelineModel], chat_models: Sequence[PipelineChatModel] = ()
+    ) -> None:
         self.models: Mapping[str, PipelineModel] = {model.name: model for model in models}
-        self.default_model = models[0].name
+        self.chat_models: Mapping[str, PipelineChatModel] = {m.name: m for m in chat_models}
+        self.default_model = models[0].name if models else ""
+        self._served: tuple[PipelineModel | PipelineChatModel, ...] = (*models, *chat_models)
 
     @property
     def ready(self) -> bool:
         """Whether every model is ready."""
-        return all(model.orchestrator.ready for model in self.models.values())
+        return all(model.orchestrator.ready for model in self._served)
 
     def model(self, name: str) -> PipelineModel:
         """Look a model up by name.
@@ -57,7 +62,7 @@ class PipelineService:
         """
         try:
             async with asyncio.TaskGroup() as group:
-                for model in self.models.values():
+                for model in self._served:
                     group.create_task(model.start(), name=f"start:{model.name}")
         except ExceptionGroup as errors:
             await self.stop()
@@ -65,19 +70,17 @@ class PipelineService:
 
     async def stop(self) -> None:
         """Drain and end every stage process."""
-        await asyncio.gather(*(model.stop(DRAIN_DEADLINE_S) for model in self.models.values()))
+        await asyncio.gather(*(model.stop(DRAIN_DEADLINE_S) for model in self._served))
 
     async def stage_reports(self) -> list[StageReport]:
         """The state of every stage process, and what it holds."""
         stages = [
-            (model, stage)
-            for model in self.models.values()
-            for stage in model.orchestrator.stages.values()
+            (model, stage) for model in self._served for stage in model.orchestrator.stages.values()
         ]
         return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
 
 
-async def _report(model: PipelineModel, stage: StageHandle) -> StageReport:
+async def _report(model: PipelineModel | PipelineChatModel, stage: StageHandle) -> StageReport:
     pong: Pong | None = None
     rss_bytes = 0
     if stage.state is StageState.READY:
@@ -118,8 +121,16 @@ def create_service(plan: ServicePlan, log_format: LogFormat = LogFormat.TEXT) ->
     deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
     orchestrator = Orchestrator(plan.pipeline, checkpoint, deployment, log_level, log_format)
-    builder = plugin.load_builder(checkpoint)
+    if plugin.load_chat_builder is not None:
+        answering = PipelineChatModel(
+            plugin.name, plugin.load_chat_builder(checkpoint), orchestrator
+        )
+        return PipelineService([], [answering])
     served = PipelineModel(
-        plugin, builder, orchestrator, deployment.max_input_characters, deployment.sampled
+        plugin,
+        plugin.speech_builder(checkpoint),
+        orchestrator,
+        deployment.max_input_characters,
+        deployment.sampled,
     )
     return PipelineService([served])

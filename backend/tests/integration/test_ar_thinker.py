@@ -104,7 +104,7 @@ def test_each_axis_matters_and_only_distances_do(stage: Stage) -> None:
 
 def test_an_answer_counts_on_from_the_largest_position(stage: Stage) -> None:
     """Its first token stands where a prompt that ends with it has it."""
-    asked = replace(REQUESTS["r4"], max_frames=4)
+    asked = replace(REQUESTS["r4"], max_frames=4, min_frames=4)
     made = listen(stage, {"r": asked})
     first = int(made.frames("r")[0, 0])
     positions = np.array(asked.positions)
@@ -146,9 +146,11 @@ def test_a_second_turn_reads_the_first_from_memory(checkpoint: Path) -> None:
     deployment = ROOMY.model_copy(update={"prefix_caching": True})
     caching = build_stage(THINKER, checkpoint, deployment)
     try:
-        first = replace(TEXT, tokens=[*TEXT.tokens] * 2, max_frames=30, exports_rows=False)
+        first = replace(
+            TEXT, tokens=[*TEXT.tokens] * 2, max_frames=30, min_frames=30, exports_rows=False
+        )
         answer = listen(caching, {"first": first}).frames("first")[:, 0].tolist()
-        second = replace(first, tokens=[*first.tokens, *answer, 3, 4], max_frames=4)
+        second = replace(first, tokens=[*first.tokens, *answer, 3, 4], max_frames=4, min_frames=4)
         steps = {}
         for name, exports in (("exporting", True), ("cached", False)):
             caching.add(name, replace(second, exports_rows=exports), batch=False)

@@ -53,6 +53,9 @@ class TinyConversation:
 
     tokens: Sequence[int]
     max_frames: int = 12
+    min_frames: int = 12
+    heard: int = 0
+    """Rows of an encoder that come before the tokens."""
     positions: Sequence[Sequence[int]] | None = None
     """[3, L]"""
     added: Mapping[int, Sequence[float]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """A tiny thinker: tokens whose prompts stand on three axes and carry more than an embedding.
 
-Letters: N rows, R requests, L text length, D hidden size, W width of a wide row, A axes.
+Letters: N rows, R requests, M encoded rows, D hidden size, W width of a wide row, A axes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from vllm.config import VllmConfig
 
-from cantata.contract.model.row_source import RowSource, TalkerPrompt, WholeRows
+from cantata.contract.data.chunks import Rows, array_of
+from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.talker import FrameDraws
 from tiny_talker.checkpoint import CODEBOOK_SIZE, HEAD_DIM, HIDDEN
 from tiny_talker.inputs import TinyConversation
@@ -62,21 +63,32 @@ class TinyThinker(ExportingTalker):
         return hidden
 
     def open(self, inputs: TinyConversation) -> RowSource:
+        if not inputs.heard:
+            return self._begin(inputs, torch.zeros(0, HIDDEN))
+        return DeferredRows(
+            (Rows,), lambda encoded: self._begin(inputs, torch.from_numpy(array_of(encoded[0])))
+        )
+
+    def _begin(self, inputs: TinyConversation, heard: torch.Tensor) -> RowSource:
+        """[M, D] rows of an encoder come before the tokens."""
         ids = torch.tensor(inputs.tokens)
-        rows = torch.zeros(len(ids) + 1, self.row_width)
-        rows[:-1, :HIDDEN] = self.text_embedding(ids)
+        length = len(heard) + len(ids)
+        rows = torch.zeros(length + 1, self.row_width)
+        rows[: len(heard), :HIDDEN] = heard
+        rows[len(heard) : -1, :HIDDEN] = self.text_embedding(ids)
         for place, values in inputs.added.items():
             rows[place, HIDDEN:] = torch.tensor(values)
-        positions = None if inputs.positions is None else torch.tensor(inputs.positions)
+        # Ids from here on stand for sounds: equal for equal ones.
+        sounds = CODEBOOK_SIZE + 1 + (heard.double().sum(dim=1) * 1e6).long() % 2**30
         return WholeRows(
             TalkerPrompt(
                 rows,
-                prompt_len=len(ids),
+                prompt_len=length,
                 max_frames=inputs.max_frames,
-                min_frames=inputs.max_frames,
+                min_frames=inputs.min_frames,
                 sampling=inputs.sampling,
-                positions=positions,
-                token_ids=ids,
+                positions=None if inputs.positions is None else torch.tensor(inputs.positions),
+                token_ids=torch.cat([sounds, ids]),
                 exports_rows=inputs.exports_rows,
             )
         )

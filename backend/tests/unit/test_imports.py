@@ -69,6 +69,7 @@ WITHIN_CONTRACT = {
     "model": {"data"},
     "process": {"data"},
     "service": {"data", "process"},
+    "chat_service": {"data", "service"},
 }
 """The contract's parts, one for each of its readers -> what they may import of each other."""
 FOR_MODELS = ("cantata.contract.data.", "cantata.contract.model.")

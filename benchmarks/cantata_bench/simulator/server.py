@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cantata.engine.process.loop import INTAKE_SHARE
-from cantata.engine.served_model import MAX_WAIT_S
+from cantata.engine.served_pipeline import MAX_WAIT_S
 from cantata.scheduling.admission import Admission, Place, QueueLimits
 from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan

@@ -101,6 +101,9 @@ class PipelineRequest:
     request_id: str
     inputs: Mapping[str, StageInput]
     """Stage name -> its input. A stage that needs none has no entry."""
+    without: frozenset[str] = frozenset()
+    """Stages that would hear of it but do not take part, such as those that would speak an answer
+    that is only read."""
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None

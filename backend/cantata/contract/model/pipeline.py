@@ -140,6 +140,11 @@ class PipelineSpec:
         return self.inputs_of(CLIENT)
 
     @property
+    def makes_sound(self) -> bool:
+        """Whether any edge of sound ends at the client."""
+        return any(self._payload_of(edge) is Pcm for edge in self.client_edges)
+
+    @property
     def sound(self) -> EdgeSpec:
         """The edge on which the client hears the pipeline.
 

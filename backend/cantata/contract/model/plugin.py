@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
+from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.pipeline import PipelineSpec
 
@@ -104,8 +106,10 @@ class ModelPlugin:
     pipeline: PipelineSpec
     deployment: Path
     """The YAML file that users copy and edit."""
-    load_builder: Callable[[Path], RequestBuilder]
-    """Checkpoint folder -> request builder."""
+    load_builder: Callable[[Path], RequestBuilder] | None = None
+    """Checkpoint folder -> request builder; None: it does not speak given texts."""
+    load_chat_builder: Callable[[Path], ChatBuilder] | None = None
+    """The same for conversations; None: it has none."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None
@@ -116,3 +120,17 @@ class ModelPlugin:
     write_random_checkpoint: Callable[[Path], None] | None = None
     """Writes a small checkpoint of random weights into a folder, so that the conformance tests can
     run for a model without its weights."""
+
+    def __post_init__(self) -> None:
+        if (self.load_builder is None) == (self.load_chat_builder is None):
+            raise ConfigError(f"plug-in {self.name!r} speaks texts or has conversations, not both")
+
+    def speech_builder(self, checkpoint: Path) -> RequestBuilder:
+        """Of a checkpoint.
+
+        Raises:
+            ConfigError: the model does not speak given texts.
+        """
+        if self.load_builder is None:
+            raise ConfigError(f"model {self.name!r} answers; it does not speak given texts")
+        return self.load_builder(checkpoint)

@@ -85,8 +85,8 @@ class Talker(Protocol):
 
     num_codebooks: int
     """Q."""
-    frame_period_s: float
-    """Seconds of sound in one frame."""
+    frame_period_s: float | None
+    """Seconds of sound in one frame; None: its frames are not heard, such as a thinker's tokens."""
     end_code: int | None
     """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
     min_rows: int

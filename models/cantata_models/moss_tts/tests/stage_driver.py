@@ -136,7 +136,7 @@ class Checkpoints:
             folder, plugin = WRITERS[model](self.folder(model, seed), seed), PLUGINS[model]
             spec = plugin.pipeline.stage
             self._loaded[model, seed] = LoadedStages(
-                builder=plugin.load_builder(folder),  # type: ignore[arg-type]
+                builder=plugin.speech_builder(folder),  # type: ignore[arg-type]
                 encoder=feed_forward.build_stage(
                     spec(ENCODER), folder, FeedForwardDeployment(kept_mib=0)
                 ),

@@ -1,0 +1,75 @@
+"""What a model that thinks provides: conversations to stage inputs, tokens to text.
+
+Letters: T tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.request import PipelineRequest, Voice
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAnswer:
+    """A conversation as the pipeline runs it."""
+
+    request: PipelineRequest
+    prompt_tokens: int
+    """Positions of the thinker's prompt."""
+
+
+class TextReader(Protocol):
+    """One answer's tokens as text."""
+
+    def read(self, tokens: NDArray[np.int32]) -> str:
+        """The text of [T] more tokens, less what may be part of an unfinished character."""
+        ...
+
+    def end(self) -> str:
+        """What was held back."""
+        ...
+
+
+class ChatBuilder(Protocol):
+    """Turns conversations into stage inputs, in the api process.
+
+    Light to load (no weights) and safe to call from a worker thread.
+    """
+
+    @property
+    def takes(self) -> frozenset[Modality]:
+        """What a message's parts may be."""
+        ...
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """That can speak an answer, the default first; empty: none."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """`stage.port` at which an answer's tokens leave for the client, one code each."""
+        ...
+
+    @property
+    def warm_up(self) -> ChatRequest:
+        """Answered and discarded before the model is ready."""
+        ...
+
+    def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
+        """Stage inputs for a conversation. Without a voice, the stages that speak are left out.
+
+        Raises:
+            InvalidRequest: a part or an option cannot be served.
+        """
+        ...
+
+    def reader(self) -> TextReader:
+        """For one answer."""
+        ...

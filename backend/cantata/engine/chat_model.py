@@ -1,0 +1,163 @@
+"""One served model that answers: conversations in, text and sound out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+
+from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, TextDelta, TextEnd
+from cantata.contract.data.chat import ChatRequest, Modality, TextPart
+from cantata.contract.data.chunks import Chunk, Codes, Milestone
+from cantata.contract.data.request import Voice
+from cantata.contract.model.conversation import ChatBuilder
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec
+from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
+from cantata.engine.merged import merged
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.output_stream import OpenRequest
+from cantata.engine.served_pipeline import ServedPipeline
+from cantata.engine.voices import find_voice
+from cantata.logs import new_work_id
+from cantata.scheduling.admission import Place
+
+WARM_UP_EVENTS = 3
+"""Of each warm-up answer."""
+
+
+class PipelineChatModel:
+    """Implements `contract.chat_service.ChatModel` over a plug-in's builder and its pipeline."""
+
+    def __init__(self, name: str, builder: ChatBuilder, orchestrator: Orchestrator) -> None:
+        self.name = name
+        self.orchestrator = orchestrator
+        self._builder = builder
+        self._text = EdgeSpec(builder.text, CLIENT)
+        self._served = ServedPipeline(name, orchestrator)
+
+    @property
+    def takes(self) -> frozenset[Modality]:
+        """What a message's parts may be."""
+        return self._builder.takes
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """That can speak an answer, the default first."""
+        return self._builder.voices
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz of the sound; 0 if there is none."""
+        if not self.orchestrator.makes_sound:
+            return 0
+        return self.orchestrator.sound_capacity.sample_rate or 0
+
+    @property
+    def channels(self) -> int:
+        """Of the sound; 0 if there is none."""
+        return self.orchestrator.sound_capacity.channels if self.orchestrator.makes_sound else 0
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Running and waiting requests; no places before `start` has finished."""
+        return self._served.report
+
+    def voice(self, name: str | None) -> Voice:
+        """Look a voice up by id, name or alias; None is the default.
+
+        Raises:
+            VoiceNotFound: lists the valid ids.
+        """
+        return find_voice(self.voices, name, self.name)
+
+    async def start(self) -> None:
+        """Start the pipeline, warm it up and measure what it can serve."""
+        await self._served.start(self._answer_and_discard)
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain the stages until the deadline and end their processes."""
+        await self._served.stop(deadline_s)
+
+    def check_room(self) -> None:
+        """Reject a request that the queue has no room for; takes microseconds.
+
+        Raises:
+            Overloaded: the queue is full.
+        """
+        self._served.check_room()
+
+    @asynccontextmanager
+    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+        """Continue a conversation; leaving the block frees the request everywhere.
+
+        Raises:
+            InvalidRequest: a part or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has ended a stage process twice.
+            StageDied: the model is not running.
+        """
+        self._served.check_ready()
+        self._served.check_room()  # before its text costs any time
+        request_id = new_work_id()
+        build = self._builder.build
+        planned = await self._served.text_work.run(_length(request), build, request_id, request)
+        self.orchestrator.check(planned.request)
+        text_read = Milestone(TEXT, time.monotonic())
+        async with (
+            self._served.admit() as place,
+            self.orchestrator.open(planned.request) as opened,
+            aclosing(self._events(opened, request, place)) as events,
+        ):
+            admitted = Milestone(ADMIT, time.monotonic())
+            yield Answer(request_id, planned.prompt_tokens, (text_read, admitted), events)
+
+    async def _answer_and_discard(self) -> None:
+        request = self._builder.warm_up
+        planned = await self._served.text_work.run(0, self._builder.build, new_work_id(), request)
+        async with (
+            self.orchestrator.open(planned.request) as opened,
+            aclosing(self._events(opened, request)) as events,
+        ):
+            number = 0
+            async for event in events:
+                number += isinstance(event, SpeechChunk) or request.voice is None
+                if number == WARM_UP_EVENTS:
+                    break
+
+    async def _events(
+        self, opened: OpenRequest, request: ChatRequest, place: Place | None = None
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Text and sound; with the first of what takes long, the place counts as having sound."""
+        streams = [self._read(opened)]
+        if request.voice is not None:
+            streams.append(self._heard(opened))
+        async with aclosing(merged(*streams)) as events:
+            async for event in events:
+                if place is not None and (request.voice is None or isinstance(event, SpeechChunk)):
+                    place.has_sound()
+                yield event
+
+    async def _read(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
+        """The text, and its end."""
+        reader = self._builder.reader()
+        async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
+            async for chunk in chunks:
+                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+                yield TextDelta(reader.read(tokens), len(tokens))
+                if chunk.final:
+                    yield TextDelta(reader.end(), 0)
+                    # The frame of an end code does not leave its stage.
+                    yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
+
+    async def _heard(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
+        """The sound."""
+        async with aclosing(self.orchestrator.sound(opened)) as chunks:
+            async for chunk in chunks:
+                yield SpeechChunk(chunk.payload.samples, (), chunk.milestones)
+
+
+def _length(request: ChatRequest) -> int:
+    """Characters of text."""
+    parts: list[Any] = [part for message in request.messages for part in message.parts]
+    return sum(len(part.text) for part in parts if isinstance(part, TextPart))
