@@ -15,6 +15,7 @@ class Mutant:
     """One fault: a piece of source that occurs once in its module, and its replacement."""
 
     module: str
+    """Its full name."""
     right: str
     wrong: str
     check: Callable[[Path], None]
@@ -28,23 +29,21 @@ def mutants(
 
 
 @contextmanager
-def injected(mutant: Mutant, package: str, modules: Sequence[str]) -> Iterator[None]:
+def injected(mutant: Mutant, modules: Sequence[str]) -> Iterator[None]:
     """Reimport the modules with the fault in one of them, then restore the originals.
 
     Args:
         mutant: the fault.
-        package: of the modules.
-        modules: their names in it, in import order; all are imported.
+        modules: their full names in import order; all are imported.
     """
-    names = [f"{package}.{module}" for module in modules]
-    kept = {name: sys.modules[name] for name in names}
+    kept = {name: sys.modules[name] for name in modules}
     try:
-        for name in names:
+        for name in modules:
             spec = importlib.util.find_spec(name)
             assert spec is not None
             assert spec.origin is not None
             source = Path(spec.origin).read_text(encoding="utf-8")
-            if name == f"{package}.{mutant.module}":
+            if name == mutant.module:
                 assert source.count(mutant.right) == 1, "the fault's place has moved"
                 source = source.replace(mutant.right, mutant.wrong)
             sys.modules[name] = module = importlib.util.module_from_spec(spec)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from cantata_models.qwen3_tts.codec import layers
+from cantata_layers import causal_convolutions
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from gpu.graphs import ShapeGraphs
 from gpu.timing import Compared, compared
@@ -29,7 +29,7 @@ class CodecRow:
     """One shape."""
 
     block_values: int
-    """Inputs that a convolution lays side by side at once, `layers.BLOCK_VALUES`."""
+    """Inputs that a convolution lays side by side at once, `causal_convolutions.BLOCK_VALUES`."""
     batch: int
     frames: int
     audio_s: float
@@ -45,13 +45,13 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Code
     decoder = SpeechDecoder(checkpoint, device)
     batches, frames = (TINY_BATCHES, TINY_FRAMES) if tiny else (BATCHES, FRAMES)
     shapes = [(b, t) for b in batches for t in frames if b * t <= MOST_FRAMES]
-    served = layers.BLOCK_VALUES
+    served = causal_convolutions.BLOCK_VALUES
     try:
         for block_values in (served, WHOLE):
-            layers.BLOCK_VALUES = block_values
+            causal_convolutions.BLOCK_VALUES = block_values
             yield from _grid(decoder, shapes, device)
     finally:
-        layers.BLOCK_VALUES = served
+        causal_convolutions.BLOCK_VALUES = served
 
 
 def _grid(
@@ -73,7 +73,7 @@ def _grid(
 
         begin()
         yield CodecRow(
-            block_values=layers.BLOCK_VALUES,
+            block_values=causal_convolutions.BLOCK_VALUES,
             batch=batch,
             frames=frames,
             audio_s=batch * frames * decoder.samples_per_frame / decoder.sample_rate,

@@ -13,8 +13,8 @@ import torch
 
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws
+from cantata_layers.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
-from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
 from gpu.graphs import ShapeGraphs
 from gpu.timing import Compared, compared
 

@@ -28,7 +28,14 @@ from cantata.contract.model.row_source import (
 )
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.parameters import copy_tensor, load_tensor, missing_parameters
+from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.parameters import load_tensor
+from cantata_layers.predictor_parameters import (
+    PREDICTOR,
+    load_predictor_tensor,
+    missing_with_predictor,
+)
+from cantata_layers.projection import Projection
 from cantata_layers.qwen3 import config_fields, make_layers, run_layers
 from cantata_models.qwen3_tts.config import (
     FRAME_PERIOD_S,
@@ -39,8 +46,6 @@ from cantata_models.qwen3_tts.config import (
     load_config,
 )
 from cantata_models.qwen3_tts.inputs import LaterText, TalkerInput
-from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
-from cantata_models.qwen3_tts.networks.projection import TextProjection
 from cantata_models.qwen3_tts.prompt import (
     FIRST_REFERENCE_FRAME,
     NONE,
@@ -50,8 +55,6 @@ from cantata_models.qwen3_tts.prompt import (
 )
 
 TALKER_PREFIX = "talker."
-STACKED = {"code_predictor.codec_embedding", "code_predictor.lm_head"}
-"""Parameters with a part for each codebook after the first; a checkpoint has the parts apart."""
 ROW_BLOCK = 16
 """Rows of text projected at a time.
 
@@ -90,7 +93,9 @@ class Qwen3Talker(nn.Module):
         self.layers = make_layers(vllm_config, talker.layers, prefix)
         self.norm = RMSNorm(talker.hidden_size, eps=talker.rms_norm_eps)
         self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
-        self.text_projection = TextProjection(config.text_hidden_size, talker.hidden_size)
+        self.text_projection = Projection(
+            config.text_hidden_size, config.text_hidden_size, talker.hidden_size
+        )
         self.codec_embedding = nn.Embedding(talker.vocab_size, talker.hidden_size)
         self.codec_head = RowLinear(talker.hidden_size, talker.vocab_size, bias=False)
         self.code_predictor = CodePredictor(
@@ -111,10 +116,7 @@ class Qwen3Talker(nn.Module):
         loaded = {
             _load(targets, name, tensor) for name, tensor in read_tensors(checkpoint, TALKER_PREFIX)
         }
-        books = range(self.num_codebooks - 1)
-        wanted = {f"{name}.{book}" for name in STACKED for book in books}
-        missing = missing_parameters(targets, loaded) - STACKED | wanted - loaded
-        if missing:
+        if missing := missing_with_predictor(targets, loaded, self.num_codebooks):
             raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
 
     def forward(
@@ -224,31 +226,7 @@ def _suppressed_codes(config: Qwen3TtsConfig) -> torch.Tensor:
 
 
 def _load(targets: Mapping[str, nn.Parameter], name: str, tensor: torch.Tensor) -> str:
-    """Copy a published tensor to its parameter.
-
-    Returns:
-        The parameter's name; for stacked parameters the codebook follows the name.
-
-    Raises:
-        ConfigError: there is no such parameter, or its shape differs.
-    """
-    ours = _our_name(name)
-    stacked, _, book = ours.removesuffix(".weight").rpartition(".")
-    if stacked not in STACKED:
-        return load_tensor(targets, ours, tensor)
-    try:
-        copy_tensor(targets[stacked].data[int(book)], tensor)
-    except (IndexError, ValueError) as error:
-        raise ConfigError(
-            f"{name} of {list(tensor.shape)} does not fit the talker: {error}"
-        ) from error
-    return f"{stacked}.{book}"
-
-
-def _our_name(name: str) -> str:
-    """Return a published name without the parts that only wrap the stacks."""
-    if name.startswith("code_predictor."):
-        for wrapper in ("model.", "self_attn.", "mlp."):
-            name = name.replace(f".{wrapper}", ".")
-        return name
-    return name.removeprefix("model.")
+    """Copy a published tensor to its parameter; returns and raises as `load_tensor`."""
+    if name.startswith(PREDICTOR):
+        return load_predictor_tensor(targets, name, tensor)
+    return load_tensor(targets, name.removeprefix("model."), tensor)

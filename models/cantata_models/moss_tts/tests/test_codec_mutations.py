@@ -19,20 +19,20 @@ from source_faults import Mutant, injected, mutants
 from threads import threads
 
 MODULES = (
-    "codec.config",
-    "codec.patches",
-    "codec.rings",
-    "codec.transformer",
-    "codec.stack",
-    "codec.quantiser",
-    "codec.decoder",
-    "codec.encoder",
+    f"{PACKAGE}.codec.config",
+    f"{PACKAGE}.codec.patches",
+    f"{PACKAGE}.codec.rings",
+    f"{PACKAGE}.codec.transformer",
+    f"{PACKAGE}.codec.stack",
+    f"{PACKAGE}.codec.quantiser",
+    f"{PACKAGE}.codec.decoder",
+    f"{PACKAGE}.codec.encoder",
 )
 """Modules in import order."""
 
 MUTANTS = (
     *mutants(
-        "codec.config",
+        f"{PACKAGE}.codec.config",
         check_whole,
         ("self._frame * seconds)", "self._frame * seconds) + 1"),
         ("self._frame * seconds)", "self._frame * seconds) - 1"),
@@ -40,19 +40,19 @@ MUTANTS = (
         ('fields.get("max_period", float, 10_000.0)', "9_000.0"),
     ),
     *mutants(
-        "codec.config",
+        f"{PACKAGE}.codec.config",
         check_encoded,
         ("self._frame * seconds)", "self._frame * seconds) + 1"),
         ("self._frame * seconds)", "self._frame * seconds) - 1"),
     ),
     *mutants(
-        "codec.rings",
+        f"{PACKAGE}.codec.rings",
         check_encoded,
         ("return window - 1 + positions", "return window - 2 + positions"),
         ("numbers % length, torch", "(numbers + 1) % length, torch"),
     ),
     *mutants(
-        "codec.transformer",
+        f"{PACKAGE}.codec.transformer",
         check_encoded,
         ("Linear(_pairs_as_halves(joined, config))", "Linear(joined)"),
         ('weights.take(f"{layer}.{scale}.scale", outputs)[:, None] * weight', "weight"),
@@ -61,12 +61,12 @@ MUTANTS = (
         ("frames * self._config.frame_positions, x", "0 * frames, x"),
     ),
     *mutants(
-        "codec.patches",
+        f"{PACKAGE}.codec.patches",
         check_whole,
         ("channels // size, size)", "size, channels // size)"),
     ),
     *mutants(
-        "codec.patches",
+        f"{PACKAGE}.codec.patches",
         check_encoded,
         (
             "x.view(batch, length // size, size, channels)",
@@ -74,7 +74,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        "codec.rings",
+        f"{PACKAGE}.codec.rings",
         check_whole,
         ("(held[:, None] <= last)", "(held[:, None] < last)"),
         ("(held[:, None] <= last)", "(held[:, None] <= latest[..., None])"),
@@ -82,13 +82,13 @@ MUTANTS = (
         ("attn_mask=mask", "attn_mask=mask, scale=0.5"),
     ),
     *mutants(
-        "codec.rings",
+        f"{PACKAGE}.codec.rings",
         check_streamed,
         ("return window - 1 + positions", "return window - 2 + positions"),
         ("self.values[where] = key, value", "self.values[where] = key, key"),
     ),
     *mutants(
-        "codec.transformer",
+        f"{PACKAGE}.codec.transformer",
         check_whole,
         ("by_pair.transpose(1, 2)", "by_pair"),
         ("Linear(_pairs_as_halves(joined, config))", "Linear(joined)"),
@@ -99,17 +99,17 @@ MUTANTS = (
         ("before + start, self._arriving", "before, self._arriving"),
     ),
     *mutants(
-        "codec.transformer",
+        f"{PACKAGE}.codec.transformer",
         check_streamed,
         ("frames * self._config.frame_positions, x", "0 * frames, x"),
     ),
     *mutants(
-        "codec.stack",
+        f"{PACKAGE}.codec.stack",
         check_streamed,
         ("state.frames[slots] = before + frames", "state.frames[slots] = before + 1"),
     ),
     *mutants(
-        "codec.quantiser",
+        f"{PACKAGE}.codec.quantiser",
         check_whole,
         ("total + table[codes[..., book]]", "total + table[codes[..., 0]]"),
         (
@@ -121,14 +121,14 @@ MUTANTS = (
         ("_times(self.own, weight) + bias", "_times(self.own, weight)"),
     ),
     *mutants(
-        "codec.quantiser",
+        f"{PACKAGE}.codec.quantiser",
         check_encoded,
         ("functional.normalize(entries.own)", "entries.own"),
         ("residual - book.residuals[nearest]", "residual"),
         ("/ rows.norm(dim=1, keepdim=True)", ""),
     ),
     *mutants(
-        "codec.decoder",
+        f"{PACKAGE}.codec.decoder",
         check_whole,
         (
             "self.samples_per_frame, self.channels)",
@@ -140,7 +140,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        "codec.encoder",
+        f"{PACKAGE}.codec.encoder",
         check_encoded,
         ("part.reshape(1, -1, 1)", "part.t().reshape(1, -1, 1)"),
         ("part.reshape(1, -1, 1)", "part.flip(1).reshape(1, -1, 1)"),
@@ -151,13 +151,13 @@ MUTANTS = (
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for module in MODULES:
-        importlib.import_module(f"{PACKAGE}.{module}")
+        importlib.import_module(module)
     with threads(1):
         yield write_checkpoints(tmp_path_factory.mktemp("tokenizers"))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoints: Path) -> None:
-    fault = injected(mutant, PACKAGE, MODULES)
+    fault = injected(mutant, MODULES)
     with fault, pytest.raises(AssertionError, match=r"Not equal|Arrays are not"):
         mutant.check(checkpoints)

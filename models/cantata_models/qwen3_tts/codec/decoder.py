@@ -14,20 +14,21 @@ from pathlib import Path
 
 import torch
 
-from cantata_layers.linear import Linear
-from cantata_layers.weights import Weights
-from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
-from cantata_models.qwen3_tts.codec.layers import (
+from cantata_layers.causal_convolutions import (
+    DILATIONS,
     CausalConv,
     CausalUpsample,
     ConvNextBlock,
+    ResidualUnit,
     Snake,
 )
-from cantata_models.qwen3_tts.codec.past import CodecState, Past
-from cantata_models.qwen3_tts.codec.transformer import SlidingTransformer
+from cantata_layers.linear import Linear
+from cantata_layers.past import CodecState, Past
+from cantata_layers.weights import Weights
+from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
+from cantata_models.qwen3_tts.codec.transformer import ProjectedTransformer
 
 USAGE_FLOOR = 1e-5
-DILATIONS = (1, 3, 9)
 
 
 class SplitDequantiser:
@@ -63,20 +64,6 @@ class SplitDequantiser:
             parts.append(projection(total))
             book += len(tables)
         return parts[0] + parts[1]
-
-
-class ResidualUnit:
-    """Snake, dilated convolution, snake, pointwise convolution and a residual connection."""
-
-    def __init__(self, weights: Weights, name: str, size: int, dilation: int) -> None:
-        self._first_snake = Snake(weights, f"{name}.act1", size)
-        self._dilated = CausalConv(weights, f"{name}.conv1.conv", size, size, 7, dilation)
-        self._second_snake = Snake(weights, f"{name}.act2", size)
-        self._pointwise = CausalConv(weights, f"{name}.conv2.conv", size, size, 1)
-
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
-        update = self._dilated(self._first_snake(x), past)
-        return x + self._pointwise(self._second_snake(update), past)
 
 
 class WaveStage:
@@ -115,7 +102,7 @@ class SpeechDecoder:
         latent, size = config.latent_dim, config.decoder_dim
         self._dequantise = SplitDequantiser(weights, "quantizer", config)
         self._into = CausalConv(weights, "pre_conv.conv", config.codebook_dim, latent, 3)
-        self._transformer = SlidingTransformer(weights, "pre_transformer", config, device)
+        self._transformer = ProjectedTransformer(weights, "pre_transformer", config, device)
         self._upsamplers = [
             (
                 CausalUpsample(weights, f"upsample.{i}.0.conv", latent, latent, ratio, ratio),

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cantata_layers.random_code_decoder import (
+    scale,
+    sliding_transformer,
+    upsamplers,
+    wave_stages,
+)
 from cantata_layers.random_tensors import (
     TensorSpec,
     bias,
@@ -15,14 +21,6 @@ from cantata_layers.random_tensors import (
 )
 
 Config = Mapping[str, Any]
-
-DILATIONS = (1, 3, 9)
-OUTPUT_GAIN = 0.05
-"""Gain of the last convolution: keeps the wave within -1..1, because clipping would hide faults."""
-
-
-def _scale(name: str, size: int) -> TensorSpec:
-    return TensorSpec(name, (size,), 0.1, 0.3)
 
 
 def _encoder_convolutions(config: Config) -> Iterator[TensorSpec]:
@@ -52,8 +50,8 @@ def _encoder_transformer(config: Config) -> Iterator[TensorSpec]:
         for normalisation in ("input_layernorm", "post_attention_layernorm"):
             yield norm(f"{layer}.{normalisation}", size)
             yield bias(f"{layer}.{normalisation}", size)
-        yield _scale(f"{layer}.self_attn_layer_scale.scale", size)
-        yield _scale(f"{layer}.mlp_layer_scale.scale", size)
+        yield scale(f"{layer}.self_attn_layer_scale.scale", size)
+        yield scale(f"{layer}.mlp_layer_scale.scale", size)
 
 
 def _encoder_quantiser(config: Config) -> Iterator[TensorSpec]:
@@ -86,69 +84,16 @@ def _decoder_quantiser(config: Config) -> Iterator[TensorSpec]:
 
 def _decoder_transformer(config: Config) -> Iterator[TensorSpec]:
     name, size, latent = "decoder.pre_transformer", config["hidden_size"], config["latent_dim"]
-    inner, head = config["intermediate_size"], config["head_dim"]
-    queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
-    for index in range(config["num_hidden_layers"]):
-        layer = f"{name}.layers.{index}"
-        yield weight(f"{layer}.self_attn.q_proj", queries, size, gain=2.0)
-        yield weight(f"{layer}.self_attn.k_proj", keys, size, gain=2.0)
-        yield weight(f"{layer}.self_attn.v_proj", keys, size)
-        yield weight(f"{layer}.self_attn.o_proj", size, queries, gain=3.0)
-        yield weight(f"{layer}.mlp.gate_proj", inner, size)
-        yield weight(f"{layer}.mlp.up_proj", inner, size)
-        yield weight(f"{layer}.mlp.down_proj", size, inner, gain=2.0)
-        yield norm(f"{layer}.input_layernorm", size)
-        yield norm(f"{layer}.post_attention_layernorm", size)
-        yield _scale(f"{layer}.self_attn_layer_scale.scale", size)
-        yield _scale(f"{layer}.mlp_layer_scale.scale", size)
-    yield norm(f"{name}.norm", size)
+    yield from sliding_transformer(name, config, config["head_dim"])
     yield from linear(f"{name}.input_proj", latent, size, gain=0.5)
     yield from linear(f"{name}.output_proj", size, latent)
-
-
-def _snake(name: str, size: int) -> Iterator[TensorSpec]:
-    yield TensorSpec(f"{name}.alpha", (size,), 0.3)
-    yield TensorSpec(f"{name}.beta", (size,), 0.3)
-
-
-def _upsampler(name: str, size: int, factor: int) -> Iterator[TensorSpec]:
-    yield weight(f"{name}.0.conv", size, size, factor, fan_in=size)
-    yield bias(f"{name}.0.conv", size)
-    block = f"{name}.1"
-    yield _scale(f"{block}.gamma", size)
-    yield from conv(f"{block}.dwconv.conv", 1, size, 7)
-    yield norm(f"{block}.norm", size)
-    yield bias(f"{block}.norm", size)
-    yield from linear(f"{block}.pwconv1", size, 4 * size)
-    yield from linear(f"{block}.pwconv2", 4 * size, size, gain=2.0)
-
-
-def _wave_block(name: str, size: int, rate: int) -> Iterator[TensorSpec]:
-    half = size // 2
-    yield from _snake(f"{name}.block.0", size)
-    yield weight(f"{name}.block.1.conv", size, half, 2 * rate, fan_in=2 * size)
-    yield bias(f"{name}.block.1.conv", half)
-    for unit in range(2, 2 + len(DILATIONS)):
-        yield from _snake(f"{name}.block.{unit}.act1", half)
-        yield from conv(f"{name}.block.{unit}.conv1.conv", half, half, 7)
-        yield from _snake(f"{name}.block.{unit}.act2", half)
-        yield from conv(f"{name}.block.{unit}.conv2.conv", half, half, 1, gain=0.4)
 
 
 def _decoder_waves(config: Config) -> Iterator[TensorSpec]:
     latent, size = config["latent_dim"], config["decoder_dim"]
     yield from conv("decoder.pre_conv.conv", config["codebook_dim"], latent, 3)
-    for index, factor in enumerate(config["upsampling_ratios"]):
-        yield from _upsampler(f"decoder.upsample.{index}", latent, factor)
-    name = "decoder.decoder"
-    yield from conv(f"{name}.0.conv", latent, size, 7)
-    for index, rate in enumerate(config["upsample_rates"], start=1):
-        yield from _wave_block(f"{name}.{index}", size, rate)
-        size //= 2
-    last = len(config["upsample_rates"]) + 1
-    yield from _snake(f"{name}.{last}", size)
-    yield weight(f"{name}.{last + 1}.conv", 1, size, 7, gain=OUTPUT_GAIN)
-    yield TensorSpec(f"{name}.{last + 1}.conv.bias", (1,), 0.01)
+    yield from upsamplers("decoder.upsample", latent, config["upsampling_ratios"])
+    yield from wave_stages("decoder.decoder", latent, size, config["upsample_rates"])
 
 
 def codec_tensors(config: Config) -> Iterator[TensorSpec]:

@@ -22,27 +22,28 @@ from source_faults import Mutant, injected, mutants
 from threads import threads
 
 MODULES = (
-    "codec.config",
-    "codec.past",
-    "codec.layers",
-    "codec.transformer",
-    "codec.decoder",
-    "codec.encoder",
-    "speaker_encoder",
+    f"{PACKAGE}.codec.config",
+    "cantata_layers.past",
+    "cantata_layers.causal_convolutions",
+    "cantata_layers.sliding_transformer",
+    f"{PACKAGE}.codec.transformer",
+    f"{PACKAGE}.codec.decoder",
+    f"{PACKAGE}.codec.encoder",
+    f"{PACKAGE}.speaker_encoder",
 )
 """Modules in import order."""
 
 
 MUTANTS = (
     *mutants(
-        "codec.config",
+        f"{PACKAGE}.codec.config",
         check_whole,
         ('window=decoder.get("sliding_window", int)', "window=73"),
         ('window=decoder.get("sliding_window", int)', "window=71"),
         ('rope_theta=decoder.get("rope_theta", float)', "rope_theta=9_000.0"),
     ),
     *mutants(
-        "codec.layers",
+        "cantata_layers.causal_convolutions",
         check_whole,
         ("torch.cat([earlier, own], dim=1)", "torch.cat([own, earlier], dim=1)"),
         ('f"{name}.beta", size).exp()', 'f"{name}.beta", size)'),
@@ -56,9 +57,11 @@ MUTANTS = (
         ),
         ("(self._kernel - 1) * self._dilation)", "self._kernel * self._dilation)"),
         ("bias.repeat(rate)", "0 * bias.repeat(rate)"),
+        ("DILATIONS = (1, 3, 9)", "DILATIONS = (1, 3, 8)"),
+        ("return x + self._pointwise(", "return self._pointwise("),
     ),
     *mutants(
-        "codec.transformer",
+        "cantata_layers.sliding_transformer",
         check_whole,
         (
             "key = rotation(self._key(x).view(batch, frames, self._kv_heads, self._head_dim))",
@@ -69,20 +72,18 @@ MUTANTS = (
         ("x + self._attention_scale * attended", "x + attended"),
         ("x + self._mlp_scale *", "x +"),
         ("torch.exp(-gate)", "torch.exp(gate)"),
-        ("self._out(self._norm(x))", "self._out(x)"),
+        ("return self._norm(x)", "return x"),
     ),
     *mutants(
-        "codec.decoder",
+        f"{PACKAGE}.codec.decoder",
         check_whole,
         ("total / usage.clamp(min=USAGE_FLOOR)[:, None]", "total"),
         ("codes[..., book + offset]", "codes[..., book + len(tables) - offset]"),
         ("return parts[0] + parts[1]", "return parts[0]"),
-        ("DILATIONS = (1, 3, 9)", "DILATIONS = (1, 3, 8)"),
-        ("return x + self._pointwise(", "return self._pointwise("),
         ("self._wave(self._snake(x), past)", "self._wave(x, past)"),
     ),
     *mutants(
-        "codec.past",
+        "cantata_layers.past",
         check_streamed,
         ("past.positions + frames", "past.positions"),
         ("mine[slots] = theirs", "mine[slots] = 0 * theirs"),
@@ -93,7 +94,7 @@ MUTANTS = (
         ("context[:, context.shape[1] - length :]", "context[:, :length]"),
     ),
     *mutants(
-        "codec.encoder",
+        f"{PACKAGE}.codec.encoder",
         check_reference_frames,
         ("UNLIMITED = 1 << 30", "UNLIMITED = 24"),
         ('pad_mode="replicate"', 'pad_mode="constant"'),
@@ -105,7 +106,7 @@ MUTANTS = (
         ),
     ),
     *mutants(
-        "speaker_encoder",
+        f"{PACKAGE}.speaker_encoder",
         check_speaker,
         ("HOP = 256", "HOP = 240"),
         ("MAX_FREQUENCY = 12_000.0", "MAX_FREQUENCY = 11_000.0"),
@@ -129,7 +130,7 @@ MUTANTS = (
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     key = CODEC_CHECKPOINT
     for module in MODULES:
-        importlib.import_module(f"{PACKAGE}.{module}")
+        importlib.import_module(module)
     folder = tmp_path_factory.mktemp("checkpoint")
     write_checkpoint(folder, SHAPES[key.shape], key.kind, key.seed)
     with threads(1):
@@ -139,7 +140,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
 def test_a_fault_is_caught(mutant: Mutant, checkpoint: Path) -> None:
     with (
-        injected(mutant, PACKAGE, MODULES),
+        injected(mutant, MODULES),
         pytest.raises(AssertionError, match=r"Not equal|Arrays are not"),
     ):
         mutant.check(checkpoint)

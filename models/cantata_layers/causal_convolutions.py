@@ -14,13 +14,15 @@ import torch
 from torch.nn import functional
 
 from cantata_layers.linear import Linear
+from cantata_layers.past import Past
 from cantata_layers.weights import Weights
-from cantata_models.qwen3_tts.codec.past import Past
 
 BLOCK_VALUES = 1 << 20
 """Inputs concatenated at a time: 4 MB stay in the cache and in reused memory."""
 LAYER_NORM_EPS = 1e-6
 SNAKE_EPS = 1e-9
+DILATIONS = (1, 3, 9)
+"""Of the residual units behind an upsampling."""
 
 
 class CausalConv:
@@ -95,6 +97,20 @@ class Snake:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         wave = (x * self._frequency).sin_()
         return wave.mul_(wave).mul_(self._inverse).add_(x)
+
+
+class ResidualUnit:
+    """Snake, dilated convolution, snake, pointwise convolution and a residual connection."""
+
+    def __init__(self, weights: Weights, name: str, size: int, dilation: int) -> None:
+        self._first_snake = Snake(weights, f"{name}.act1", size)
+        self._dilated = CausalConv(weights, f"{name}.conv1.conv", size, size, 7, dilation)
+        self._second_snake = Snake(weights, f"{name}.act2", size)
+        self._pointwise = CausalConv(weights, f"{name}.conv2.conv", size, size, 1)
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        update = self._dilated(self._first_snake(x), past)
+        return x + self._pointwise(self._second_snake(update), past)
 
 
 class ConvNextBlock:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from cantata_layers.code_predictor import CodePredictor
 from cantata_layers.qwen3_config import Qwen3Stack
-from cantata_models.qwen3_tts.networks.code_predictor import CodePredictor
 
 BOOKS = 6
 STACK = Qwen3Stack(

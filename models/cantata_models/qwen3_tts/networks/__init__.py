@@ -1,1 +1,0 @@
-"""The parts of the talker that are plain torch."""
