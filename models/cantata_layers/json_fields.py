@@ -53,6 +53,17 @@ class JsonFields:
             raise ConfigError(f"{self.where}: {key} must be a list of integers, not {value!r}")
         return tuple(value)
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """Return a list of numbers; integers count as floats.
+
+        Raises:
+            ConfigError: the list is missing or holds something else.
+        """
+        value = self._values.get(key)
+        if not isinstance(value, list) or any(type(item) not in (int, float) for item in value):
+            raise ConfigError(f"{self.where}: {key} must be a list of numbers, not {value!r}")
+        return tuple(float(item) for item in value)
+
     def items(self, key: str) -> Mapping[str, Any]:
         """Return a nested object's entries, empty if there is none.
 

@@ -44,9 +44,14 @@ def load_predictor_tensor(
     return f"{stacked}.{book}"
 
 
+def predictor_parts(num_codebooks: int) -> set[str]:
+    """What is loaded into the stacked parameters from a whole checkpoint."""
+    return {f"{name}.{book}" for name in STACKED for book in range(num_codebooks - 1)}
+
+
 def missing_with_predictor(
     targets: Mapping[str, torch.Tensor], loaded: set[str], num_codebooks: int
 ) -> set[str]:
     """What a talker's checkpoint should have had, its code predictor's tensors included."""
-    wanted = {f"{name}.{book}" for name in STACKED for book in range(num_codebooks - 1)}
+    wanted = predictor_parts(num_codebooks)
     return missing_parameters(targets, loaded) - STACKED | wanted - loaded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +21,46 @@ def _byte_symbols() -> list[str]:
     return [symbols[byte] for byte in range(256)]
 
 
-def _merges() -> list[tuple[str, str]]:
-    merges = [(word[:end], word[end]) for word in WHOLE_WORDS for end in range(1, len(word))]
+def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
+    merges = [(word[:end], word[end]) for word in words for end in range(1, len(word))]
     return [*merges, *PAIRS]
 
 
-ORDINARY_TOKENS = 256 + len(_merges())
-"""Size of the vocabulary without special tokens."""
+def ordinary_tokens(words: Sequence[str]) -> int:
+    """Size of the vocabulary without special tokens, where each of these words is a token."""
+    return 256 + len(_merges(words))
+
+
+def word_ids(words: Sequence[str]) -> dict[str, int]:
+    """The token of each word."""
+    merged = [left + right for left, right in _merges(words)]
+    return {word: 256 + merged.index(word) for word in words}
+
+
+ORDINARY_TOKENS = ordinary_tokens(WHOLE_WORDS)
+"""The same for `WHOLE_WORDS`."""
 
 
 def write_qwen_tokenizer(
-    folder: Path, special: Mapping[str, int], fields: Mapping[str, Any] | None = None
+    folder: Path,
+    special: Mapping[str, int],
+    fields: Mapping[str, Any] | None = None,
+    words: Sequence[str] = WHOLE_WORDS,
 ) -> None:
     """Write vocab.json, merges.txt and tokenizer_config.json.
 
     Args:
         folder: of the checkpoint.
-        special: the special tokens and their ids, from `ORDINARY_TOKENS` on. Unused tokens fill the
+        special: the special tokens and their ids, behind the ordinary ones. Unused tokens fill the
             vocabulary up to the first of them and the gaps between them.
         fields: what tokenizer_config.json holds besides.
+        words: each is a single token.
     """
-    symbols = [*_byte_symbols(), *(left + right for left, right in _merges())]
+    symbols = [*_byte_symbols(), *(left + right for left, right in _merges(words))]
     symbols += [f"<unused{index}>" for index in range(len(symbols), min(special.values()))]
     vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), "utf-8")
-    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _merges())]
+    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in _merges(words))]
     (folder / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
     config = {
         "add_bos_token": False,

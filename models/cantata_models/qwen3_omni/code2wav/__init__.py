@@ -1,0 +1,1 @@
+"""Frames to 24 kHz sound."""

@@ -1,0 +1,1 @@
+"""The published config.json, generation_config.json and preprocessor_config.json."""

@@ -1,0 +1,72 @@
+"""preprocessor_config.json: how media become features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import JsonFields, read_json
+
+RATE = 16_000
+"""Hz, of recordings."""
+
+
+@dataclass(frozen=True, slots=True)
+class PixelLimits:
+    """Height times width to which pictures, or a whole video, are resized."""
+
+    least: int
+    most: int
+
+
+VIDEO_FRAME_PIXELS = PixelLimits(128 * 32 * 32, 768 * 32 * 32)
+"""Of each frame of a video; no file says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessorConfig:
+    """What encoders are given."""
+
+    mel_bins: int
+    longest_s: float
+    """Of a recording."""
+    pixels: PixelLimits
+    """Of a picture."""
+    mean: tuple[float, float, float]
+    """Of red, green and blue, 0 to 1, as the next."""
+    std: tuple[float, float, float]
+
+
+def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
+    """Read a checkpoint's preprocessor_config.json.
+
+    Raises:
+        ConfigError: a value is missing, of the wrong type or not served.
+    """
+    fields = read_json(folder / "preprocessor_config.json")
+    for key, served in (("sampling_rate", RATE), ("n_fft", 400), ("hop_length", 160)):
+        found = fields.get(key, int)
+        if found != served:
+            raise ConfigError(f"{fields.where}: {key} {found} is not served; valid: {served}")
+    return PreprocessorConfig(
+        mel_bins=fields.get("feature_size", int),
+        longest_s=fields.get("n_samples", int) / RATE,
+        pixels=_pixels(fields),
+        mean=_colours(fields, "image_mean"),
+        std=_colours(fields, "image_std"),
+    )
+
+
+def _pixels(fields: JsonFields) -> PixelLimits:
+    limits = PixelLimits(fields.get("min_pixels", int), fields.get("max_pixels", int))
+    if not 0 < limits.least <= limits.most:
+        raise ConfigError(f"{fields.where}: min_pixels and max_pixels contradict: {limits}")
+    return limits
+
+
+def _colours(fields: JsonFields, key: str) -> tuple[float, float, float]:
+    values = fields.numbers(key)
+    if len(values) != 3:
+        raise ConfigError(f"{fields.where}: {key} must be three numbers, not {list(values)}")
+    return values[0], values[1], values[2]

@@ -1,0 +1,45 @@
+"""Names and shapes of the tensors of talker and code2wav."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cantata_layers.random_code_decoder import sliding_transformer, upsamplers, wave_stages
+from cantata_layers.random_qwen3 import qwen3_tensors
+from cantata_layers.random_qwen3_moe import qwen3_moe_tensors
+from cantata_layers.random_tensors import TensorSpec, linear, weight
+
+Config = Mapping[str, Any]
+
+
+def talker_tensors(config: Config) -> Iterator[TensorSpec]:
+    """Yield every tensor of `talker_config`."""
+    text, predictor = config["text_config"], config["code_predictor_config"]
+    size, codes = text["hidden_size"], predictor["vocab_size"]
+    inner, thinker = text["intermediate_size"], config["thinker_hidden_size"]
+    yield from qwen3_moe_tensors("talker.model", text)
+    yield TensorSpec("talker.model.codec_embedding.weight", (text["vocab_size"], size), 1.0)
+    for projection in ("text_projection", "hidden_projection"):
+        yield from linear(f"talker.{projection}.linear_fc1", thinker, inner)
+        yield from linear(f"talker.{projection}.linear_fc2", inner, size, gain=6.0)
+    yield weight("talker.codec_head", text["vocab_size"], size, gain=3.0)
+    yield from qwen3_tensors("talker.code_predictor.model", predictor)
+    for group in range(config["num_code_groups"] - 1):
+        name = f"talker.code_predictor.model.codec_embedding.{group}"
+        yield TensorSpec(f"{name}.weight", (codes, size), 1.0)
+        yield weight(f"talker.code_predictor.lm_head.{group}", codes, size, gain=3.0)
+
+
+def code2wav_tensors(config: Config) -> Iterator[TensorSpec]:
+    """Yield every tensor of `code2wav_config`."""
+    size = config["hidden_size"]
+    codes = config["num_quantizers"] * config["codebook_size"]
+    # Their mean over the codebooks has variance 1.
+    std = config["num_quantizers"] ** 0.5
+    yield TensorSpec("code2wav.code_embedding.weight", (codes, size), std)
+    head = size // config["num_attention_heads"]
+    yield from sliding_transformer("code2wav.pre_transformer", config, head)
+    yield from upsamplers("code2wav.upsample", size, config["upsampling_ratios"])
+    stages = (config["decoder_dim"], config["upsample_rates"])
+    yield from wave_stages("code2wav.decoder", size, *stages)

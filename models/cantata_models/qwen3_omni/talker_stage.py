@@ -1,0 +1,181 @@
+"""The talker for the AR stage: the backbone in vLLM's layers, the rest in plain torch.
+
+Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.layernorm import RMSNorm
+
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.row_source import RowSource
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers import qwen3_moe
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.parameters import load_tensor
+from cantata_layers.predictor_parameters import (
+    PREDICTOR,
+    STACKED,
+    load_predictor_tensor,
+    predictor_parts,
+)
+from cantata_layers.projection import Projection
+from cantata_layers.qwen3 import run_layers
+from cantata_models.qwen3_omni.config.checkpoint import (
+    EMBEDDINGS,
+    MODEL_TYPE,
+    TALKER,
+    load_speech_config,
+)
+from cantata_models.qwen3_omni.config.code2wav import FRAMES_PER_SECOND
+from cantata_models.qwen3_omni.config.talker import RESERVED_CODES, TalkerConfig
+from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, AnswerRows, RowTables
+
+TABLE_BLOCK = 1024
+"""Tokens projected at a time when the checkpoint is loaded."""
+
+
+class OmniTalker(nn.Module):
+    """Implements `contract.model.talker.Talker`."""
+
+    frame_period_s = 1 / FRAMES_PER_SECOND
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        model_config = vllm_config.model_config
+        config, speech = load_speech_config(Path(model_config.model))
+        talker, sizes = speech.talker, speech.talker.backbone.layers
+        self._text_ids, self._talker, self._sampling = config.text, talker, speech.sampling
+        self._max_positions = model_config.max_model_len
+        self.num_codebooks = talker.num_codebooks
+        self.end_code: int | None = talker.codec.eos
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
+        self.layers = qwen3_moe.make_layers(vllm_config, talker.backbone, prefix)
+        self.norm = RMSNorm(sizes.hidden_size, eps=sizes.rms_norm_eps)
+        thinker, inner = talker.thinker_hidden_size, talker.projection_size
+        self.text_projection = Projection(thinker, inner, sizes.hidden_size)
+        self.hidden_projection = Projection(thinker, inner, sizes.hidden_size)
+        self.codec_embedding = nn.Embedding(sizes.vocab_size, sizes.hidden_size)
+        self.codec_head = RowLinear(sizes.hidden_size, sizes.vocab_size, bias=False)
+        self.code_predictor = CodePredictor(
+            talker.predictor, sizes.hidden_size, talker.num_codebooks
+        )
+        table = torch.empty(config.thinker.vocab_size, sizes.hidden_size)
+        self.text_rows: torch.Tensor
+        self.register_buffer("text_rows", table, persistent=False)
+        self.suppressed: torch.Tensor
+        self.register_buffer("suppressed", _suppressed_codes(talker), persistent=False)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the backbone's sizes under the names of a Qwen3-MoE config."""
+        backbone = load_speech_config(checkpoint)[1].talker.backbone
+        return qwen3_moe.config_fields(backbone, MODEL_TYPE, backbone.layers.vocab_size)
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Load the parameters from the talker's part of a published checkpoint, and project the
+        thinker's embedding of every token."""
+        targets = dict(self.named_parameters())
+        loaded = {self._load(targets, *named) for named in read_tensors(checkpoint, TALKER)}
+        missing = qwen3_moe.missing_with_experts(targets, loaded, self._talker.backbone)
+        missing = missing - STACKED | predictor_parts(self.num_codebooks) - loaded
+        if missing:
+            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+        self._fill_text_rows(checkpoint)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] or [3, N] positions and [N, D] rows -> [N, D] hidden states."""
+        return run_layers(self.layers, self.norm, positions, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]; the end code is the only control code that can be chosen."""
+        scores: torch.Tensor = self.codec_head(hidden_states)
+        return scores.masked_fill(self.suppressed, -torch.inf)
+
+    def open(self, inputs: TalkerInput) -> RowSource:
+        """Wait for the answer's first token, and for the rows of media in the user's turns.
+
+        Raises:
+            InvalidRequest: the prompt leaves no room for sound.
+        """
+        tables = RowTables(
+            self.text_rows,
+            self.codec_embedding.weight,
+            self.hidden_projection,
+            self._text_ids,
+            self._talker.codec,
+        )
+        return AnswerRows(inputs, tables, self._max_frames(inputs))
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, Q] -> [N, D]."""
+        first = self.codec_embedding(frames[:, :1])
+        return torch.cat((first, self.code_predictor.embed(frames[:, 1:])), dim=1).sum(dim=1)
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, Q]."""
+        others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
+        return torch.cat((code0[:, None], others), dim=1)
+
+    def _max_frames(self, inputs: TalkerInput) -> int:
+        """Return the request's limit, or the checkpoint's default as far as there is room."""
+        room = self._max_positions - len(inputs.user) - ANSWER_ROWS
+        if room < 1:
+            raise InvalidRequest(
+                f"the user's turns have {len(inputs.user)} positions; of the "
+                f"{self._max_positions} of this deployment none is left for sound",
+                "messages",
+            )
+        # The reference's last step of so many makes no frame.
+        most = self._sampling.max_frames - 1
+        return min(most, room) if inputs.max_frames is None else inputs.max_frames
+
+    def _load(
+        self, targets: Mapping[str, nn.Parameter], published: str, tensor: torch.Tensor
+    ) -> str:
+        """Copy a published tensor to its parameter and return what was loaded."""
+        if published.startswith(PREDICTOR):
+            return load_predictor_tensor(targets, published, tensor)
+        name = published.removeprefix("model.")
+        expert = qwen3_moe.load_expert(self.layers, name, tensor)
+        return load_tensor(targets, name, tensor) if expert is None else expert
+
+    def _fill_text_rows(self, checkpoint: Path) -> None:
+        """Raises ConfigError: the thinker's embeddings are missing or of another shape."""
+        (table,) = (tensor for _, tensor in read_tensors(checkpoint, EMBEDDINGS))
+        expected = (len(self.text_rows), self._talker.thinker_hidden_size)
+        if table.shape != expected:
+            raise ConfigError(
+                f"{checkpoint}: {EMBEDDINGS} must be {list(expected)}, not {list(table.shape)}"
+            )
+        start = 0
+        with torch.no_grad():
+            for block in table.split(TABLE_BLOCK):
+                projected = self.text_projection(block.to(self.text_rows))
+                self.text_rows[start : start + len(block)] = projected
+                start += len(block)
+
+
+def _suppressed_codes(config: TalkerConfig) -> torch.Tensor:
+    """[V] bool: codes that are never chosen."""
+    codes = torch.arange(config.backbone.layers.vocab_size)
+    return (codes >= len(codes) - RESERVED_CODES) & (codes != config.codec.eos)
