@@ -48,10 +48,10 @@ def make_layers(vllm_config: VllmConfig, stack: Qwen3MoeStack, prefix: str = "")
     Args:
         prefix: of the layers' names, by which vLLM finds their caches.
     """
-    layers = nn.ModuleList(
+    layers = [
         Qwen3MoeDecoderLayer(vllm_config, prefix=f"{prefix}layers.{index}")
         for index in range(stack.layers.layers)
-    )
+    ]
     # WHY not in vLLM's config: with sections there, its runners ask the model for positions.
     rope = {
         "rope_type": "default",
@@ -64,7 +64,7 @@ def make_layers(vllm_config: VllmConfig, stack: Qwen3MoeStack, prefix: str = "")
     )
     for layer in layers:
         layer.self_attn.rotary_emb = rotary
-    return layers
+    return nn.ModuleList(layers)
 
 
 def load_expert(layers: nn.ModuleList, name: str, tensor: torch.Tensor) -> str | None:
@@ -84,12 +84,12 @@ def load_expert(layers: nn.ModuleList, name: str, tensor: torch.Tensor) -> str |
         return None
     layer, expert, projection = int(found[1]), int(found[2]), found[3]
     try:
-        experts = layers[layer].mlp.experts
-        weight = experts.routed_experts
-        inner, size = weight.w2_weight.shape[2], weight.w2_weight.shape[1]
+        decoder: Any = layers[layer]
+        experts = decoder.mlp.experts
+        count, size, inner = experts.routed_experts.w2_weight.shape
         shape = (size, inner) if projection == "down_proj" else (inner, size)
-        if tensor.shape != shape or expert >= len(weight.w2_weight):
-            raise ValueError(f"expected {list(shape)} of expert 0 to {len(weight.w2_weight) - 1}")
+        if tensor.shape != shape or expert >= count:
+            raise ValueError(f"expected {list(shape)} of expert 0 to {count - 1}")
         list(experts.load_weights([(f"{expert}.{projection}.weight", tensor)]))
     except (IndexError, ValueError) as error:
         raise ConfigError(

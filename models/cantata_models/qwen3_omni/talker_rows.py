@@ -1,5 +1,5 @@
-"""The talker's input rows: the user's turns, the beginning of the answer, then a row for each of its
-tokens, added to the frames one by one.
+"""The talker's input rows: the user's turns, the beginning of the answer, then a row for each of
+its tokens, added to the frames one by one.
 
     user's turns   | role | tts_pad x 4, tts_bos                 | first token
     text or media  | text | no thinking, speaker, codec_pad      | codec_bos
@@ -74,8 +74,8 @@ class AnswerRows:
     """Implements `RowSource` for an answer that the thinker is still giving.
 
     It takes the answer's tokens as `Codes` [T, 1] and, if the user's turns have media, their `Rows`
-    [M, E] in any number of parts. It begins with the first token. The answer's last token may be the
-    end token or, where the answer was cut, any other.
+    [M, E] in any number of parts. It begins with the first token. The answer's last token may be
+    the end token or, where the answer was cut, any other.
 
     Args:
         inputs: of the request.

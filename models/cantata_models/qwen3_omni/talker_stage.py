@@ -169,7 +169,7 @@ class OmniTalker(nn.Module):
             )
         start = 0
         with torch.no_grad():
-            for block in table.split(TABLE_BLOCK):
+            for block in torch.split(table, TABLE_BLOCK):
                 projected = self.text_projection(block.to(self.text_rows))
                 self.text_rows[start : start + len(block)] = projected
                 start += len(block)

@@ -1,9 +1,9 @@
 """Decodes frames to sound: a causal decoder with explicit streaming state per slot.
 
 It consists of the mean of the codes' embeddings, a transformer over a window of frames, and stages
-that each raise the rate, to 1920 samples for a frame (Qwen3-Omni, arXiv:2509.17765). The wave stages
-lag: n frames have 1920 n - 555 samples, in front of which the stream has 555 of silence. Streaming
-gives the same samples as decoding the whole.
+that each raise the rate, to 1920 samples for a frame (Qwen3-Omni, arXiv:2509.17765). The wave
+stages lag: n frames have 1920 n - 555 samples, in front of which the stream has 555 of silence.
+Streaming gives the same samples as decoding the whole.
 
 Letters: B rows, T frames, Q codebooks, L positions, C channels.
 """

@@ -1,9 +1,9 @@
 """Where a stream's sound begins, at every rate of the decoder.
 
-The published transposed convolutions of the wave stages are cut at both ends: of r outputs for each
-input, the first r are missing, since they need one more input than they have. Streamed, each of them
-lags by one input, and what a layer makes before the stream's beginning must be zero, as the padding
-of the published convolutions is.
+The published transposed convolutions of the wave stages are cut at both ends: with r outputs for
+each input, the first r are dropped, so that every output needs the input after its own. Streamed,
+each of them lags by one input, and what a layer makes before the stream's beginning must be zero,
+as the padding of the published convolutions is.
 
 Letters: B rows, L positions, C channels.
 """

@@ -123,7 +123,8 @@ def _check(config: TalkerConfig, fields: JsonFields) -> None:
             f"{RESERVED_CODES} at least, not {layers.vocab_size} and {predictor.vocab_size}"
         )
     if not spoken <= config.codec.eos < layers.vocab_size:
-        raise ConfigError(f"{fields.where}: codec_eos_token_id {config.codec.eos} is no control code")
+        eos = config.codec.eos
+        raise ConfigError(f"{fields.where}: codec_eos_token_id {eos} is no control code")
     if predictor.hidden_size != layers.hidden_size:
         raise ConfigError(
             f"{fields.where}: code_predictor_config.hidden_size {predictor.hidden_size} is not "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 
@@ -25,8 +26,11 @@ from cantata_models.qwen3_omni.random_checkpoint.speech_layout import (
 from cantata_models.qwen3_omni.random_checkpoint.thinker_layout import thinker_tensors
 from cantata_models.qwen3_omni.random_checkpoint.tokens import write_tokenizer
 
-ENDING_GAIN = 1.7
-"""Of the rows that score the end of an answer and of its speech: they end within a few steps."""
+ANSWER_END_GAIN, SPEECH_END_GAIN = 1.7, 1.4
+"""Of the rows that score the end of an answer and of its speech: many end within a few steps."""
+
+Endings = Mapping[str, tuple[int, float]]
+"""A head -> the row of its end, and the gain of that."""
 
 
 def write_checkpoint(
@@ -53,12 +57,12 @@ def write_checkpoint(
     write_json(folder / "preprocessor_config.json", PREPROCESSOR_CONFIG)
     write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
     write_tokenizer(folder)
-    endings = {"thinker.lm_head.weight": config["im_end_token_id"]}
+    endings = {"thinker.lm_head.weight": (config["im_end_token_id"], ANSWER_END_GAIN)}
     shards = [list(thinker_tensors(config["thinker_config"]))]
     if speaks:
         talker, code2wav = config["talker_config"], config["code2wav_config"]
         shards.append([*talker_tensors(talker), *code2wav_tensors(code2wav)])
-        endings["talker.codec_head.weight"] = talker["codec_eos_token_id"]
+        endings["talker.codec_head.weight"] = (talker["codec_eos_token_id"], SPEECH_END_GAIN)
     _write_shards(folder, shards, endings, seed, dtype)
     return folder
 
@@ -66,7 +70,7 @@ def write_checkpoint(
 def _write_shards(
     folder: Path,
     shards: list[list[TensorSpec]],
-    endings: dict[str, int],
+    endings: Endings,
     seed: int,
     dtype: torch.dtype,
 ) -> None:
@@ -84,12 +88,13 @@ def _write_shards(
 
 
 def _drawn(
-    specs: Iterable[TensorSpec], endings: dict[str, int], seed: int, dtype: torch.dtype
+    specs: Iterable[TensorSpec], endings: Endings, seed: int, dtype: torch.dtype
 ) -> dict[str, torch.Tensor]:
     tensors = {}
     for spec in specs:
         values = draw(spec, seed)
         if spec.name in endings:
-            values[endings[spec.name]] *= ENDING_GAIN
+            row, gain = endings[spec.name]
+            values[row] *= np.float32(gain)
         tensors[spec.name] = torch.from_numpy(values).to(dtype)
     return tensors

@@ -1,0 +1,80 @@
+"""What encoders take: media as features, with the number of rows that they make of them.
+
+Letters: M mel bins, F mel frames, N patches, V values of a patch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOW_FRAMES, WINDOW_ROWS = 100, 13
+"""Mel frames that the audio encoder's convolutions take at once, and the rows that they make."""
+
+
+class Modality(StrEnum):
+    """As vLLM names them."""
+
+    AUDIO = "audio"
+    IMAGE = "image"
+    VIDEO = "video"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Patches of a picture or video in each direction."""
+
+    time: int
+    """Each of as many frames as a patch has."""
+    height: int
+    width: int
+
+    def rows(self, merge_size: int) -> int:
+        """Tokens in a prompt, each of `merge_size` x `merge_size` patches."""
+        return self.time * self.height * self.width // merge_size**2
+
+
+@dataclass(frozen=True, slots=True)
+class SoundFeatures:
+    """A recording."""
+
+    mels: NDArray[np.float32]
+    """[M, F]: log-mel spectrogram as Whisper takes it, 100 frames a second."""
+
+    @property
+    def rows(self) -> int:
+        """Tokens in a prompt."""
+        return sound_rows(self.mels.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class VisionFeatures:
+    """A picture or a video."""
+
+    modality: Modality
+    patches: NDArray[np.float32]
+    """[N, V]: those of a row together, its values by colour, frame, line and column."""
+    grid: Grid
+    merge_size: int
+    seconds_per_step: float = 0.0
+    """Between two steps of the grid's time; a picture has one."""
+
+    @property
+    def rows(self) -> int:
+        """Tokens in a prompt."""
+        return self.grid.rows(self.merge_size)
+
+
+MediaFeatures = SoundFeatures | VisionFeatures
+
+
+def sound_rows(frames: int) -> int:
+    """Rows that the audio encoder makes of so many mel frames: each window by itself, halved three
+    times, and rounded up each time."""
+    whole, rest = divmod(frames, WINDOW_FRAMES)
+    for _ in range(3):
+        rest = -(-rest // 2)
+    return WINDOW_ROWS * whole + rest

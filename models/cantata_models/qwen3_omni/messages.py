@@ -1,0 +1,61 @@
+"""A dialogue with media, as the prompt takes it: decoded, not yet made into features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Role(StrEnum):
+    """Who speaks; by its name in the prompt."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text. Control tokens in it have no effect."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A recording."""
+
+    samples: NDArray[np.float32]
+    """[N] mono at 16 kHz, in -1..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A still picture."""
+
+    pixels: NDArray[np.uint8]
+    """[H, W, 3] red, green, blue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """Moving pictures without sound."""
+
+    frames: NDArray[np.uint8]
+    """[T, H, W, 3] red, green, blue, at equal distances in time."""
+    fps: float
+    """Of `frames`, not of the recording that they were chosen from."""
+
+
+Part = Text | Sound | Picture | Video
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. Only a user's has media."""
+
+    role: Role
+    parts: tuple[Part, ...]

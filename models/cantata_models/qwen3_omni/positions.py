@@ -1,0 +1,82 @@
+"""Rotary positions with three axes (M-RoPE, arXiv:2409.12191) of tokens with media between them.
+
+Text and sound count on, all axes alike. The rows of a picture or video have their own time, line
+and column on top of the position where it begins; what follows continues behind the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata_models.qwen3_omni.features import MediaFeatures, VisionFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the rows of one medium are among tokens."""
+
+    offset: int
+    media: MediaFeatures
+
+    @property
+    def length(self) -> int:
+        """Rows."""
+        return self.media.rows
+
+    @property
+    def end(self) -> int:
+        """The first token behind it."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Of a prompt, and of what is generated behind it."""
+
+    values: NDArray[np.float32]
+    """[3, P]: time, line, column. WHY float: frames of a video may be fractions apart."""
+    delta: float
+    """Generated token i, counted with the prompt, has the position i + delta on every axis."""
+
+
+def positions_of(
+    count: int, placements: Sequence[Placement], positions_per_second: int
+) -> Positions:
+    """Return the positions of `count` tokens.
+
+    Args:
+        count: P.
+        placements: of the media among them, in order.
+        positions_per_second: steps on the time axis.
+    """
+    parts: list[NDArray[np.float32]] = []
+    place, start = 0, np.float32(0)
+    for placement in placements:
+        if not isinstance(placement.media, VisionFeatures):
+            continue
+        parts.append(_counting(start, placement.offset - place))
+        start += np.float32(placement.offset - place)
+        parts.append(start + _inside(placement.media, positions_per_second))
+        start = parts[-1].max() + np.float32(1)
+        place = placement.end
+    parts.append(_counting(start, count - place))
+    values = np.concatenate(parts, axis=1)
+    return Positions(values, float(start + np.float32(count - place)) - count)
+
+
+def _counting(start: np.float32, count: int) -> NDArray[np.float32]:
+    """[3, count]"""
+    return np.broadcast_to(start + np.arange(count, dtype=np.float32), (3, count))
+
+
+def _inside(media: VisionFeatures, positions_per_second: int) -> NDArray[np.float32]:
+    """[3, rows]: from its beginning."""
+    grid, merge = media.grid, media.merge_size
+    shape = (grid.time, grid.height // merge, grid.width // merge)
+    time, line, column = np.indices(shape, dtype=np.float32).reshape(3, -1)
+    time = time * np.float32(media.seconds_per_step) * np.float32(positions_per_second)
+    return np.stack([time, line, column])

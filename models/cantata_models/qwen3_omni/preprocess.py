@@ -1,0 +1,143 @@
+"""Makes features of media, with transformers' own extractors for NumPy and Pillow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from transformers import WhisperFeatureExtractor
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
+    Qwen2VLImageProcessorPil,
+)
+
+from cantata.contract.data.errors import InvalidAudio, InvalidRequest
+from cantata_models.qwen3_omni.config.preprocessor import (
+    RATE,
+    VIDEO_FRAME_PIXELS,
+    PixelLimits,
+    PreprocessorConfig,
+)
+from cantata_models.qwen3_omni.config.thinker import VisionGrid
+from cantata_models.qwen3_omni.features import (
+    Grid,
+    MediaFeatures,
+    Modality,
+    SoundFeatures,
+    VisionFeatures,
+)
+from cantata_models.qwen3_omni.messages import Picture, Sound, Video
+
+HOP = 160
+"""Samples of a mel frame."""
+SHORTEST_S = 0.1
+MOST_UNEQUAL = 200
+"""The longer side of a picture, at most, as a multiple of the shorter one."""
+
+
+class Preprocessor:
+    """Makes a checkpoint's features. Safe to call from several threads.
+
+    Args:
+        config: of the checkpoint, as the next.
+        vision: sizes of patches.
+    """
+
+    def __init__(self, config: PreprocessorConfig, vision: VisionGrid) -> None:
+        self._config, self._vision = config, vision
+        extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
+        self._extractor = extractor(
+            feature_size=config.mel_bins, sampling_rate=RATE, hop_length=HOP, dither=0.0
+        )
+        self._pictures = Qwen2VLImageProcessorPil(
+            patch_size=vision.patch_size,
+            temporal_patch_size=vision.temporal_patch_size,
+            merge_size=vision.merge_size,
+            image_mean=list(config.mean),
+            image_std=list(config.std),
+        )
+
+    def features(self, media: Sound | Picture | Video) -> MediaFeatures:
+        """Return the features of anything that is not text.
+
+        Raises:
+            InvalidAudio: the recording is too short, too long or not finite.
+            InvalidRequest: the picture or video is empty, too narrow, or not of bytes.
+        """
+        match media:
+            case Sound():
+                return self._sound(media)
+            case Picture():
+                patches, grid = self._patches(media.pixels[None], self._config.pixels)
+                return VisionFeatures(Modality.IMAGE, patches, grid, self._vision.merge_size)
+            case Video():
+                return self._video(media)
+
+    def _sound(self, sound: Sound) -> SoundFeatures:
+        samples = sound.samples
+        seconds, longest = len(samples) / RATE, self._config.longest_s
+        if samples.ndim != 1 or not SHORTEST_S <= seconds <= longest:
+            raise InvalidAudio(
+                f"the recording has {seconds:.2f} s of sound in {samples.ndim} dimensions; "
+                f"valid: one dimension, {SHORTEST_S} to {longest:g} s",
+                "messages",
+            )
+        if not np.isfinite(samples).all():
+            raise InvalidAudio("the recording has samples that are no numbers", "messages")
+        padded = np.pad(samples.astype(np.float32), (0, -len(samples) % HOP))
+        made = self._extractor(
+            padded, sampling_rate=RATE, padding=False, truncation=False, return_tensors="np"
+        )
+        return SoundFeatures(np.ascontiguousarray(made["input_features"][0], np.float32))
+
+    def _video(self, video: Video) -> VisionFeatures:
+        if not 0 < video.fps < float("inf"):
+            raise InvalidRequest(f"a video's fps must be positive, not {video.fps}", "messages")
+        together = self._vision.temporal_patch_size
+        frames = video.frames
+        if missing := -len(frames) % together:
+            frames = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)])
+        patches, grid = self._patches(frames, VIDEO_FRAME_PIXELS)
+        # Each frame's patches repeat it for every place in time; of each, take its own place.
+        places = patches.reshape(grid.time // together, together, -1, 3, together, self._area)
+        own = np.stack([places[:, t, :, :, t] for t in range(together)], axis=3)
+        merged = np.ascontiguousarray(own.reshape(-1, patches.shape[1]))
+        return VisionFeatures(
+            Modality.VIDEO,
+            merged,
+            Grid(grid.time // together, grid.height, grid.width),
+            self._vision.merge_size,
+            seconds_per_step=together / video.fps,
+        )
+
+    @property
+    def _area(self) -> int:
+        return self._vision.patch_size**2
+
+    def _patches(
+        self, frames: NDArray[np.uint8], limits: PixelLimits
+    ) -> tuple[NDArray[np.float32], Grid]:
+        """[T, H, W, 3] -> the patches of each frame by itself, and the grid with T as its time."""
+        _check_pixels(frames)
+        made = self._pictures(
+            [Image.fromarray(frame) for frame in frames],
+            size={"shortest_edge": limits.least, "longest_edge": limits.most},
+            return_tensors="np",
+        )
+        _, height, width = made["image_grid_thw"][0].tolist()
+        return made["pixel_values"], Grid(len(frames), height, width)
+
+
+def _check_pixels(frames: NDArray[np.uint8]) -> None:
+    shape = frames.shape[1:]
+    if frames.ndim != 4 or frames.dtype != np.uint8 or shape[2] != 3 or 0 in frames.shape:
+        raise InvalidRequest(
+            f"pixels must be uint8 [height, width, 3], not {frames.dtype} {list(shape)}", "messages"
+        )
+    if max(shape[:2]) > MOST_UNEQUAL * min(shape[:2]):
+        raise InvalidRequest(
+            f"a picture of {shape[1]} x {shape[0]} is too narrow; one side may be "
+            f"{MOST_UNEQUAL} times the other",
+            "messages",
+        )

@@ -1,0 +1,84 @@
+"""The dialogues that both the reference and this implementation answer, all of them greedily."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata_models.qwen3_omni.messages import Message, Part, Role, Text
+from cantata_models.qwen3_omni.tests.parity.media import picture, sound, video
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+MIN_GAP = 1e-3
+"""If the two best scores are closer than this, rounding alone could swap them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One dialogue."""
+
+    name: str
+    seed: int
+    """Of the tiny checkpoint."""
+    messages: tuple[Message, ...]
+    speaker: str | None = "ethan"
+    """None: the answer is not spoken."""
+    max_tokens: int = 24
+    """Of the answer."""
+    most_frames: int = 24
+
+
+def _user(*parts: Part | str) -> Message:
+    made = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return Message(Role.USER, made)
+
+
+def _said(role: Role, text: str) -> Message:
+    return Message(role, (Text(text),))
+
+
+SYSTEM = _said(Role.SYSTEM, "You answer briefly.")
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario("text", 1, (_user("Good morning! How are you?"),)),
+    Scenario("system", 3, (SYSTEM, _user("Wie heißt du? 你叫什么？")), speaker="chelsie"),  # noqa: RUF001
+    Scenario("line_feeds", 1, (_user("\n One\n\n two\n", " and three.\n"),)),
+    Scenario("sound", 1, (_user(sound(1.53, 1), "What is this?"),)),
+    Scenario("two_sounds", 1, (_user(sound(0.31, 2), sound(2.0, 3), "Compare."),), speaker="aiden"),
+    Scenario("picture", 1, (_user("Look: ", picture(64, 96, 1), " What is it?"),)),
+    Scenario(
+        "two_pictures",
+        1,
+        (_user(picture(96, 64, 2), "and", picture(64, 128, 3), "differ, but how?"),),
+        speaker="chelsie",
+    ),
+    Scenario("resized_picture", 5, (_user(picture(50, 101, 4)),)),
+    Scenario("video", 1, (_user(video(3, 352, 384, 2.0, 5), "What happens?"),)),
+    Scenario(
+        "mixed",
+        3,
+        (
+            SYSTEM,
+            _user(
+                "First ", sound(0.7, 4), picture(64, 64, 6), "then", video(2, 384, 352, 1.0, 7), "?"
+            ),
+        ),
+    ),
+    Scenario(
+        "two_turns",
+        1,
+        (
+            _user(picture(64, 64, 8), "What colour?"),
+            _said(Role.ASSISTANT, "Many colours."),
+            _user(sound(0.5, 5), "And this?"),
+        ),
+        speaker="aiden",
+    ),
+    Scenario("cut", 1, (_user("Tell me a long story."),), max_tokens=5),
+    Scenario("text_only", 1, (_user("Good evening."),), speaker=None),
+    Scenario("text_only_video", 1, (_user(video(3, 352, 384, 3.0, 9)),), speaker=None),
+)
+
+
+def scenario_named(name: str) -> Scenario:
+    """Return the scenario of this name."""
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
