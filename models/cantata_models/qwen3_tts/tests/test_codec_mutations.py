@@ -29,6 +29,7 @@ MODULES = (
     f"{PACKAGE}.codec.transformer",
     f"{PACKAGE}.codec.decoder",
     f"{PACKAGE}.codec.encoder",
+    "cantata_layers.ecapa",
     f"{PACKAGE}.speaker_encoder",
 )
 """Modules in import order."""
@@ -114,6 +115,10 @@ MUTANTS = (
         ('mel_scale="slaney"', 'mel_scale="htk"'),
         ('mode="reflect")[0]', 'mode="constant")[0]'),
         ("torch.sqrt(power + POWER_FLOOR)", "power"),
+    ),
+    *mutants(
+        "cantata_layers.ecapa",
+        check_speaker,
         ('padding_mode="reflect"', 'padding_mode="zeros"'),
         ("part if index == 0 else part + made[-1]", "part"),
         ("x * torch.sigmoid(", "torch.sigmoid("),
