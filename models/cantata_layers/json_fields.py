@@ -64,6 +64,22 @@ class JsonFields:
             raise ConfigError(f"{self.where}: {key} must be a list of numbers, not {value!r}")
         return tuple(float(item) for item in value)
 
+    def integer_lists(
+        self, key: str, default: tuple[tuple[int, ...], ...]
+    ) -> tuple[tuple[int, ...], ...]:
+        """Return a list of lists of integers.
+
+        Raises:
+            ConfigError: the value is something else.
+        """
+        value = self._values.get(key)
+        if value is None:
+            return default
+        lists = isinstance(value, list) and all(isinstance(inner, list) for inner in value)
+        if not lists or any(type(item) is not int for inner in value for item in inner):
+            raise ConfigError(f"{self.where}: {key} must be lists of integers, not {value!r}")
+        return tuple(tuple(inner) for inner in value)
+
     def items(self, key: str) -> Mapping[str, Any]:
         """Return a nested object's entries, empty if there is none.
 

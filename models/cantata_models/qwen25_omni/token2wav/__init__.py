@@ -1,0 +1,1 @@
+"""From codes to sound: a diffusion transformer makes a mel spectrogram, a vocoder the wave."""

@@ -1,0 +1,190 @@
+"""The diffusion transformer: what changes a noisy mel spectrogram into that of some codes.
+
+Peebles & Xie, "Scalable Diffusion Models with Transformers" (arXiv:2212.09748), over blocks of mel
+frames: most layers attend within a block, some also to the block before or behind. Everything that
+does not depend on the spectrogram is computed once: for a checkpoint the modulation at each of the
+solver's times, for a speaker its vectors, for a window of codes its part of the input.
+
+Letters: N codes, L mel frames, M mels, C channels, H heads, D head size, E evaluations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+
+from cantata_layers.ecapa import Ecapa
+from cantata_layers.linear import Linear
+from cantata_layers.rotation import Rotation
+from cantata_layers.weights import Weights
+from cantata_models.qwen25_omni.speakers import Speaker
+from cantata_models.qwen25_omni.token2wav.config import DitConfig
+from cantata_models.qwen25_omni.token2wav.solver import evaluation_times, integrate
+
+GUIDANCE = 0.5
+"""Classifier-free guidance: how far to go beyond the prediction, away from that without codes and
+speaker."""
+TIME_SIZE = 256
+TIME_SCALE = 1000.0
+LAYER_NORM_EPS = 1e-6
+NO_CODE = 0
+"""Stands for every code in the prediction without codes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerInput:
+    """A speaker's part of the input, with and without it."""
+
+    parts: torch.Tensor
+    """[2, C]"""
+
+
+class DitLayer:
+    """Attention and a perceptron, both scaled, shifted and gated by the time."""
+
+    def __init__(self, weights: Weights, name: str, config: DitConfig, index: int) -> None:
+        size, inner = config.hidden_size, config.heads * config.head_dim
+        self._heads, self._head_dim = config.heads, config.head_dim
+        self.ahead = int(index in config.look_ahead)
+        self.back = int(index in config.look_backward)
+        self.modulation = Linear.load(weights, f"{name}.attn_norm.linear", size, 6 * size, True)
+        self._query = self._rotated(weights, f"{name}.attn.to_q", size)
+        self._key = self._rotated(weights, f"{name}.attn.to_k", size)
+        self._value = Linear.load(weights, f"{name}.attn.to_v", size, inner, True)
+        self._out = Linear.load(weights, f"{name}.attn.to_out.0", inner, size, True)
+        self._up = Linear.load(weights, f"{name}.ff.ff.0", size, config.ff_mult * size, True)
+        self._down = Linear.load(weights, f"{name}.ff.ff.3", config.ff_mult * size, size, True)
+
+    def _rotated(self, weights: Weights, name: str, size: int) -> Linear:
+        """A projection whose first head, the only one with positions, has the values that are
+        rotated together in its halves, not side by side as in the checkpoint."""
+        inner = self._heads * self._head_dim
+        order = torch.arange(inner)
+        order[: self._head_dim] = torch.cat([order[: self._head_dim][i::2] for i in (0, 1)])
+        weight = weights.take(f"{name}.weight", inner, size)
+        return Linear(weight[order], weights.take(f"{name}.bias", inner)[order])
+
+    def __call__(
+        self, x: torch.Tensor, modulation: torch.Tensor, rotation: Rotation, seen: torch.Tensor
+    ) -> torch.Tensor:
+        """[2, L, C], [6, C] and [L, L] -> [2, L, C]."""
+        shift, scale, gate, later_shift, later_scale, later_gate = modulation
+        attended = self._attend(normed(x) * (1 + scale) + shift, rotation, seen)
+        x = x + gate * attended
+        inner = self._up(normed(x) * (1 + later_scale) + later_shift)
+        return x + later_gate * self._down(functional.gelu(inner, approximate="tanh"))
+
+    def _attend(self, x: torch.Tensor, rotation: Rotation, seen: torch.Tensor) -> torch.Tensor:
+        shape = (*x.shape[:2], self._heads, self._head_dim)
+        query, key = (self._turn(part(x).view(shape), rotation) for part in (self._query, self._key))
+        heads = [part.transpose(1, 2) for part in (query, key, self._value(x).view(shape))]
+        mixed = functional.scaled_dot_product_attention(*heads, attn_mask=seen)
+        return self._out(mixed.transpose(1, 2).flatten(2))
+
+    @staticmethod
+    def _turn(x: torch.Tensor, rotation: Rotation) -> torch.Tensor:
+        return torch.cat([rotation(x[:, :, :1]), x[:, :, 1:]], dim=2)
+
+
+class Dit:
+    """Makes mel spectrograms of codes.
+
+    Raises:
+        ConfigError: (on construction) a tensor is missing or has another shape.
+    """
+
+    def __init__(self, weights: Weights, config: DitConfig, device: torch.device) -> None:
+        self._config, self._device = config, device
+        size = config.hidden_size
+        self._embedding = weights.take("text_embed.codec_embed.weight", config.codes, config.code_size)
+        widths = (config.mels, config.speaker.size, config.code_size, config.speaker_size)
+        projection = weights.take("input_embed.proj.weight", size, sum(widths)).split(widths, dim=1)
+        self._from_mel, self._from_heard, self._from_code, self._from_vector = (
+            Linear(part) for part in projection
+        )
+        self._input_bias = weights.take("input_embed.proj.bias", size)
+        self._hear = _load_ecapa(weights, "input_embed.spk_encoder", config, device)
+        self._layers = [
+            DitLayer(weights, f"transformer_blocks.{index}", config, index)
+            for index in range(config.layers)
+        ]
+        last = Linear.load(weights, "norm_out.linear", size, 2 * size, True)
+        self._to_mel = Linear.load(weights, "proj_out", size, config.mels, True)
+        times = functional.silu(self._embed_times(weights))
+        self._modulation = torch.stack([layer.modulation(times) for layer in self._layers], dim=1)
+        self._modulation = self._modulation.view(len(times), config.layers, 6, size)
+        self._last_modulation = last(times).view(len(times), 2, size)
+        even = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
+        self._inverse_frequencies = 1.0 / config.rope_theta ** (even / config.head_dim)
+
+    def speaker_input(self, speaker: Speaker) -> SpeakerInput:
+        """Compute a speaker's part of the input; [T, M] and a vector -> [2, C]."""
+        mel = speaker.mel.to(self._device).t()
+        heard = self._hear(torch.stack([mel, torch.zeros_like(mel)]))
+        vector = speaker.vector.to(self._device)
+        both = torch.stack([vector, torch.zeros_like(vector)])
+        return SpeakerInput(self._from_heard(heard) + self._from_vector(both) + self._input_bias)
+
+    def sample(
+        self, codes: torch.Tensor, speaker: SpeakerInput, noise: torch.Tensor
+    ) -> torch.Tensor:
+        """Make the spectrogram of one window of codes.
+
+        Args:
+            codes: [N] int64; the first begins a block.
+            speaker: whose voice it is.
+            noise: [L, M] float32, L = N * repeats: where the flow starts.
+
+        Returns:
+            [L, M] float32 log-mel.
+        """
+        frames = len(noise)
+        embedded = self._embedding[torch.stack([codes, torch.full_like(codes, NO_CODE)])]
+        fixed = self._from_code(embedded).repeat_interleave(self._config.repeats, dim=1)
+        fixed = fixed + speaker.parts[:, None]
+        start = torch.zeros(1, device=self._device)
+        rotation = Rotation(start, frames, self._inverse_frequencies)
+        seen = {sight: self._seen(frames, *sight) for sight in {(x.back, x.ahead) for x in self._layers}}
+
+        def velocity(number: int, mel: torch.Tensor) -> torch.Tensor:
+            x = self._from_mel(mel) + fixed
+            for layer, modulation in zip(self._layers, self._modulation[number], strict=True):
+                x = layer(x, modulation, rotation, seen[layer.back, layer.ahead])
+            scale, shift = self._last_modulation[number]
+            guided, free = self._to_mel(normed(x) * (1 + scale) + shift)
+            return torch.as_tensor(guided + (guided - free) * GUIDANCE)
+
+        return integrate(velocity, noise)
+
+    def _seen(self, frames: int, back: int, ahead: int) -> torch.Tensor:
+        """[L, L]: which frames each frame attends to."""
+        block = torch.arange(frames, device=self._device) // self._config.block_size
+        apart = block[None, :] - block[:, None]
+        return (apart >= -back) & (apart <= ahead)
+
+    def _embed_times(self, weights: Weights) -> torch.Tensor:
+        """[E, C]: each evaluation's time."""
+        size, half = self._config.hidden_size, TIME_SIZE // 2
+        exponents = torch.arange(half).float() * -(math.log(10_000) / (half - 1))
+        angles = TIME_SCALE * evaluation_times()[:, None] * torch.exp(exponents)
+        waves = torch.cat([angles.sin(), angles.cos()], dim=-1).to(self._device)
+        first = Linear.load(weights, "time_embed.time_mlp.0", TIME_SIZE, size, True)
+        second = Linear.load(weights, "time_embed.time_mlp.2", size, size, True)
+        return second(functional.silu(first(waves)))
+
+
+def normed(x: torch.Tensor) -> torch.Tensor:
+    """[..., C], each of mean 0 and variance 1."""
+    return functional.layer_norm(x, x.shape[-1:], eps=LAYER_NORM_EPS)
+
+
+def _load_ecapa(weights: Weights, name: str, config: DitConfig, device: torch.device) -> Ecapa:
+    network = Ecapa(config.speaker).to(device).eval().requires_grad_(False)
+    shapes = {key: tensor.shape for key, tensor in network.state_dict().items()}
+    network.load_state_dict(
+        {key: weights.take(f"{name}.{key}", *shape) for key, shape in shapes.items()}
+    )
+    return network
