@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.plugin_call": {"contract"},
     "cantata.engine.ar": {"contract", "config", "plugins", "plugin_call"},
     "cantata.engine.feed_forward": {"contract", "config", "plugins", "plugin_call"},
-    "cantata.engine.codec": {"contract", "config", "plugins", "scheduling"},
+    "cantata.engine.codec": {"contract", "config", "plugins", "plugin_call", "scheduling"},
     "cantata.engine": {
         "contract",
         "audio",

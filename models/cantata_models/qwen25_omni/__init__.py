@@ -1,1 +1,1 @@
-"""Qwen2.5-Omni, a public model that hears, sees and speaks, from its published checkpoint format."""
+"""Qwen2.5-Omni, a public model that hears, sees and speaks, from its published checkpoints."""

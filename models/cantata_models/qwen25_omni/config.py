@@ -1,7 +1,7 @@
 """The published config.json and generation settings, as frozen dataclasses.
 
-Only the values that speech needs are read. The rest of the file (the thinker's towers, initialisers,
-training switches) is ignored.
+Only the values that speech needs are read. The rest of the file (the thinker's towers,
+initialisers, training switches) is ignored.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def load_config(folder: Path) -> Qwen25OmniConfig:
     """Read a checkpoint's configuration.
 
     Raises:
-        ConfigError: a file cannot be read, a value is missing, of the wrong type or inconsistent, or
-            the checkpoint has no talker.
+        ConfigError: a file cannot be read, a value is missing, of the wrong type or inconsistent,
+            or the checkpoint has no talker.
     """
     root = read_json(folder / "config.json")
     model_type = root.get("model_type", str)

@@ -43,7 +43,9 @@ def load_speakers(folder: Path, config: Qwen25OmniConfig) -> Mapping[str, Speake
         raise ConfigError(f"{path}: not a readable file of speakers: {error}") from error
     if not isinstance(found, dict) or not found:
         raise ConfigError(f"{path}: names no speaker")
-    return {str(name): _speaker(values, config, f"{path}: {name}") for name, values in found.items()}
+    return {
+        str(name): _speaker(values, config, f"{path}: {name}") for name, values in found.items()
+    }
 
 
 def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Speaker:
@@ -64,12 +66,15 @@ def _speaker(values: Any, config: Qwen25OmniConfig, where: str) -> Speaker:
     return Speaker(token, vector[0], mel[0])
 
 
-def _tensor(values: Mapping[str, Any], key: str, where: str, shape: tuple[int, ...]) -> torch.Tensor:
+def _tensor(
+    values: Mapping[str, Any], key: str, where: str, shape: tuple[int, ...]
+) -> torch.Tensor:
     """A float32 tensor of this shape; -1 is any length."""
     tensor = values.get(key)
     wanted = ", ".join("T" if size < 0 else str(size) for size in shape)
     if not isinstance(tensor, torch.Tensor):
-        raise ConfigError(f"{where}: {key} must be a tensor [{wanted}], not {type(tensor).__name__}")
+        found = type(tensor).__name__
+        raise ConfigError(f"{where}: {key} must be a tensor [{wanted}], not {found}")
     sizes = tuple(tensor.shape)
     fits = len(sizes) == len(shape) and all(
         want in (size, -1) for want, size in zip(shape, sizes, strict=True)

@@ -5,18 +5,17 @@ Letters: B rows of this batch, T frames, Q codebooks, E columns, S samples per f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 
-class StreamingDecoder(Protocol):
-    """A causal, slot-indexed decoder: each frame is decoded once, streaming equals the whole.
+class Decoder(Protocol):
+    """What every decoder has: a format, and state in slots.
 
-    It is a `CodeDecoder` or a `LatentDecoder`.
-
-    Each call yields exactly T * S samples per row; a look-ahead shows as a constant lag.
-    In fp32 a row's samples do not depend on other rows, nor on how frames are chunked.
+    It takes codes (`CodeDecoder`) or latents (`LatentDecoder`), frame by frame (`StreamingDecoder`)
+    or in blocks (`BlockDecoder`).
     """
 
     sample_rate: int
@@ -34,6 +33,14 @@ class StreamingDecoder(Protocol):
         """Reset these slots ([B] int64) in place."""
         ...
 
+
+class StreamingDecoder(Decoder, Protocol):
+    """A causal, slot-indexed decoder: each frame is decoded once, streaming equals the whole.
+
+    Each call yields exactly T * S samples per row; a look-ahead shows as a constant lag.
+    In fp32 a row's samples do not depend on other rows, nor on how frames are chunked.
+    """
+
     def decode(self, state: Any, slots: torch.Tensor, frames: torch.Tensor, /) -> torch.Tensor:
         """Decode the next frames of these slots and advance their state in place.
 
@@ -49,7 +56,59 @@ class StreamingDecoder(Protocol):
 
 
 @runtime_checkable
-class CodeDecoder(StreamingDecoder, Protocol):
+class BlockDecoder(Decoder, Protocol):
+    """A decoder that makes sound of whole blocks of frames, and sees some frames ahead of each.
+
+    The stage cuts a stream into blocks by its frames alone, so its samples do not depend on how the
+    frames arrive; in fp32 they do not depend on other rows either. The sound of a stream's first
+    blocks may come later, with that of the next ones, but not after its end.
+    """
+
+    block_frames: int
+    """Frames of one block; the last one may have fewer."""
+    ahead_frames: int
+    """Frames behind a block without which it is not decoded; at least 1. At a stream's end there
+    are fewer."""
+
+    def decode_blocks(
+        self,
+        state: Any,
+        slots: torch.Tensor,
+        frames: Sequence[torch.Tensor],
+        last: Sequence[bool],
+    ) -> Sequence[torch.Tensor]:
+        """Decode the next block of each of these slots and advance their state in place.
+
+        Args:
+            state: from `init_state`.
+            slots: [B] int64, all different.
+            frames: B times [T, Q] int64 or [T, E] float32: a block, and the frames ahead of it.
+            last: B times whether the block ends its stream; nothing is ahead of it then.
+
+        Returns:
+            B times [N, C] float32. In all a stream has S samples for each frame.
+        """
+        ...
+
+
+@runtime_checkable
+class ConditionedDecoder(Protocol):
+    """What a decoder has whose sound depends on more than codes: a speaker, a seed."""
+
+    def condition(self, state: Any, slot: int, inputs: Any) -> None:
+        """Prepare a slot that has just been reset.
+
+        Args:
+            inputs: the stage input that the request builder made; None if the request has none.
+
+        Raises:
+            CantataError: the request cannot be decoded.
+        """
+        ...
+
+
+@runtime_checkable
+class CodeDecoder(Decoder, Protocol):
     """A decoder of codes."""
 
     num_codebooks: int
@@ -58,7 +117,7 @@ class CodeDecoder(StreamingDecoder, Protocol):
 
 
 @runtime_checkable
-class LatentDecoder(StreamingDecoder, Protocol):
+class LatentDecoder(Decoder, Protocol):
     """A decoder of latents."""
 
     latent_size: int

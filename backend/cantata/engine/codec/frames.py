@@ -1,6 +1,6 @@
 """What a decoder takes as frames: codes or latents.
 
-Letters: T frames, B rows, Q codebooks, E columns.
+Letters: T frames, Q codebooks, E columns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes, Payload, Rows
-from cantata.contract.model.codec import CodeDecoder, LatentDecoder, StreamingDecoder
+from cantata.contract.model.codec import CodeDecoder, Decoder, LatentDecoder
 
 Frames = Codes | Rows
 
 
-def problem_with(payload: Payload, decoder: StreamingDecoder) -> str | None:
+def problem_with(payload: Payload, decoder: Decoder) -> str | None:
     """Why a decoder cannot take a payload; None: it can."""
     if isinstance(decoder, LatentDecoder):
         return _problem_with_latents(payload, decoder.latent_size)
@@ -26,10 +26,10 @@ def problem_with(payload: Payload, decoder: StreamingDecoder) -> str | None:
     return _problem_with_codes(payload, decoder)
 
 
-def batch_of(streams: Sequence[Sequence[NDArray[Any]]]) -> torch.Tensor:
-    """B streams of T frames each -> [B, T, Q] int64 codes or [B, T, E] float32 latents."""
-    frames = torch.from_numpy(np.stack([np.stack(stream) for stream in streams]))
-    return frames if frames.is_floating_point() else frames.long()
+def tensor_of(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
+    """T frames -> [T, Q] int64 codes or [T, E] float32 latents; or B times [T, ...] -> [B, T, ...]."""
+    stacked = torch.from_numpy(np.stack(frames))
+    return stacked if stacked.is_floating_point() else stacked.long()
 
 
 def _problem_with_codes(payload: Payload, decoder: CodeDecoder) -> str | None:

@@ -17,13 +17,21 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.codec import CodeDecoder, SizedState, StreamingDecoder
+from cantata.contract.model.codec import (
+    BlockDecoder,
+    CodeDecoder,
+    ConditionedDecoder,
+    SizedState,
+    StreamingDecoder,
+)
 from cantata.contract.model.pipeline import PCM, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.engine.codec.frames import Frames, batch_of, problem_with
+from cantata.engine.codec.decoding import Decoded, Queued, decoding_of
+from cantata.engine.codec.frames import Frames, problem_with
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
+from cantata.plugin_call import plugin_call
 from cantata.plugins import resolve
 from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
@@ -33,8 +41,8 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it.
 
     Raises:
-        ConfigError: the checkpoint lacks it, its state does not fit into memory, or it takes
-            latents and is to run in windows.
+        ConfigError: the checkpoint lacks it, its state does not fit into memory, or it cannot be
+            run in windows.
     """
     device = torch.device(deployment.device)
     decoder = load_decoder(spec, checkpoint, device)
@@ -42,19 +50,24 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     check_room(spec.name, slot_bytes, deployment.slots, device)
     if deployment.window is not None:
         window = deployment.window
+        if isinstance(decoder, BlockDecoder):
+            where = f"stage {spec.name!r}"
+            raise ConfigError(f"{where}: its decoder has blocks of its own; window: null")
         if not isinstance(decoder, CodeDecoder):
             raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
     return CodecStage(decoder, deployment, state_bytes=slot_bytes * deployment.slots)
 
 
-def load_decoder(spec: StageSpec, checkpoint: Path, device: torch.device) -> StreamingDecoder:
+def load_decoder(
+    spec: StageSpec, checkpoint: Path, device: torch.device
+) -> StreamingDecoder | BlockDecoder:
     """What a codec stage's factory makes.
 
     Raises:
         ConfigError: no such factory, or the checkpoint lacks the decoder.
     """
-    load: Callable[[Path, torch.device], StreamingDecoder] = resolve(spec.factory)
+    load: Callable[[Path, torch.device], StreamingDecoder | BlockDecoder] = resolve(spec.factory)
     return load(checkpoint, device)
 
 
@@ -86,7 +99,7 @@ class _Stream:
 
 
 class CodecStage:
-    """Implements `contract.process.stage.Stage` over a `StreamingDecoder`.
+    """Implements `contract.process.stage.Stage` over a decoder.
 
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
@@ -98,17 +111,20 @@ class CodecStage:
 
     def __init__(
         self,
-        decoder: StreamingDecoder,
+        decoder: StreamingDecoder | BlockDecoder,
         deployment: CodecDeployment,
         clock: Callable[[], float] = time.monotonic,
         *,
         state_bytes: int = 0,
     ) -> None:
         self._decoder = decoder
+        self._decoding = decoding_of(decoder)
+        unit_frames = self._decoding.unit_frames
+        # The plan counts units: it knows no shorter piece of sound.
         self._limits = PlanLimits(
-            max_chunk_frames=deployment.max_chunk_frames,
-            max_batch_frames=deployment.max_batch_frames,
-            frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
+            max_chunk_frames=max(1, deployment.max_chunk_frames // unit_frames),
+            max_batch_frames=max(1, deployment.max_batch_frames // unit_frames),
+            frame_period_s=unit_frames * decoder.samples_per_frame / decoder.sample_rate,
         )
         self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
         self._clock = clock
@@ -144,12 +160,17 @@ class CodecStage:
         """Take a slot.
 
         Raises:
-            RequestFailed: every slot is in use.
+            RequestFailed: every slot is in use, or the decoder cannot be prepared.
+            CantataError: the decoder cannot decode this request.
         """
         if not self._free_slots:
             raise RequestFailed("the codec has no free slot")
-        slot = self._free_slots.pop()
+        slot = self._free_slots[-1]
         self._decoder.reset(self._state, torch.tensor([slot]))
+        if isinstance(self._decoder, ConditionedDecoder):
+            with plugin_call("the decoder could not be prepared"):
+                self._decoder.condition(self._state, slot, payload)
+        self._free_slots.pop()
         self._streams[request_id] = _Stream(
             slot, self._credit_samples, batch, stretch, started_s=runs_dry_s
         )
@@ -191,7 +212,7 @@ class CodecStage:
     def has_work(self) -> bool:
         """Whether a frame can be decoded, or an end or a failure reported."""
         return bool(self._failures) or any(
-            self._ready_frames(s) or (s.complete and not s.frames) for s in self._streams.values()
+            self._ready_units(s) or (s.complete and not s.frames) for s in self._streams.values()
         )
 
     def step(self) -> StepResult:
@@ -226,7 +247,8 @@ class CodecStage:
             return problem
         if chunk.index != stream.received_chunks or stream.complete:
             return f"expected chunk {stream.received_chunks}, got {chunk.index}"
-        most_unheard = 0 if stream.received_chunks else len(frames.values)
+        in_blocks = self._decoding.unit_frames > 1
+        most_unheard = 0 if stream.received_chunks or in_blocks else len(frames.values)
         if not 0 <= frames.unheard <= most_unheard:
             return f"expected at most {most_unheard} unheard frames, got {frames.unheard}"
         return None
@@ -235,8 +257,10 @@ class CodecStage:
         """Whether its first frames are held for the next one, because later ones may come late.
 
         Not if it was passed over when others received frames: its text may be late, for an
-        unknown time.
+        unknown time. Nor in blocks: one is reserve enough.
         """
+        if self._decoding.unit_frames > 1:
+            return False
         was_given = stream.delivery == self._cadence.deliveries
         if stream.started_s is not None or stream.batch or not was_given:
             return False
@@ -248,11 +272,14 @@ class CodecStage:
             others_speak=any(not other.complete for other in others),
         )
 
-    def _ready_frames(self, stream: _Stream) -> int:
+    def _ready_units(self, stream: _Stream) -> int:
         if self._is_held(stream):
             return 0
         affordable = stream.credit_samples // self._decoder.samples_per_frame
-        return max(0, min(len(stream.frames), stream.unheard_frames + affordable))
+        # Rounded up: a unit may be more than the listener can ever have credit for.
+        units = -(-affordable // self._decoding.unit_frames)
+        ready = self._decoding.ready_units(_queued(stream))
+        return max(0, min(ready, stream.unheard_frames + units))
 
     def _view(self, stream: _Stream) -> StreamView:
         deadline_s = math.inf
@@ -262,7 +289,7 @@ class CodecStage:
         started = stream.batch or stream.started_s is not None
         return StreamView(
             stream.slot,
-            self._ready_frames(stream),
+            self._ready_units(stream),
             started,
             deadline_s,
             stream.unheard_frames,
@@ -273,33 +300,27 @@ class CodecStage:
     def _decode(self, batch: DecodeBatch) -> list[Chunk[Pcm]]:
         by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
         rows = [by_slot[slot] for slot in batch.slots]
-        frames = batch_of([stream.frames[: batch.frames] for _, stream in rows])
-        samples = self._decoder.decode(self._state, torch.tensor(batch.slots), frames)
-        if samples.ndim != 3 or samples.shape[2] != self._decoder.channels:
-            shape, channels = list(samples.shape), self._decoder.channels
-            raise RuntimeError(f"the decoder made {shape} samples; it must be [B, N, {channels}]")
-        pcm = samples.to("cpu", torch.float32).numpy()
+        queued = [_queued(stream) for _, stream in rows]
+        decoded = self._decoding.decode(self._state, queued, batch.frames)
         emitted = [
-            self._emit(request_id, stream, pcm[row], batch.frames)
-            for row, (request_id, stream) in enumerate(rows)
+            self._emit(request_id, stream, made)
+            for (request_id, stream), made in zip(rows, decoded, strict=True)
         ]
         return [chunk for chunk in emitted if chunk is not None]
 
-    def _emit(
-        self, request_id: str, stream: _Stream, samples: NDArray[np.float32], frames: int
-    ) -> Chunk[Pcm] | None:
+    def _emit(self, request_id: str, stream: _Stream, decoded: Decoded) -> Chunk[Pcm] | None:
         """The new sound of a stream; None while nothing of it is heard."""
-        del stream.frames[:frames]
-        unheard = min(frames, stream.unheard_frames)
+        del stream.frames[: decoded.frames]
+        unheard = min(decoded.frames, stream.unheard_frames)
         stream.unheard_frames -= unheard
-        if unheard == frames and not (stream.complete and not stream.frames):
+        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]
+        final = stream.complete and not stream.frames
+        if not len(samples) and not final:
             return None
-        samples = samples[unheard * self._decoder.samples_per_frame :]
         if stream.started_s is None:
             stream.started_s = self._clock()
         stream.sent_samples += len(samples)
         stream.credit_samples -= len(samples)
-        final = stream.complete and not stream.frames
         sound = Pcm(samples, tuple(stream.words))
         chunk = Chunk(request_id, PCM, stream.sent_chunks, sound, final)
         stream.words.clear()
@@ -323,3 +344,7 @@ class CodecStage:
         stream = self._streams.pop(request_id, None)
         if stream is not None:
             self._free_slots.append(stream.slot)
+
+
+def _queued(stream: _Stream) -> Queued:
+    return Queued(stream.slot, stream.frames, stream.complete)

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from cantata.contract.model.codec import CodeDecoder
+from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
+
+
+class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
+    """A decoder that takes codes frame by frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class WindowedState:
 
 
 class WindowedDecoder:
-    """Implements `contract.model.codec.CodeDecoder` over another one.
+    """Implements `StreamingCodeDecoder` over another one.
 
     A window is decoded as its frames arrive: where one begins, the slot is reset and the frames
     before it are decoded once more, their sound dropped. So there is no lag and no wait for a full
@@ -40,7 +44,7 @@ class WindowedDecoder:
         context_frames: frames before them that each window starts with.
     """
 
-    def __init__(self, inner: CodeDecoder, chunk_frames: int, context_frames: int) -> None:
+    def __init__(self, inner: StreamingCodeDecoder, chunk_frames: int, context_frames: int) -> None:
         self._inner = inner
         self._chunk, self._context = chunk_frames, context_frames
         self.sample_rate, self.channels = inner.sample_rate, inner.channels

@@ -39,11 +39,14 @@ def _upsampling(shape: tuple[int, ...]) -> Sizes:
 RULES: tuple[tuple[str, Rule], ...] = (
     # The mel spectrogram lies around -4, where the vocoder does not clip it.
     (r"proj_out\.bias$", _values(1.0, -4.0)),
-    (r"proj_out\.weight$", _gain(0.7)),
+    (r"proj_out\.weight$", _gain(2.0)),
     (r"conv_post\.weight$", _gain(0.1)),
     (r"ups\.\d+\.0\.weight$", _upsampling),
     (r"act\.(alpha|beta)$", _values(0.3)),
-    (r"(attn_norm|norm_out)\.linear\.weight$", _gain(0.5)),
+    # Open gates: what the blocks of attention tell each other must be heard.
+    (r"attn_norm\.linear\.weight$", _gain(1.0)),
+    (r"attn_norm\.linear\.bias$", _values(0.7)),
+    (r"norm_out\.linear\.weight$", _gain(0.5)),
     (r"(embed_tokens|codec_embed)\.weight$", _values(1.0)),
     (r"(norm\w*|ln_q|layer_norm)\.weight$", _values(0.2, 1.0)),
     (r"(q_proj|k_proj|to_q|to_k|\.q|\.k)\.weight$", _gain(2.0)),
@@ -60,7 +63,7 @@ def checkpoint_tensors(config: Mapping[str, Any]) -> Iterator[TensorSpec]:
     """Yield every tensor of a checkpoint with this config.json."""
     arguments = {key: value for key, value in config.items() if key != "model_type"}
     with torch.device("meta"):
-        model = Qwen2_5OmniForConditionalGeneration(
+        model = Qwen2_5OmniForConditionalGeneration(  # type: ignore[no-untyped-call]
             AutoConfig.for_model("qwen2_5_omni", **arguments)
         )
     for name, tensor in model.state_dict().items():

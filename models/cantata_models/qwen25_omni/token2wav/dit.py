@@ -75,13 +75,17 @@ class DitLayer:
         attended = self._attend(normed(x) * (1 + scale) + shift, rotation, seen)
         x = x + gate * attended
         inner = self._up(normed(x) * (1 + later_scale) + later_shift)
-        return x + later_gate * self._down(functional.gelu(inner, approximate="tanh"))
+        return torch.as_tensor(
+            x + later_gate * self._down(functional.gelu(inner, approximate="tanh"))
+        )
 
     def _attend(self, x: torch.Tensor, rotation: Rotation, seen: torch.Tensor) -> torch.Tensor:
         shape = (*x.shape[:2], self._heads, self._head_dim)
-        query, key = (self._turn(part(x).view(shape), rotation) for part in (self._query, self._key))
-        heads = [part.transpose(1, 2) for part in (query, key, self._value(x).view(shape))]
-        mixed = functional.scaled_dot_product_attention(*heads, attn_mask=seen)
+        query = self._turn(self._query(x).view(shape), rotation)
+        key = self._turn(self._key(x).view(shape), rotation)
+        value = self._value(x).view(shape)
+        query, key, value = (part.transpose(1, 2) for part in (query, key, value))
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen)
         return self._out(mixed.transpose(1, 2).flatten(2))
 
     @staticmethod
@@ -99,11 +103,12 @@ class Dit:
     def __init__(self, weights: Weights, config: DitConfig, device: torch.device) -> None:
         self._config, self._device = config, device
         size = config.hidden_size
-        self._embedding = weights.take("text_embed.codec_embed.weight", config.codes, config.code_size)
-        widths = (config.mels, config.speaker.size, config.code_size, config.speaker_size)
-        projection = weights.take("input_embed.proj.weight", size, sum(widths)).split(widths, dim=1)
+        table = "text_embed.codec_embed.weight"
+        self._embedding = weights.take(table, config.codes, config.code_size)
+        widths = [config.mels, config.speaker.size, config.code_size, config.speaker_size]
+        projection = weights.take("input_embed.proj.weight", size, sum(widths))
         self._from_mel, self._from_heard, self._from_code, self._from_vector = (
-            Linear(part) for part in projection
+            Linear(part) for part in torch.split(projection, widths, dim=1)
         )
         self._input_bias = weights.take("input_embed.proj.bias", size)
         self._hear = _load_ecapa(weights, "input_embed.spk_encoder", config, device)
@@ -147,7 +152,8 @@ class Dit:
         fixed = fixed + speaker.parts[:, None]
         start = torch.zeros(1, device=self._device)
         rotation = Rotation(start, frames, self._inverse_frequencies)
-        seen = {sight: self._seen(frames, *sight) for sight in {(x.back, x.ahead) for x in self._layers}}
+        sights = {(layer.back, layer.ahead) for layer in self._layers}
+        seen = {sight: self._seen(frames, *sight) for sight in sights}
 
         def velocity(number: int, mel: torch.Tensor) -> torch.Tensor:
             x = self._from_mel(mel) + fixed

@@ -1,0 +1,28 @@
+"""What the request builder gives the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cantata.contract.data.request import SamplingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class TalkerInput:
+    """How to speak an answer. What to say comes from the thinker, as rows."""
+
+    prompt_rows: int
+    """The thinker's prompt tokens: so many rows come before the answer's."""
+    speaker: str
+    max_frames: int | None = None
+    """None for as many as the reference allows."""
+    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Token2WavInput:
+    """Whose voice it is."""
+
+    speaker: str
+    seed: int = 0
+    """Of the noise from which the sound is made."""

@@ -1,0 +1,127 @@
+"""Decodes codes to sound in the publisher's windows, the same in a stream and for a whole file.
+
+The transformer's attention reaches a block or two per evaluation, so no finite window equals a
+decode of everything at once. The publisher's streaming decoder defines one: three blocks of new
+codes, two before them, one ahead. Its vocoder sees 20 mel frames on either side of what it makes
+heard; so the sound of a window's last 20 frames leaves with the next window. Here every stream is
+decoded so. The only difference is at the end of a stream: the publisher joins a rest of one block
+to the window before it, here it is a window of its own, because a decoder cannot know that a
+stream ends.
+
+Letters: B rows, N codes, L mel frames, M mels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from cantata.contract.data.errors import RequestFailed
+from cantata_models.qwen25_omni.config import SAMPLE_RATE
+from cantata_models.qwen25_omni.inputs import Token2WavInput
+from cantata_models.qwen25_omni.token2wav.dit import SpeakerInput
+from cantata_models.qwen25_omni.token2wav.networks import Token2Wav
+from cantata_models.qwen25_omni.token2wav.noise import block_noise
+
+NEW_BLOCKS, PAST_BLOCKS, AHEAD_BLOCKS = 3, 2, 1
+VOCODER_CONTEXT = 20
+"""Mel frames."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """What one request's next window needs."""
+
+    speaker: SpeakerInput | None = None
+    seed: int = 0
+    blocks: int = 0
+    """Blocks before the next new one."""
+    past: torch.Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+    """[N] the last codes, of at most `PAST_BLOCKS` blocks."""
+    mel: torch.Tensor | None = None
+    """[2 * VOCODER_CONTEXT, M] the last mel frames: half of them heard, half not yet."""
+
+
+class WindowDecoder:
+    """Implements `contract.model.codec.BlockDecoder` and `ConditionedDecoder`.
+
+    Rows are decoded one by one, in windows whose sizes follow from their own codes alone. So a
+    row's samples have the same bits in any company.
+
+    Raises:
+        ConfigError: (on construction) the folder holds no such checkpoint.
+    """
+
+    sample_rate, channels, num_codebooks = SAMPLE_RATE, 1, 1
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        self._networks = Token2Wav(checkpoint, device)
+        config = self._networks.config
+        self._dit = config.dit
+        self.codebook_size = config.codes
+        self.samples_per_frame = config.dit.repeats * config.vocoder.hop
+        self._hop = config.vocoder.hop
+        self.block_frames = NEW_BLOCKS * config.dit.block_codes
+        self.ahead_frames = AHEAD_BLOCKS * config.dit.block_codes
+
+    def init_state(self, slots: int) -> list[Stream]:
+        """Return an empty stream for each slot."""
+        return [Stream() for _ in range(slots)]
+
+    def reset(self, state: list[Stream], slots: torch.Tensor) -> None:
+        """Empty these slots ([B] int64)."""
+        for slot in slots.tolist():
+            state[slot] = Stream()
+
+    def condition(self, state: list[Stream], slot: int, inputs: Token2WavInput | None) -> None:
+        """Choose a slot's speaker and seed.
+
+        Raises:
+            InvalidRequest: there is no such speaker.
+            RequestFailed: the request does not say whose voice it is.
+        """
+        if inputs is None:
+            raise RequestFailed("the decoder has not been told whose voice to make")
+        state[slot].speaker, state[slot].seed = self._networks.speaker(inputs.speaker), inputs.seed
+
+    @torch.inference_mode()
+    def decode_blocks(
+        self,
+        state: list[Stream],
+        slots: torch.Tensor,
+        codes: Sequence[torch.Tensor],
+        last: Sequence[bool],
+    ) -> list[torch.Tensor]:
+        """Decode a window of each of these slots; arguments and result as in the protocol."""
+        rows = zip(slots.tolist(), codes, last, strict=True)
+        return [self._decode(state[slot], row[:, 0], ends)[:, None] for slot, row, ends in rows]
+
+    def _decode(self, stream: Stream, codes: torch.Tensor, last: bool) -> torch.Tensor:
+        """[N] codes, the last of them ahead -> the samples that are heard now."""
+        new = codes[: self.block_frames]
+        mel = self._new_mel(stream, codes)[: len(new) * self._dit.repeats]
+        block_codes = self._dit.block_codes
+        stream.past = torch.cat([stream.past, new])[-PAST_BLOCKS * block_codes :]
+        stream.blocks += -(-len(new) // block_codes)
+        return self._new_sound(stream, mel, last)
+
+    def _new_mel(self, stream: Stream, codes: torch.Tensor) -> torch.Tensor:
+        """The spectrogram of these codes, made in one window with those before them: [L, M]."""
+        assert stream.speaker is not None, "a slot is conditioned before it is decoded"
+        dit, past = self._dit, len(stream.past)
+        window = torch.cat([stream.past, codes])
+        first_block = stream.blocks - past // dit.block_codes
+        frames = len(window) * dit.repeats
+        noise = block_noise(stream.seed, first_block, frames, dit.block_size, dit.mels)
+        return self._networks.mel(window, stream.speaker, noise)[past * dit.repeats :]
+
+    def _new_sound(self, stream: Stream, mel: torch.Tensor, last: bool) -> torch.Tensor:
+        """[L, M] new mel frames -> samples, less those that wait for frames to come."""
+        heard = 0 if stream.mel is None else VOCODER_CONTEXT * self._hop
+        seen = mel if stream.mel is None else torch.cat([stream.mel, mel])
+        wave = self._networks.wave(seen)
+        stream.mel = seen[-2 * VOCODER_CONTEXT :]
+        return wave[heard : len(wave) if last else -VOCODER_CONTEXT * self._hop]
