@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -37,6 +37,30 @@ def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Te
         raise ConfigError(f"{folder}: no tensor's name starts with {prefix!r}")
 
 
+def read_rows(folder: Path, name: str, rows: Sequence[int]) -> torch.Tensor:
+    """Read some rows of one tensor that is too large to read as a whole, from safetensors.
+
+    Returns:
+        [rows, ...] in the file's own dtype.
+
+    Raises:
+        ConfigError: a file is missing or damaged, there is no such tensor, or it has fewer rows.
+    """
+    for path in _files(folder, name):
+        try:
+            with safe_open(path, framework="pt") as file:
+                if name not in file.keys():  # noqa: SIM118 - the file is no mapping
+                    continue
+                tensor = file.get_slice(name)
+                count = tensor.get_shape()[0]
+                if missing := [row for row in rows if not 0 <= row < count]:
+                    raise ConfigError(f"{path}: {name} has {count} rows, none {missing}")
+                return torch.cat([tensor[row : row + 1] for row in rows])
+        except (OSError, SafetensorError) as error:
+            raise _unreadable(path, error) from error
+    raise ConfigError(f"{folder}: no tensor {name!r}")
+
+
 def _safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
@@ -44,7 +68,11 @@ def _safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
                 if name.startswith(prefix):
                     yield name, file.get_tensor(name)
     except (OSError, SafetensorError) as error:
-        raise ConfigError(f"{path}: not a readable safetensors file: {error}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ConfigError:
+    return ConfigError(f"{path}: not a readable safetensors file: {error}")
 
 
 def _pickled(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:

@@ -10,7 +10,13 @@ import torch
 from safetensors.torch import save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.checkpoint import INDEX_FILE, PICKLE_FILE, SINGLE_FILE, read_tensors
+from cantata_layers.checkpoint import (
+    INDEX_FILE,
+    PICKLE_FILE,
+    SINGLE_FILE,
+    read_rows,
+    read_tensors,
+)
 
 TENSORS = {
     "talker.a": torch.arange(6, dtype=torch.bfloat16).view(2, 3),
@@ -39,6 +45,19 @@ def test_tensors_of_a_part(tmp_path: Path, sharded: bool) -> None:
     assert found["a"].dtype == torch.bfloat16
     assert torch.equal(found["a"], TENSORS["talker.a"])
     assert read_tensors(tmp_path).__next__()[0] in TENSORS
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_some_rows_of_a_tensor(tmp_path: Path, sharded: bool) -> None:
+    if sharded:
+        shard(tmp_path)
+    else:
+        save_file(TENSORS, tmp_path / SINGLE_FILE)
+    assert torch.equal(read_rows(tmp_path, "talker.a", [1, 0, 1]), TENSORS["talker.a"][[1, 0, 1]])
+    with pytest.raises(ConfigError, match=r"talker\.a has 2 rows, none \[2\]"):
+        read_rows(tmp_path, "talker.a", [0, 2])
+    with pytest.raises(ConfigError, match=r"no tensor 'talker\.z'"):
+        read_rows(tmp_path, "talker.z", [0])
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

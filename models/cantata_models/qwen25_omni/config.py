@@ -1,4 +1,4 @@
-"""The published config.json and generation settings, as frozen dataclasses.
+"""The published config.json, as frozen dataclasses.
 
 Only the values that speech needs are read. The rest of the file (the thinker's towers,
 initialisers, training switches) is ignored.
@@ -12,7 +12,6 @@ from pathlib import Path
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
 from cantata_layers.qwen3_config import Qwen3Stack, read_qwen3_stack
-from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.qwen25_omni.token2wav.config import (
     DitConfig,
     VocoderConfig,
@@ -24,10 +23,8 @@ MODEL_TYPE = "qwen2_5_omni"
 FRAME_PERIOD_S = 0.02
 SAMPLE_RATE = 24_000
 """Hz. No file says so; it is what the published vocoder was trained for."""
-SAMPLING = SamplingSettings(temperature=0.9, top_k=40, top_p=0.8)
-"""The talker's defaults: arguments of the reference's `generate`, in no file of a checkpoint."""
-REPETITION_PENALTY = 1.05
 MAX_FRAMES = 4096
+"""Of one answer: a default of the reference's `generate`, in no file of a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

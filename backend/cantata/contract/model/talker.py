@@ -162,6 +162,15 @@ class RowExporter(Protocol):
 
 
 @runtime_checkable
+class PenalizedPrompt(Protocol):
+    """What a talker has whose repetition penalty counts more than the codes that were spoken."""
+
+    prompt_codes: tuple[int, ...]
+    """Codes 0 that count as spoken from the first frame on, such as those that stand for a prompt
+    in the published program."""
+
+
+@runtime_checkable
 class StopDecision(Protocol):
     """What a talker has that decides whether to stop before it draws code 0, by other scores.
 

@@ -21,6 +21,7 @@ from cantata.contract.model.sampling import CodeSampling, penalize_repetition, s
 from cantata.contract.model.talker import (
     FrameDraws,
     LatentTalker,
+    PenalizedPrompt,
     RepetitionPenalty,
     RotaryAxes,
     StopDecision,
@@ -88,6 +89,7 @@ class TalkerStep:
         self._talker = talker
         self._stop_decision = talker if isinstance(talker, StopDecision) else None
         self._makes_latents = isinstance(talker, LatentTalker)
+        self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
         self._rows: ScheduledRows | None = None
         self._exported: dict[int, NDArray[np.float32]] | None = None
         """By slot, not taken yet. None: nothing is exported."""
@@ -213,6 +215,8 @@ class TalkerStep:
         states, end_code = self.states, self._talker.end_code
         if states.is_penalized[slots, CODE_0].any() and not self._makes_latents:
             spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
+            prompt = spoken.new_tensor(self._prompt_codes).expand(len(spoken), -1)
+            spoken = torch.cat([prompt, spoken], dim=1)
             penalty = states.repetition_penalty[self._index(slots), CODE_0]
             logits = penalize_repetition(logits, spoken, penalty)
         too_early = frame < states.min_frames[slots]

@@ -27,7 +27,7 @@ def problem_with(payload: Payload, decoder: Decoder) -> str | None:
 
 
 def tensor_of(frames: Sequence[NDArray[Any]]) -> torch.Tensor:
-    """T frames -> [T, Q] int64 codes or [T, E] float32 latents; or B times [T, ...] -> [B, T, ...]."""
+    """T frames -> [T, Q] int64 codes or [T, E] float32 latents; or B streams' -> [B, T, Q or E]."""
     stacked = torch.from_numpy(np.stack(frames))
     return stacked if stacked.is_floating_point() else stacked.long()
 

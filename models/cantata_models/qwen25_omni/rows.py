@@ -1,0 +1,105 @@
+"""The talker's input rows, from what the thinker sends while it answers.
+
+The thinker sends a row for each position that it computes: the prompt's, then one for each token of
+the answer that it is fed, so none for the token that ends it. A row is the hidden state after the
+last norm plus the token's embedding; where the token stands for sound or a picture, the hidden
+state alone.
+
+Letters: L rows, D the talker's width, E the thinker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from cantata.contract.data.chunks import Payload, Rows
+from cantata.contract.data.errors import ProtocolViolation, RequestFailed
+from cantata.contract.data.request import SamplingOptions, StageInput
+from cantata.contract.model.row_source import TalkerPrompt
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRows:
+    """Rows that are not the thinker's, each [D]."""
+
+    speaker: torch.Tensor
+    """Behind the prompt's rows: announces the speaker, with the pad code."""
+    start: torch.Tensor
+    """What is added to the answer's first row: the start code."""
+    end: torch.Tensor
+    """In the place of the token that ended the answer."""
+    pad: torch.Tensor
+    """Behind that, for ever."""
+
+
+class AnswerRows:
+    """Implements `contract.model.row_source.RowSource`.
+
+    Speech begins with the answer's first row and gains a row with each further token; the end
+    repeats the last.
+
+    Args:
+        prompt_rows: how many of the thinker's rows are its prompt's.
+        fixed: the other rows.
+        project: [L, E] rows of the thinker -> [L, D].
+        max_frames: the most that may be spoken, for a prompt of so many positions.
+        sampling: how codes are drawn.
+    """
+
+    def __init__(
+        self,
+        prompt_rows: int,
+        fixed: FixedRows,
+        project: Callable[[torch.Tensor], torch.Tensor],
+        max_frames: Callable[[int], int],
+        sampling: SamplingOptions,
+    ) -> None:
+        self._prompt_rows, self._fixed, self._project = prompt_rows, fixed, project
+        self._max_frames, self._sampling = max_frames, sampling
+        self._rows = fixed.pad.new_zeros(0, len(fixed.pad))
+        """Not given away yet."""
+        self.open = True
+
+    def feed(self, item: StageInput | Payload, *, final: bool) -> None:
+        """Take rows of the thinker.
+
+        Raises:
+            ProtocolViolation: these are not rows, or the answer is complete.
+        """
+        if not isinstance(item, Rows):
+            raise ProtocolViolation(f"this request takes Rows, not {type(item).__name__}")
+        if not self.open:
+            raise ProtocolViolation("the answer of this request is complete")
+        parts = [self._rows, self._project(torch.from_numpy(item.values))]
+        if final:
+            parts += [self._fixed.end[None], self._fixed.pad[None]]
+        self._rows, self.open = torch.cat(parts), not final
+
+    def prompt(self) -> TalkerPrompt | None:
+        """The prompt's rows and what begins the answer, once its first row is there.
+
+        Raises:
+            RequestFailed: the answer is empty.
+        """
+        fixed, count = self._fixed, self._prompt_rows
+        ending = 0 if self.open else 2
+        if len(self._rows) - ending <= count:
+            if self.open:
+                return None
+            raise RequestFailed("the answer has no text to speak")
+        begun, self._rows = self._rows[: count + 1], self._rows[count + 1 :]
+        rows = [begun[:count], fixed.speaker[None], begun[count:] + fixed.start]
+        later = self.more()
+        rows += [] if later is None else [later]
+        positions = count + 2
+        return TalkerPrompt(
+            torch.cat(rows), positions, self._max_frames(positions), sampling=self._sampling
+        )
+
+    def more(self) -> torch.Tensor | None:
+        """The rows that have come since: [L, D]."""
+        rows, self._rows = self._rows, self._rows[:0]
+        return rows if len(rows) else None

@@ -1,0 +1,208 @@
+"""The talker for the AR stage: Qwen2 layers with heads of their own width, one codebook.
+
+Its rows are as wide as the thinker's before `thinker_to_talker_proj`, a linear layer. So a row's
+parts are projected one by one, beforehand: what the thinker sends as it comes, the embeddings of
+codes and of special tokens when the checkpoint is loaded.
+
+Letters: N rows, R requests, D hidden size, E the thinker's, V codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.layernorm import RMSNorm
+from vllm.model_executor.models.llama import LlamaDecoderLayer
+
+from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
+from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers.checkpoint import read_rows, read_tensors
+from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.qwen3 import config_fields, run_layers
+from cantata_models.qwen25_omni.config import (
+    FRAME_PERIOD_S,
+    MAX_FRAMES,
+    MODEL_TYPE,
+    Qwen25OmniConfig,
+    load_config,
+)
+from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.rows import AnswerRows, FixedRows
+from cantata_models.qwen25_omni.speakers import Speaker, load_speakers
+
+TALKER_PREFIX = "talker."
+TEXT_EMBEDDING = "thinker.model.embed_tokens.weight"
+CODE_EMBEDDING = "embed_tokens.weight"
+ROW_BLOCK = 16
+"""Rows projected at a time.
+
+WHY: the order of summation in matrix libraries depends on the number of rows. A row must have the
+same bits whether it comes alone or with its whole prompt.
+"""
+
+
+class Qwen25OmniTalker(nn.Module):
+    """Implements `contract.model.talker.Talker` and `PenalizedPrompt`."""
+
+    num_codebooks = 1
+    frame_period_s = FRAME_PERIOD_S
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        model_config = vllm_config.model_config
+        checkpoint = Path(model_config.model)
+        config = load_config(checkpoint)
+        talker, codec = config.talker, config.talker.codec
+        self._config = config
+        self._speakers: Mapping[str, Speaker] = load_speakers(checkpoint, config)
+        self._max_positions = model_config.max_model_len
+        self.end_code: int | None = codec.end
+        self.prompt_codes = (codec.mask, codec.pad, codec.start)
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
+        # Llama's layers are Qwen2's, and can have heads of any width.
+        self.layers = nn.ModuleList(
+            LlamaDecoderLayer(vllm_config, prefix=f"{prefix}layers.{index}")
+            for index in range(talker.stack.layers)
+        )
+        self.norm = RMSNorm(talker.stack.hidden_size, eps=talker.stack.rms_norm_eps)
+        self.thinker_to_talker_proj = RowLinear(talker.embedding_size, talker.stack.hidden_size)
+        self.codec_head = RowLinear(talker.stack.hidden_size, talker.stack.vocab_size, bias=False)
+        self.codes = nn.Embedding(talker.stack.vocab_size, talker.stack.hidden_size)
+        self.tokens = nn.Embedding(len(self._speakers) + 2, talker.stack.hidden_size)
+        self.suppressed: torch.Tensor
+        self.register_buffer("suppressed", _suppressed_codes(config), persistent=False)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the layers' sizes; only the first three products have biases."""
+        stack = load_config(checkpoint).talker.stack
+        return {**config_fields(stack, MODEL_TYPE, stack.vocab_size), "qkv_bias": True}
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Load the talker's part of a published checkpoint, and five rows of the thinker's."""
+        targets = {name: p for name, p in self.named_parameters() if name not in _PROJECTED}
+        loaded, embedding = set[str](), None
+        for name, tensor in read_tensors(checkpoint, TALKER_PREFIX):
+            ours = name.removeprefix("model.")
+            if ours == CODE_EMBEDDING:
+                embedding = tensor
+            else:
+                loaded.add(load_tensor(targets, ours, tensor))
+        missing = missing_parameters(targets, loaded)
+        if missing or embedding is None:
+            names = sorted(missing) or [CODE_EMBEDDING]
+            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(names)}")
+        shape = [self._config.talker.stack.vocab_size, self._config.talker.embedding_size]
+        if list(embedding.shape) != shape:
+            raise ConfigError(
+                f"{checkpoint}: {CODE_EMBEDDING} must be {shape}, not {list(embedding.shape)}"
+            )
+        self._project_tables(embedding, read_rows(checkpoint, TEXT_EMBEDDING, self._special_tokens))
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states."""
+        return run_layers(self.layers, self.norm, positions, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]; of the control codes, pad and end can be chosen."""
+        scores: torch.Tensor = self.codec_head(hidden_states)
+        return scores.masked_fill(self.suppressed, -torch.inf)
+
+    def open(self, inputs: TalkerInput | None) -> AnswerRows:
+        """Prepare to speak an answer.
+
+        Raises:
+            InvalidRequest: there is no such speaker.
+            RequestFailed: the request does not say how to speak.
+        """
+        if inputs is None:
+            raise RequestFailed("the talker has not been told how to speak")
+        names = list(self._speakers)
+        if inputs.speaker not in names:
+            raise InvalidRequest(
+                f"no speaker {inputs.speaker!r}; valid: {', '.join(names)}", "voice"
+            )
+        codec, tokens = self._config.talker.codec, self.tokens.weight.detach()
+        codes = self.codes.weight.detach()
+        fixed = FixedRows(
+            speaker=tokens[2 + names.index(inputs.speaker)] + codes[codec.pad],
+            start=codes[codec.start],
+            end=tokens[0],
+            pad=tokens[1],
+        )
+
+        def max_frames(positions: int) -> int:
+            return self._max_frames(positions, inputs.max_frames)
+
+        return AnswerRows(inputs.prompt_rows, fixed, self._project, max_frames, inputs.sampling)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, 1] -> [N, D]."""
+        return torch.as_tensor(self.codes(frames[:, 0]))
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, 1]. The pad code ends the speech too."""
+        codec = self._config.talker.codec
+        return torch.where(code0 == codec.pad, codec.end, code0)[:, None]
+
+    @property
+    def _special_tokens(self) -> list[int]:
+        """The tokens of `self.tokens`."""
+        text = self._config.talker.text
+        return [text.end, text.pad, *(speaker.bos_token for speaker in self._speakers.values())]
+
+    @torch.no_grad()
+    def _project_tables(self, codes: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Fill the tables from [V, E] codes and [tokens, E]. Only text has the projection's bias,
+        because each row has one part that is text."""
+        weight = self.thinker_to_talker_proj.weight
+        # In float32, for the sums of a row's parts are rounded only once then.
+        matrix = weight.float().t()
+        self.codes.weight.copy_(codes.to(matrix) @ matrix)
+        bias = self.thinker_to_talker_proj.bias.float()
+        self.tokens.weight.copy_(tokens.to(matrix) @ matrix + bias)
+
+    def _project(self, rows: torch.Tensor) -> torch.Tensor:
+        """[L, E] float32 rows of the thinker -> [L, D]."""
+        padded = functional.pad(rows.to(self.codes.weight), (0, 0, 0, -len(rows) % ROW_BLOCK))
+        blocks = [self.thinker_to_talker_proj(block) for block in torch.split(padded, ROW_BLOCK)]
+        return torch.cat([*blocks, self.codes.weight[:0]])[: len(rows)]
+
+    def _max_frames(self, positions: int, wanted: int | None) -> int:
+        """Return the request's limit, or as many frames as there is room for."""
+        room = self._max_positions - positions
+        if room < 1:
+            raise InvalidRequest(
+                f"the prompt has {positions} positions; of the {self._max_positions} of this "
+                "deployment none is left for sound",
+                "messages",
+            )
+        return min(MAX_FRAMES, room) if wanted is None else wanted
+
+
+_PROJECTED = {"codes.weight", "tokens.weight"}
+"""Parameters that no checkpoint has: tables, projected."""
+
+
+def _suppressed_codes(config: Qwen25OmniConfig) -> torch.Tensor:
+    """[V] bool: codes that are never chosen. The reference rejects the start code alone, but the
+    decoder knows no others behind its own."""
+    codes = torch.arange(config.talker.stack.vocab_size)
+    codec = config.talker.codec
+    return (codes >= config.codes) & (codes != codec.pad) & (codes != codec.end)

@@ -1,0 +1,250 @@
+"""Write ../goldens with the reference, transformers (`make parity-omni`)."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import Qwen2_5OmniForConditionalGeneration
+
+from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
+from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.tests.parity.scenarios import (
+    LONG,
+    SCENARIOS,
+    SHORT,
+    SPEAKERS,
+    TOKEN2WAV_SEED,
+    WINDOWED,
+    Scenario,
+    prompt_ids,
+    random_codes,
+    random_noise,
+)
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+MIN_GAP = 1e-3
+"""If the two best scores are closer than this, rounding alone could swap them."""
+MEL_STRIDE, WAVE_STRIDE = 3, 37
+"""Of what is kept: 37 is coprime to every rate of the vocoder, so all phases occur."""
+PENALTY = 1.05
+WINDOW_NEW, WINDOW_PAST, WINDOW_AHEAD, VOCODER_SIDE = 36, 24, 12, 20
+HOP = 240
+NEVER = -1
+"""As the token that ends an answer: it has none."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def checksum(folder: Path) -> str:
+    """Return the checksum of a checkpoint's weights."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+@contextmanager
+def loaded(seed: int) -> Iterator[tuple[Path, Any]]:
+    """A checkpoint's folder, and the reference's model of it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = write_checkpoint(Path(scratch), TINY, seed)
+        yield (
+            folder,
+            Qwen2_5OmniForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval(),
+        )
+
+
+class Talk:
+    """Notes what the reference's talker is given, and what it makes of it."""
+
+    def __init__(self, model: Any) -> None:
+        self._generate = model.talker.generate
+        self.given: Mapping[str, torch.Tensor] = {}
+        self.scores = torch.zeros(0)
+        """[steps, V] before any processing."""
+        self.said: list[int] = []
+        """With the code that ended the speech."""
+
+    def __call__(self, **given: Any) -> torch.Tensor:
+        """Stands in for the talker's `generate`."""
+        self.given = {k: v.clone() for k, v in given.items() if torch.is_tensor(v)}
+        made = self._generate(**given, return_dict_in_generate=True, output_logits=True)
+        self.scores = torch.stack(made.logits)[:, 0]
+        self.said = made.sequences[0, given["input_ids"].shape[1] :].tolist()
+        return torch.as_tensor(made.sequences)
+
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """[prompt + answer, E]: what came from the thinker."""
+        begun, later = self.given["inputs_embeds"][0], self.given["thinker_reply_part"][0]
+        return torch.cat([begun[:-2], begun[-1:], later[:-2]]).numpy()
+
+
+def answer_ends_with(model: Any, ids: torch.Tensor, scenario: Scenario, media: Any) -> int:
+    """The token that is to end an answer: the one that the thinker says there."""
+    said = model.thinker.generate(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=scenario.answer,
+        do_sample=False,
+        eos_token_id=NEVER,
+        **media,
+    )[0, ids.shape[1] :].tolist()
+    assert said.index(said[-1]) == len(said) - 1, f"{scenario.name}: {said} says its end twice"
+    return int(said[-1])
+
+
+def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
+    """Return the arrays of one golden."""
+    ids = torch.tensor([prompt_ids(load_qwen_tokenizer(folder), scenario.turns)])
+    media: dict[str, torch.Tensor] = {}
+    if frames := sum(turn.sound_frames for turn in scenario.turns):
+        mel = np.random.RandomState(3).random_sample((1, 128, frames)) * 2 - 1
+        media["input_features"] = torch.from_numpy(mel).float()
+        media["feature_attention_mask"] = torch.ones(1, frames, dtype=torch.int64)
+    end = NEVER if scenario.cut else answer_ends_with(model, ids, scenario, media)
+    codec = model.config.talker_config
+    stops = [codec.tts_codec_pad_token_id, codec.tts_codec_end_token_id]
+    talk = Talk(model)
+    silent = patch.object(model.token2wav, "forward", lambda *given, **named: torch.zeros(1))
+    with silent, patch.object(model.talker, "generate", talk):
+        model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            speaker=scenario.speaker,
+            thinker_max_new_tokens=scenario.answer,
+            thinker_do_sample=False,
+            thinker_eos_token_id=end,
+            talker_max_new_tokens=scenario.max_frames,
+            talker_do_sample=False,
+            talker_repetition_penalty=PENALTY,
+            talker_eos_token_id=stops,
+            **media,
+        )
+    codes = [code for code in talk.said if code not in stops]
+    assert max(codes) < codec.tts_codec_pad_token_id, f"{codes}: not all can be decoded"
+    gap = smallest_gap(talk, codec)
+    ending = {stops[0]: "pad", stops[1]: "end"}.get(talk.said[-1], "length")
+    distinct = len(set(codes))
+    print(
+        f"{scenario.name}: {ids.shape[1]} + {len(talk.rows) - ids.shape[1]} rows, {len(codes)} "
+        f"codes ({distinct} distinct), by {ending}, gap {gap:.1e}"
+        f"{'  TOO NEAR' if gap < MIN_GAP else ''}",
+        flush=True,
+    )
+    return {
+        "prompt_rows": np.array(ids.shape[1]),
+        "rows": talk.rows,
+        "codes": np.array(codes, np.int16),
+        "scores": talk.scores.numpy(),
+        "ending": np.array(ending),
+    }
+
+
+def smallest_gap(talk: Talk, codec: Any) -> float:
+    """The smallest gap between the two best scores in the reference's choices.
+
+    Raises:
+        ValueError: our version of the reference's rules would have chosen other codes.
+    """
+    smallest, counted = float("inf"), {codec.tts_codec_mask_token_id, codec.tts_codec_pad_token_id}
+    for step, code in enumerate(talk.said):
+        row = talk.scores[step].clone()
+        for seen in counted:
+            row[seen] = row[seen] / PENALTY if row[seen] > 0 else row[seen] * PENALTY
+        row[codec.tts_codec_start_token_id] = -torch.inf
+        top = torch.topk(row, 2)
+        if int(top.indices[0]) != code:
+            raise ValueError(f"step {step}: expected {code}, found {int(top.indices[0])}")
+        smallest = min(smallest, float(top.values[0] - top.values[1]))
+        counted.add(code)
+    return smallest
+
+
+class Sound:
+    """The reference's decoder with given noise."""
+
+    def __init__(self, model: Any, speaker: str, count: int) -> None:
+        self._token2wav, self._speaker = model.token2wav, model.speaker_map[speaker]
+        config = model.config.token2wav_config.dit_config
+        self.codes = torch.from_numpy(random_codes(count, config.num_embeds))
+        self.noise = torch.from_numpy(random_noise(2 * count, config.mel_dim))
+
+    def mel(self, start: int, end: int) -> torch.Tensor:
+        """[L, M] of codes start..end, made at once."""
+        noise = self.noise[None, 2 * start : 2 * end].clone()
+        with patch("torch.randn", lambda *given, **named: noise):
+            mel = self._token2wav.code2wav_dit_model.sample(
+                self._speaker["cond"], self._speaker["ref_mel"], self.codes[None, start:end]
+            )
+        return torch.as_tensor(mel[0].t())
+
+    @torch.inference_mode()
+    def wave(self, mel: torch.Tensor) -> torch.Tensor:
+        """[L, M] -> [N]."""
+        return torch.as_tensor(self._token2wav.code2wav_bigvgan_model(mel.t()[None]))
+
+
+def decode_windows(sound: Sound) -> tuple[torch.Tensor, torch.Tensor]:
+    """The spectrogram and the wave by windows, written down from their definition."""
+    count, mels = len(sound.codes), list[torch.Tensor]()
+    for start in range(0, count, WINDOW_NEW):
+        past = max(0, start - WINDOW_PAST)
+        ahead = min(count, start + WINDOW_NEW + WINDOW_AHEAD)
+        new = min(count, start + WINDOW_NEW) - start
+        mels.append(sound.mel(past, ahead)[2 * (start - past) :][: 2 * new])
+    mel = torch.cat(mels)
+    waves, ends = [], [*range(2 * WINDOW_NEW, 2 * count, 2 * WINDOW_NEW), 2 * count]
+    heard = 0
+    for end in ends:
+        first = max(0, heard - VOCODER_SIDE)
+        until = end if end == 2 * count else end - VOCODER_SIDE
+        wave = sound.wave(mel[first:end])
+        waves.append(wave[(heard - first) * HOP : (until - first) * HOP])
+        heard = until
+    return mel, torch.cat(waves)
+
+
+def decode(model: Any, arrays: Arrays) -> None:
+    """Add the goldens of the decoder."""
+
+    def keep(name: str, mel: torch.Tensor, wave: torch.Tensor) -> None:
+        arrays[f"{name}/mel"] = mel[::MEL_STRIDE].numpy()
+        arrays[f"{name}/wave"] = wave[::WAVE_STRIDE].numpy()
+        print(f"{name}: mel {mel.min():.1f}..{mel.max():.1f}, wave rms {wave.std():.3f}")
+
+    for speaker in SPEAKERS:
+        for count in (SHORT, LONG):
+            sound = Sound(model, speaker, count)
+            mel = sound.mel(0, count)
+            keep(f"whole {speaker} {count}", mel, sound.wave(mel))
+    for count in WINDOWED:
+        keep(f"windows {count}", *decode_windows(Sound(model, SPEAKERS[0], count)))
+
+
+def main() -> None:
+    """Make the checkpoints, run the reference, write the goldens."""
+    torch.set_num_threads(1)
+    talker: Arrays = {}
+    for seed in sorted({scenario.seed for scenario in SCENARIOS}):
+        with loaded(seed) as (folder, model):
+            talker[f"checksum {seed}"] = np.array(checksum(folder))
+            for scenario in (one for one in SCENARIOS if one.seed == seed):
+                golden = speak(model, folder, scenario)
+                talker |= {f"{scenario.name}/{name}": value for name, value in golden.items()}
+    np.savez_compressed(GOLDENS / "talker.npz", allow_pickle=False, **talker)
+    with loaded(TOKEN2WAV_SEED) as (folder, model):
+        sound: Arrays = {"checksum": np.array(checksum(folder))}
+        decode(model, sound)
+    np.savez_compressed(GOLDENS / "token2wav.npz", allow_pickle=False, **sound)
+
+
+if __name__ == "__main__":
+    main()
