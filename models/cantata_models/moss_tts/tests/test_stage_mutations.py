@@ -16,11 +16,11 @@ from cantata_models.moss_tts.config.shared import MossConfig
 from cantata_models.moss_tts.inputs import TalkerInput
 from cantata_models.moss_tts.prompt import Prompt
 from cantata_models.moss_tts.sampling_options import sampling_of
-from cantata_models.moss_tts.tests.faults import Faults, Inject
 from cantata_models.moss_tts.tests.parity.scenarios import Model, scenario_named
 from cantata_models.moss_tts.tests.parity.write_codec_goldens import CASES, Case
 from cantata_models.moss_tts.tests.stage_checks import GAIN, check_encoder, check_speech
 from cantata_models.moss_tts.tests.stage_driver import Checkpoints, LoadedStages
+from faults import Faults, Inject
 
 pytestmark = [
     pytest.mark.integration,

@@ -23,10 +23,10 @@ from cantata_models.moss_tts.networks import local_transformer
 from cantata_models.moss_tts.networks.frame_network import FrameNetwork
 from cantata_models.moss_tts.prompt import Fields, Gap, Prompt
 from cantata_models.moss_tts.tests import talker_driver
-from cantata_models.moss_tts.tests.faults import Faults, Inject
 from cantata_models.moss_tts.tests.parity.scenarios import scenario_named
 from cantata_models.moss_tts.tests.sampling import penalized
 from cantata_models.moss_tts.tests.talker_driver import LoadedTalker, Talkers, check
+from faults import Faults, Inject
 
 pytestmark = [
     pytest.mark.integration,

@@ -1,0 +1,228 @@
+"""Runs scenarios through the real talker stage and compares with the reference's goldens."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import ArDeployment
+from cantata.contract.data.chunks import Chunk, Codes, Rows
+from cantata.contract.model.pipeline import StageKind, StageSpec
+from cantata.contract.process.stage import Stage
+from cantata.engine.ar import build_stage
+from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
+from cantata_models.qwen3_omni.config.preprocessor import load_preprocessor_config
+from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
+from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.preprocess import Preprocessor
+from cantata_models.qwen3_omni.prompt import PromptBuilder
+from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
+from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.sampling_options import speech_sampling
+from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Scenario
+
+SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker_stage:OmniTalker")
+DEPLOYMENT = ArDeployment(slots=8, max_model_len=384)
+ROWS_PER_CHUNK = 100
+SCORES_RMS, SCORES_WORST = 5e-5, MIN_GAP / 2
+"""Below half of the goldens' smallest gap between two scores, no choice can change."""
+
+CodeArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the talker stage is given for a scenario."""
+
+    inputs: TalkerInput
+    media: NDArray[np.float32]
+    """[M, E]"""
+    answer: NDArray[np.int32]
+    """[T]"""
+
+
+class Checkpoint:
+    """A tiny checkpoint with its prompt builder, and its talker stage once it is needed."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = write_checkpoint(folder / f"tiny-{seed}", TINY, seed)
+        self.config: OmniConfig = load_config(self.folder)
+        preprocessor = Preprocessor(
+            load_preprocessor_config(self.folder), self.config.thinker.vision
+        )
+        self.prompts = PromptBuilder(self.folder, self.config, preprocessor)
+
+    @cached_property
+    def stage(self) -> Stage:
+        """The talker's, on vLLM."""
+        return build_stage(SPEC, self.folder, DEPLOYMENT)
+
+    @property
+    def talker(self) -> Any:
+        """The `OmniTalker` that vLLM runs, with the engine's mixins."""
+        return self.stage._talker  # type: ignore[attr-defined]
+
+    @property
+    def speech(self) -> SpeechConfig:
+        """Of the talker and code2wav."""
+        assert self.config.speech is not None
+        return self.config.speech
+
+    def spoken(self, scenario: Scenario) -> Spoken:
+        """The stage's input, with what the reference's thinker said and saw."""
+        assert scenario.speaker is not None
+        heard = self.prompts.heard(self.prompts.build(scenario.messages))
+        answer = golden(scenario, "answer").astype(np.int32)
+        if answer[-1] != self.config.text.im_end:
+            # The reference loses the last token of an answer that was cut.
+            answer = answer[:-1]
+        inputs = TalkerInput(
+            user=heard.tokens,
+            media=heard.media,
+            role=self.prompts.role,
+            speaker=self.speech.talker.speakers[scenario.speaker],
+            max_frames=scenario.most_frames,
+            sampling=speech_sampling(self.speech.sampling, seed=0, greedy=True),
+        )
+        return Spoken(inputs, golden(scenario, "media_rows"), answer)
+
+    def speak(self, requests: Mapping[str, Spoken], *, at_once: int = 1000) -> dict[str, CodeArray]:
+        """Run requests together until all end; returns [T, Q] codes by request id.
+
+        Args:
+            at_once: tokens of an answer that arrive together.
+        """
+        codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
+        try:
+            for name, spoken in requests.items():
+                self.stage.add(name, spoken.inputs, batch=False)
+                self._feed_media(name, spoken.media)
+            longest = max(len(spoken.answer) for spoken in requests.values())
+            for start in range(0, longest, at_once):
+                for name, spoken in requests.items():
+                    self._feed_answer(name, spoken.answer, start, start + at_once)
+                self._run(codes)
+        finally:
+            for name in requests:
+                self.stage.abort(name)
+        return {name: np.concatenate(parts) for name, parts in codes.items()}
+
+    def _feed_media(self, name: str, media: NDArray[np.float32]) -> None:
+        for index, start in enumerate(range(0, len(media), ROWS_PER_CHUNK)):
+            rows = Rows(media[start : start + ROWS_PER_CHUNK])
+            final = start + ROWS_PER_CHUNK >= len(media)
+            self.stage.receive([Chunk(name, "rows", index, rows, final)])
+
+    def _feed_answer(self, name: str, answer: NDArray[np.int32], start: int, end: int) -> None:
+        if start < len(answer):
+            tokens = Codes(answer[start:end, None])
+            self.stage.receive([Chunk(name, "codes", start, tokens, end >= len(answer))])
+
+    def _run(self, codes: dict[str, list[CodeArray]]) -> None:
+        while self.stage.has_work():
+            result = self.stage.step()
+            assert not result.failures
+            for chunk in result.chunks:
+                assert isinstance(chunk.payload, Codes)
+                codes[chunk.request_id].append(chunk.payload.values)
+
+
+class Checkpoints:
+    """Tiny checkpoints by seed, made on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[int, Checkpoint] = {}
+
+    def get(self, seed: int) -> Checkpoint:
+        """Return the checkpoint of this seed."""
+        if seed not in self._made:
+            self._made[seed] = Checkpoint(self._folder, seed)
+        return self._made[seed]
+
+    def close(self) -> None:
+        """Shut down every engine; callers must hold no references to them."""
+        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
+        with patch.object(gc, "collect"):
+            for checkpoint in self._made.values():
+                if "stage" in vars(checkpoint):
+                    assert set(checkpoint.stage.counts().values()) == {0}
+                    checkpoint.stage.close()
+
+
+def golden(scenario: Scenario, name: str) -> NDArray[Any]:
+    """An array of a scenario's golden."""
+    with np.load(GOLDENS / "omni.npz") as arrays:
+        found: NDArray[Any] = arrays[f"{scenario.name}/{name}"]
+        return found
+
+
+def check(checkpoint: Checkpoint, scenario: Scenario) -> None:
+    """Fail if the speech of a scenario, or a score on the way, is not the reference's."""
+    with _placed(checkpoint, scenario), _watched(checkpoint.talker) as scores:
+        codes = checkpoint.speak({"request": checkpoint.spoken(scenario)})["request"]
+    np.testing.assert_array_equal(codes, golden(scenario, "codes"))
+    talker = checkpoint.speech.talker
+    end, spoken = talker.codec.eos, talker.backbone.layers.vocab_size - RESERVED_CODES
+    theirs = golden(scenario, "first_scores")
+    ours = torch.stack(scores)[: len(theirs)]
+    ours = torch.cat((ours[:, :spoken], ours[:, [end]]), dim=1)
+    apart = ours.numpy().astype(np.float64) - theirs[: len(ours)]
+    assert len(ours) >= len(codes)
+    assert np.sqrt(np.square(apart).mean()) <= SCORES_RMS
+    assert np.abs(apart).max() <= SCORES_WORST
+
+
+def shortened(spoken: Spoken, frames: int) -> Spoken:
+    """The same with at most so many frames."""
+    return replace(spoken, inputs=replace(spoken.inputs, max_frames=frames))
+
+
+@contextmanager
+def _placed(checkpoint: Checkpoint, scenario: Scenario) -> Iterator[None]:
+    """Give the only request the rotary positions of its prompt, as the engine does not yet."""
+    prompts, talker = checkpoint.prompts, checkpoint.talker
+    positions = prompts.heard(prompts.build(scenario.messages)).positions
+    count = positions.values.shape[1]
+    behind = np.arange(count, DEPLOYMENT.max_model_len) + positions.delta
+    table = np.concatenate([positions.values, np.broadcast_to(behind, (3, len(behind)))], axis=1)
+    places = torch.from_numpy(table).long()
+    forward = talker.forward
+
+    def placed(**named: Any) -> torch.Tensor:
+        hidden: torch.Tensor = forward(**{**named, "positions": places[:, named["positions"]]})
+        return hidden
+
+    talker.forward = placed
+    try:
+        yield
+    finally:
+        del talker.forward
+
+
+@contextmanager
+def _watched(talker: Any) -> Iterator[list[torch.Tensor]]:
+    """Collect the scores of code 0 of the only request: [V] per step."""
+    seen: list[torch.Tensor] = []
+    compute = talker.compute_logits
+
+    def watched(hidden: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = compute(hidden)
+        seen.append(scores[0].clone())
+        return scores
+
+    talker.compute_logits = watched
+    try:
+        yield seen
+    finally:
+        del talker.compute_logits

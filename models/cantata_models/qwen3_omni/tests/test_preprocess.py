@@ -1,0 +1,158 @@
+"""Features of media: what the encoders are trained on, and clear errors for what is none."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import InvalidAudio, InvalidRequest
+from cantata_models.qwen3_omni.config.preprocessor import PixelLimits, PreprocessorConfig
+from cantata_models.qwen3_omni.config.thinker import VisionGrid
+from cantata_models.qwen3_omni.features import (
+    Grid,
+    Modality,
+    SoundFeatures,
+    VisionFeatures,
+    sound_rows,
+)
+from cantata_models.qwen3_omni.messages import Picture, Sound, Video
+from cantata_models.qwen3_omni.preprocess import Preprocessor
+from cantata_models.qwen3_omni.tests.parity.media import RATE, picture, sound, video
+
+HALVES = (0.5, 0.5, 0.5)
+CONFIG = PreprocessorConfig(128, 300.0, PixelLimits(3136, 12_845_056), HALVES, HALVES)
+
+
+@pytest.fixture(scope="module")
+def preprocessor() -> Preprocessor:
+    return Preprocessor(CONFIG, VisionGrid(16, 2, 2))
+
+
+def heard(preprocessor: Preprocessor, given: Sound) -> SoundFeatures:
+    made = preprocessor.features(given)
+    assert isinstance(made, SoundFeatures)
+    return made
+
+
+def seen(preprocessor: Preprocessor, given: Picture | Video) -> VisionFeatures:
+    made = preprocessor.features(given)
+    assert isinstance(made, VisionFeatures)
+    return made
+
+
+def cube(frames: NDArray[np.uint8], top: int, left: int) -> NDArray[np.float64]:
+    """[2, H, W, 3] -> the values of the patch there, scaled to -1..1."""
+    values = frames[:, top : top + 16, left : left + 16].astype(np.float64) / 127.5 - 1
+    return values.transpose(3, 0, 1, 2).reshape(-1)
+
+
+@pytest.mark.parametrize(
+    ("frames", "rows"), [(1, 1), (8, 1), (9, 2), (99, 13), (100, 13), (101, 14), (300, 39)]
+)
+def test_a_second_of_sound_has_thirteen_rows(frames: int, rows: int) -> None:
+    assert sound_rows(frames) == rows
+
+
+@pytest.mark.parametrize(("samples", "frames"), [(1600, 10), (1601, 11), (16_159, 101)])
+def test_a_recording_is_padded_to_whole_mel_frames(
+    preprocessor: Preprocessor, samples: int, frames: int
+) -> None:
+    tone = np.sin(np.arange(samples, dtype=np.float32))
+    made = heard(preprocessor, Sound(tone))
+    assert made.mels.shape == (128, frames)
+    assert made.mels.dtype == np.float32
+
+
+@pytest.mark.parametrize("hertz", [440, 2500, 6000])
+def test_a_tone_is_in_its_mel_bin(preprocessor: Preprocessor, hertz: int) -> None:
+    """Slaney's scale from 0 to 8 kHz: linear below 1 kHz, logarithmic above."""
+
+    def mel(frequency: float) -> float:
+        if frequency < 1000:
+            return frequency * 3 / 200
+        return 15 + 27 * math.log(frequency / 1000) / math.log(6.4)
+
+    tone = np.sin(2 * np.pi * hertz * np.arange(RATE) / RATE).astype(np.float32)
+    mels = heard(preprocessor, Sound(tone)).mels
+    expected = mel(hertz) / mel(8000) * 129 - 1
+    assert abs(int(mels[:, 50].argmax()) - expected) <= 1.5
+    assert mels.max() - mels.min() == pytest.approx(2.0, abs=1e-5)  # 80 dB, as Whisper clips
+
+
+def test_a_picture_s_patches_are_in_blocks_of_rows(preprocessor: Preprocessor) -> None:
+    given = picture(64, 96, 1)
+    made = seen(preprocessor, given)
+    assert (made.modality, made.grid, made.rows) == (Modality.IMAGE, Grid(1, 4, 6), 6)
+    twice = np.stack([given.pixels, given.pixels])
+    for patch, (top, left) in {0: (0, 0), 1: (0, 16), 2: (16, 0), 4: (0, 32), 13: (32, 16)}.items():
+        np.testing.assert_allclose(made.patches[patch], cube(twice, top, left), atol=1e-6)
+
+
+def test_a_video_s_patches_are_of_two_frames(preprocessor: Preprocessor) -> None:
+    given = video(3, 352, 384, 4.0, 2)
+    made = seen(preprocessor, given)
+    assert (made.modality, made.grid, made.rows) == (Modality.VIDEO, Grid(2, 22, 24), 264)
+    assert made.seconds_per_step == 0.5
+    frames = np.concatenate([given.frames, given.frames[-1:]])
+    per_step = 22 * 24
+    for patch, (step, top, left) in {
+        0: (0, 0, 0),
+        3: (0, 16, 16),
+        per_step: (1, 0, 0),
+        per_step + 4 * 13: (1, 32, 32),
+    }.items():
+        pair = frames[2 * step : 2 * step + 2]
+        np.testing.assert_allclose(made.patches[patch], cube(pair, top, left), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "grid"),
+    [
+        (3, 3, Grid(1, 4, 4)),  # 3,136 pixels at least
+        (64, 65, Grid(1, 4, 4)),
+        (50, 101, Grid(1, 4, 6)),
+        (20, 3200, Grid(1, 2, 200)),
+    ],
+)
+def test_a_picture_is_resized_to_whole_rows(
+    preprocessor: Preprocessor, height: int, width: int, grid: Grid
+) -> None:
+    assert seen(preprocessor, picture(height, width, 3)).grid == grid
+
+
+def test_a_large_picture_and_a_small_video_are_resized_to_their_limits() -> None:
+    limited = PreprocessorConfig(128, 300.0, PixelLimits(3136, 40_000), HALVES, HALVES)
+    preprocessor = Preprocessor(limited, VisionGrid(16, 2, 2))
+    grid = seen(preprocessor, picture(400, 200, 4)).grid
+    assert 30_000 < grid.height * grid.width * 256 <= 40_000
+    assert grid.height == 2 * grid.width - 2 or grid.height == 2 * grid.width
+    grid = seen(preprocessor, video(2, 64, 64, 1.0, 5)).grid
+    assert (grid.time, grid.height * grid.width * 256) == (1, 384 * 384)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (sound(0.05, 1), InvalidAudio, "0.05 s of sound .* valid: one dimension, 0.1 to 300 s"),
+        (Sound(np.zeros(RATE * 301, np.float32)), InvalidAudio, "301.00 s of sound"),
+        (Sound(np.zeros((2, RATE), np.float32)), InvalidAudio, "2 dimensions"),
+        (Sound(np.full(RATE, np.nan, np.float32)), InvalidAudio, "no numbers"),
+        (Picture(np.zeros((0, 8, 3), np.uint8)), InvalidRequest, r"not uint8 \[0, 8, 3\]"),
+        (Picture(np.zeros((8, 8, 4), np.uint8)), InvalidRequest, r"not uint8 \[8, 8, 4\]"),
+        (Picture(np.zeros((8, 8, 3), np.float32)), InvalidRequest, "not float32"),
+        (Picture(np.zeros((1, 201, 3), np.uint8)), InvalidRequest, "201 x 1 is too narrow"),
+        (Video(np.zeros((2, 64, 64, 3), np.uint8), 0.0), InvalidRequest, "fps must be positive"),
+        (Video(np.zeros((0, 64, 64, 3), np.uint8), 2.0), InvalidRequest, "pixels must be"),
+    ],
+)
+def test_what_has_no_features_is_refused(
+    preprocessor: Preprocessor,
+    given: Sound | Picture | Video,
+    error: type[InvalidRequest],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        preprocessor.features(given)

@@ -1,0 +1,74 @@
+"""The served talker says what the reference says, in every layout, and to anyone beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.contract.data.chunks import Codes, Rows
+from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario, scenario_named
+from cantata_models.qwen3_omni.tests.parity.write_goldens import ROW_STRIDE
+from cantata_models.qwen3_omni.tests.talker_driver import Checkpoints, check, golden, shortened
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+SPOKEN = [scenario for scenario in SCENARIOS if scenario.speaker is not None]
+by_name = pytest.mark.parametrize("scenario", SPOKEN, ids=lambda scenario: scenario.name)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("qwen3_omni"))
+    yield checkpoints
+    checkpoints.close()
+
+
+@by_name
+def test_every_frame_and_score_is_the_reference_s(
+    checkpoints: Checkpoints, scenario: Scenario
+) -> None:
+    check(checkpoints.get(scenario.seed), scenario)
+
+
+@by_name
+def test_every_input_row_is_the_reference_s(checkpoints: Checkpoints, scenario: Scenario) -> None:
+    checkpoint = checkpoints.get(scenario.seed)
+    spoken = checkpoint.spoken(scenario)
+    with torch.inference_mode():
+        source = checkpoint.talker.open(spoken.inputs)
+        if len(spoken.media):
+            source.feed(Rows(spoken.media), final=True)
+        source.feed(Codes(spoken.answer[:, None]), final=True)
+        prompt = source.prompt()
+    assert prompt.prompt_len == len(prompt.rows)
+    ours = prompt.rows.reshape(-1)[::ROW_STRIDE].numpy()
+    np.testing.assert_allclose(ours, golden(scenario, "talker_rows"), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_an_answer_may_arrive_token_by_token(checkpoints: Checkpoints, at_once: int) -> None:
+    checkpoint = checkpoints.get(1)
+    spoken = checkpoint.spoken(scenario_named("sound"))
+    codes = checkpoint.speak({"request": spoken}, at_once=at_once)["request"]
+    np.testing.assert_array_equal(codes, golden(scenario_named("sound"), "codes"))
+
+
+def test_a_request_says_the_same_in_company(checkpoints: Checkpoints) -> None:
+    checkpoint = checkpoints.get(1)
+    mine = [scenario for scenario in SPOKEN if scenario.seed == 1][:8]
+    requests = {
+        scenario.name: shortened(checkpoint.spoken(scenario), 6 + number)
+        for number, scenario in enumerate(mine)
+    }
+    together = checkpoint.speak(requests)
+    for name, spoken in requests.items():
+        alone = checkpoint.speak({name: spoken})[name]
+        np.testing.assert_array_equal(together[name], alone, err_msg=name)
+    assert len({codes.tobytes() for codes in together.values()}) == len(mine)

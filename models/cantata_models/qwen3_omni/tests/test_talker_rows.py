@@ -1,0 +1,126 @@
+"""An answer's rows: in any pieces, with its media, to its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.contract.data.chunks import Codes, Pcm, Rows
+from cantata.contract.data.errors import ProtocolViolation, RequestFailed
+from cantata.contract.data.request import SamplingOptions
+from cantata_models.qwen3_omni.config.checkpoint import TextIds
+from cantata_models.qwen3_omni.config.talker import CodecIds
+from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS, AnswerRows, RowTables
+
+WIDTH, END = 4, 1
+TABLES = RowTables(
+    text=torch.arange(20.0)[:, None].expand(-1, WIDTH),
+    codec=torch.zeros(8, WIDTH),
+    project_media=lambda rows: rows[:, :WIDTH] * 100,
+    text_ids=TextIds(0, END, 2, 3, 4, tts_pad=17, tts_bos=18, tts_eos=19),
+    codec_ids=CodecIds(0, 1, 2, 3, 4, 5),
+)
+INPUTS = TalkerInput(
+    user=np.array([3, 5, 6, 7], np.int32),
+    media=np.zeros(0, np.int32),
+    role=(0, 4, 9),
+    speaker=6,
+    max_frames=5,
+    sampling=SamplingOptions(),
+)
+WITH_MEDIA = replace(INPUTS, media=np.array([1, 2], np.int32))
+MEDIA = np.array([[0.5] * 6, [0.25] * 6], np.float32)
+
+
+def tokens(*ids: int) -> Codes:
+    return Codes(np.array(ids, np.int32).reshape(-1, 1))
+
+
+def ids_of(rows: torch.Tensor | None) -> list[float]:
+    return [] if rows is None else rows[:, 0].tolist()
+
+
+def source_of(inputs: TalkerInput = INPUTS) -> AnswerRows:
+    return AnswerRows(inputs, TABLES, 5)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(10,), (11,), (12,), (END,)],
+        [(10, 11), (12, END)],
+        [(10, 11, 12, END)],
+        [(10,), (), (11, 12)],  # cut: its last token is heard, and then the end
+        [(10, 11, 12), ()],
+        [(10, 11, 12, END, 13)],  # nothing counts behind the end
+    ],
+)
+def test_pieces_make_no_difference(parts: list[tuple[int, ...]]) -> None:
+    source = source_of()
+    assert source.prompt() is None
+    given: list[float] = []
+    for index, part in enumerate(parts):
+        assert source.open
+        source.feed(tokens(*part), final=index == len(parts) - 1)
+        if not given:
+            prompt = source.prompt()
+            assert prompt is not None
+            given = ids_of(prompt.rows)
+            assert prompt.prompt_len == len(given) == len(INPUTS.user) + ANSWER_ROWS
+        given += ids_of(source.more())
+    assert not source.open
+    assert source.more() is None
+    assert given[:4] == [3, 5, 6, 7]
+    assert given[4:13] == [0, 4, 9, 17, 17, 17, 17, 18, 10]
+    assert given[13:] == [11, 12, 19, 17]
+
+
+def test_the_end_token_ends_an_answer_by_itself() -> None:
+    source = source_of()
+    source.feed(tokens(10, END), final=False)
+    assert not source.open
+    assert source.prompt() is not None
+    assert ids_of(source.more()) == [19, 17]
+    source.feed(tokens(), final=True)
+    assert source.more() is None
+    with pytest.raises(ProtocolViolation, match="is complete"):
+        source.feed(tokens(11), final=True)
+
+
+def test_media_are_waited_for_and_take_their_places() -> None:
+    source = source_of(WITH_MEDIA)
+    source.feed(tokens(10), final=True)
+    assert source.prompt() is None
+    assert source.open
+    source.feed(Rows(MEDIA[:1]), final=False)
+    source.feed(Rows(MEDIA[1:]), final=True)
+    prompt = source.prompt()
+    assert prompt is not None
+    assert ids_of(prompt.rows)[:4] == [3, 50, 25, 7]
+    assert not source.open
+
+
+@pytest.mark.parametrize(("count", "final"), [(1, True), (3, False)])
+def test_other_media_than_announced_fail(count: int, final: bool) -> None:
+    source = source_of(WITH_MEDIA)
+    with pytest.raises(ProtocolViolation, match=f"{count} rows .* 2 were announced"):
+        source.feed(Rows(np.zeros((count, 6), np.float32)), final=final)
+
+
+def test_what_nobody_announced_fails() -> None:
+    with pytest.raises(ProtocolViolation, match="takes no Rows"):
+        source_of().feed(Rows(MEDIA), final=True)
+    with pytest.raises(ProtocolViolation, match="takes no Pcm"):
+        source_of().feed(Pcm(np.zeros((1, 1), np.float32)), final=True)
+
+
+@pytest.mark.parametrize("parts", [(END,), ()])
+def test_an_empty_answer_cannot_be_spoken(parts: tuple[int, ...]) -> None:
+    source = source_of()
+    source.feed(tokens(*parts), final=True)
+    with pytest.raises(RequestFailed, match="no words to speak"):
+        source.prompt()
