@@ -105,7 +105,7 @@ def code_0_is_not_fed_back(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(made.talker, "embed_frames", lambda frames: embed(frames[:, 1:]).sum(1))
 
 
-@fault("picture")
+@fault("cut", "two_turns")
 def no_repetition_penalty(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
     from cantata.engine.ar import talker_step
 
