@@ -1,7 +1,6 @@
 """Qwen3's transformer with experts in vLLM's layers, as talkers use it: rows in, hidden states out.
 
-Its rotary positions may have three axes (arXiv:2409.12191): [N], or [3, N] for time, height and
-width. Letters: N rows.
+Letters: N rows.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 from vllm.config import VllmConfig
-from vllm.model_executor.layers.rotary_embedding import get_rope
 from vllm.model_executor.models.qwen3_moe import Qwen3MoeDecoderLayer
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers import qwen3
+from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
 from cantata_layers.parameters import missing_parameters
 from cantata_layers.qwen3_moe_config import Qwen3MoeStack
 
@@ -42,29 +41,29 @@ def config_fields(stack: Qwen3MoeStack, model_type: str, vocab_size: int) -> Map
     }
 
 
-def make_layers(vllm_config: VllmConfig, stack: Qwen3MoeStack, prefix: str = "") -> nn.ModuleList:
-    """The stack's layers, of the sizes in vLLM's config; `qwen3.run_layers` runs them.
+def make_layers(
+    vllm_config: VllmConfig, stack: Qwen3MoeStack, rotation: AxialRotation, prefix: str = ""
+) -> nn.ModuleList:
+    """The stack's layers, of the sizes in vLLM's config; `qwen3.run_layers` runs them, with
+    `rotation.angles` for positions.
 
     Args:
+        rotation: of the stack.
         prefix: of the layers' names, by which vLLM finds their caches.
     """
     layers = [
         Qwen3MoeDecoderLayer(vllm_config, prefix=f"{prefix}layers.{index}")
         for index in range(stack.layers.layers)
     ]
-    # WHY not in vLLM's config: with sections there, its runners ask the model for positions.
-    rope = {
-        "rope_type": "default",
-        "rope_theta": stack.layers.rope_theta,
-        "mrope_section": list(stack.mrope_section),
-        "mrope_interleaved": True,
-    }
-    rotary = get_rope(
-        stack.layers.head_dim, max_position=stack.layers.max_positions, rope_parameters=rope
-    )
     for layer in layers:
-        layer.self_attn.rotary_emb = rotary
+        layer.self_attn.rotary_emb = rotation
     return nn.ModuleList(layers)
+
+
+def make_rotation(stack: Qwen3MoeStack) -> AxialRotation:
+    """For all layers of a stack."""
+    axes = interleaved_axes(stack.mrope_section)
+    return AxialRotation(stack.layers.head_dim, stack.layers.rope_theta, axes)
 
 
 def load_expert(layers: nn.ModuleList, name: str, tensor: torch.Tensor) -> str | None:

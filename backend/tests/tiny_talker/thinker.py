@@ -56,7 +56,7 @@ class TinyThinker(ExportingTalker):
         hidden, added = inputs_embeds.split(HIDDEN, dim=1)
         residual = None
         for number, layer in enumerate(self.layers):
-            hidden, residual = layer(positions, hidden, residual)
+            hidden, residual = layer(positions.long(), hidden, residual)
             if number == 0:
                 hidden = hidden + added
         hidden, _ = self.norm(hidden, residual)

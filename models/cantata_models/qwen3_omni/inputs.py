@@ -22,6 +22,10 @@ class TalkerInput:
     media: NDArray[np.int32]
     """[M]: where in `user` sounds, pictures and videos are, ascending. Their rows come from the
     thinker: its hidden states behind `TalkerConfig.accept_layer` layers."""
+    sources: NDArray[np.int32]
+    """[M]: where these rows are in the thinker's prompt, ascending."""
+    positions: NDArray[np.float32]
+    """[3, P + 9]: rotary positions of the user's turns and of the answer's beginning."""
     role: tuple[int, int, int]
     """The tokens that begin the answer: `<|im_start|>`, assistant, line feed."""
     speaker: int

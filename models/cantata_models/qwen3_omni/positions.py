@@ -33,20 +33,13 @@ class Placement:
         return self.offset + self.length
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
-    """Of a prompt, and of what is generated behind it."""
-
-    values: NDArray[np.float32]
-    """[3, P]: time, line, column. WHY float: frames of a video may be fractions apart."""
-    delta: float
-    """Generated token i, counted with the prompt, has the position i + delta on every axis."""
-
-
 def positions_of(
     count: int, placements: Sequence[Placement], positions_per_second: int
-) -> Positions:
-    """Return the positions of `count` tokens.
+) -> NDArray[np.float32]:
+    """Return the [3, P] positions of `count` tokens: time, line, column. What is generated behind
+    them counts on from the greatest.
+
+    WHY float: frames of a video may be fractions apart.
 
     Args:
         count: P.
@@ -64,8 +57,7 @@ def positions_of(
         start = parts[-1].max() + np.float32(1)
         place = placement.end
     parts.append(_counting(start, count - place))
-    values = np.concatenate(parts, axis=1)
-    return Positions(values, float(start + np.float32(count - place)) - count)
+    return np.concatenate(parts, axis=1)
 
 
 def _counting(start: np.float32, count: int) -> NDArray[np.float32]:

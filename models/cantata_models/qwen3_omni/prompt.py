@@ -18,7 +18,7 @@ from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig
 from cantata_models.qwen3_omni.features import MediaFeatures, Modality, SoundFeatures
 from cantata_models.qwen3_omni.messages import Message, Role, Text
-from cantata_models.qwen3_omni.positions import Placement, Positions, positions_of
+from cantata_models.qwen3_omni.positions import Placement, positions_of
 from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
 
@@ -31,7 +31,8 @@ class Prompt:
     """[P]"""
     placements: tuple[Placement, ...]
     """In order."""
-    positions: Positions
+    positions: NDArray[np.float32]
+    """[3, P]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class HeardPrompt:
     """[M]: where in `tokens` rows of media are."""
     sources: NDArray[np.int32]
     """[M]: where these rows are in the thinker's prompt."""
-    positions: Positions
+    positions: NDArray[np.float32]
     """[3, P + `ANSWER_ROWS`]: with the beginning of the answer."""
 
 
@@ -147,7 +148,7 @@ class PromptBuilder:
         pad = ids.image if media.modality is Modality.IMAGE else ids.video
         return pad, ids.vision_start, ids.vision_end
 
-    def _positions(self, count: int, placements: Sequence[Placement]) -> Positions:
+    def _positions(self, count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
         return positions_of(count, placements, self._config.thinker.positions_per_second)
 
     def _encode(self, text: str) -> list[int]:

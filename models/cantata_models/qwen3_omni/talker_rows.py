@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation, RequestFailed
@@ -73,9 +74,9 @@ class RowTables:
 class AnswerRows:
     """Implements `RowSource` for an answer that the thinker is still giving.
 
-    It takes the answer's tokens as `Codes` [T, 1] and, if the user's turns have media, their `Rows`
-    [M, E] in any number of parts. It begins with the first token. The answer's last token may be
-    the end token or, where the answer was cut, any other.
+    It takes the answer's tokens as `Codes` [T, 1] and, if the user's turns have media, the
+    thinker's rows from the first on, of which it keeps those of media. It begins with the first
+    token. The answer's last token may be the end token or, where the answer was cut, any other.
 
     Args:
         inputs: of the request.
@@ -85,8 +86,9 @@ class AnswerRows:
 
     def __init__(self, inputs: TalkerInput, tables: RowTables, max_frames: int) -> None:
         self._inputs, self._tables, self._max_frames = inputs, tables, max_frames
-        self._media: list[Rows] = []
-        self._media_open = len(inputs.media) > 0
+        self._media: list[NDArray[np.float32]] = []
+        self._seen = 0
+        """Rows of the thinker that have come."""
         self._answer: list[int] = []
         self._complete = False
         """Nothing of the answer follows."""
@@ -96,18 +98,18 @@ class AnswerRows:
     @property
     def open(self) -> bool:
         """Until the answer ends."""
-        return not self._complete or self._media_open
+        return not self._complete or not self._has_media
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
         """Take tokens of the answer, or rows of media.
 
         Raises:
-            ProtocolViolation: more than was announced, or something else.
+            ProtocolViolation: the thinker's rows end too early, or something else has come.
         """
         if isinstance(item, Codes):
             self._take_tokens(item, final=final)
-        elif isinstance(item, Rows) and self._media_open:
-            self._take_media(item, final=final)
+        elif isinstance(item, Rows) and len(self._inputs.sources):
+            self._take_media(item.values, final=final)
         else:
             raise ProtocolViolation(f"this request takes no {type(item).__name__}")
 
@@ -119,11 +121,9 @@ class AnswerRows:
         """
         if self._complete and not self._answer:
             raise RequestFailed("the answer has no words to speak")
-        if not self._answer or self._media_open:
+        if not self._answer or not self._has_media:
             return None
-        width = 0
-        values = [part.values for part in self._media] or [np.zeros((0, width), np.float32)]
-        media = torch.from_numpy(np.concatenate(values))
+        media = torch.from_numpy(np.concatenate(self._media or [np.zeros((0, 0), np.float32)]))
         rows = self._tables.prompt(self._inputs, media, self._answer[0])
         self._given = 1
         return TalkerPrompt(
@@ -131,6 +131,7 @@ class AnswerRows:
             prompt_len=len(rows),
             max_frames=self._max_frames,
             sampling=self._inputs.sampling,
+            positions=torch.from_numpy(self._inputs.positions),
         )
 
     def more(self) -> torch.Tensor | None:
@@ -156,9 +157,18 @@ class AnswerRows:
             self._answer.append(token)
         self._complete = self._complete or final
 
-    def _take_media(self, rows: Rows, *, final: bool) -> None:
-        self._media.append(rows)
-        self._media_open = not final
-        found, wanted = sum(len(part.values) for part in self._media), len(self._inputs.media)
-        if found > wanted or (final and found < wanted):
-            raise ProtocolViolation(f"{found} rows of media have come, {wanted} were announced")
+    def _take_media(self, rows: NDArray[np.float32], *, final: bool) -> None:
+        sources = self._inputs.sources
+        here = sources[(sources >= self._seen) & (sources < self._seen + len(rows))]
+        self._media.append(rows[here - self._seen])
+        self._seen += len(rows)
+        if final and not self._has_media:
+            raise ProtocolViolation(
+                f"the thinker has sent {self._seen} rows; row {sources[-1]} is one of media"
+            )
+
+    @property
+    def _has_media(self) -> bool:
+        """Whether all rows of media have come."""
+        sources = self._inputs.sources
+        return not len(sources) or self._seen > sources[-1]

@@ -46,8 +46,9 @@ TABLE_BLOCK = 1024
 
 
 class OmniTalker(nn.Module):
-    """Implements `contract.model.talker.Talker`."""
+    """Implements `contract.model.talker.Talker` and `RotaryAxes`."""
 
+    rotary_axes = 3
     frame_period_s = 1 / FRAMES_PER_SECOND
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -61,7 +62,8 @@ class OmniTalker(nn.Module):
         self.end_code: int | None = talker.codec.eos
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
-        self.layers = qwen3_moe.make_layers(vllm_config, talker.backbone, prefix)
+        self.rotation = qwen3_moe.make_rotation(talker.backbone)
+        self.layers = qwen3_moe.make_layers(vllm_config, talker.backbone, self.rotation, prefix)
         self.norm = RMSNorm(sizes.hidden_size, eps=sizes.rms_norm_eps)
         thinker, inner = talker.thinker_hidden_size, talker.projection_size
         self.text_projection = Projection(thinker, inner, sizes.hidden_size)
@@ -102,7 +104,7 @@ class OmniTalker(nn.Module):
         inputs_embeds: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """[N] or [3, N] positions and [N, D] rows -> [N, D] hidden states."""
-        return run_layers(self.layers, self.norm, positions, inputs_embeds)
+        return run_layers(self.layers, self.norm, self.rotation.angles(positions), inputs_embeds)
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V]; the end code is the only control code that can be chosen."""

@@ -37,7 +37,7 @@ class TalkerPrompt:
     the decoder."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     positions: torch.Tensor | None = None
-    """[A, prompt_len] int64: of a `RotaryAxes` talker, where each row stands on each axis. What
+    """[A, prompt_len] float32: of a `RotaryAxes` talker, where each row stands on each axis. What
     follows counts on from the largest. None: 0, 1, 2, ... on every axis."""
     token_ids: torch.Tensor | None = None
     """[prompt_len] int64 in 0..2^31-1, equal only where rows are equal: requests that begin with

@@ -186,7 +186,7 @@ class StopDecision(Protocol):
 @runtime_checkable
 class RotaryAxes(Protocol):
     """What a talker has whose rows stand in more than one dimension (M-RoPE): `forward` gets
-    positions [A, N]."""
+    positions [A, N] in float32."""
 
     rotary_axes: int
     """A."""

@@ -94,7 +94,7 @@ class RequestStates:
         shape = (rows, max_model_len)
         self.rows = torch.zeros(*shape, layout.row_width or hidden_size, dtype=dtype, device=device)
         """[S+1, P, D or W]: conditioning rows by position."""
-        self.positions = torch.zeros(*shape, layout.rotary_axes, dtype=torch.int64, device=device)
+        self.positions = torch.zeros(*shape, layout.rotary_axes, device=device)
         """[S+1, P, A]: where each row stands."""
         self.frames = torch.zeros(*shape, layout.columns, dtype=layout.dtype, device=device)
         """[S+1, P, Q or E]: every frame so far."""
@@ -183,8 +183,8 @@ class RequestStates:
     def _place(self, slot: int, prompt: TalkerPrompt) -> None:
         """Fill in where the request's positions stand, those to come too."""
         length, given = prompt.prompt_len, prompt.positions
-        next_one = length if given is None else int(given.max()) + 1
-        counted = torch.arange(self.positions.shape[1]) - length + next_one
+        next_one = length if given is None else float(given.max()) + 1
+        counted = torch.arange(self.positions.shape[1]) + (next_one - length)
         self.positions[slot] = counted[:, None]
         if given is not None:
             self.positions[slot, :length] = given.T

@@ -136,7 +136,7 @@ class TalkerStep:
         return inputs
 
     def rotary_positions(self) -> torch.Tensor | None:
-        """[A, N] int64: where all scheduled positions stand; None: they are counted."""
+        """[A, N] float32: where all scheduled positions stand; None: they are counted."""
         if not self.states.positions.shape[2]:
             return None
         slot, position = self._scheduled_positions()

@@ -45,8 +45,8 @@ class Spoken:
     """What the talker stage is given for a scenario."""
 
     inputs: TalkerInput
-    media: NDArray[np.float32]
-    """[M, E]"""
+    rows: NDArray[np.float32]
+    """[P, E]: the thinker's, as far as the reference's are known: of media. Empty without any."""
     answer: NDArray[np.int32]
     """[T]"""
 
@@ -81,7 +81,8 @@ class Checkpoint:
     def spoken(self, scenario: Scenario) -> Spoken:
         """The stage's input, with what the reference's thinker said and saw."""
         assert scenario.speaker is not None
-        heard = self.prompts.heard(self.prompts.build(scenario.messages))
+        prompt = self.prompts.build(scenario.messages)
+        heard = self.prompts.heard(prompt)
         answer = golden(scenario, "answer").astype(np.int32)
         if answer[-1] != self.config.text.im_end:
             # The reference loses the last token of an answer that was cut.
@@ -89,12 +90,17 @@ class Checkpoint:
         inputs = TalkerInput(
             user=heard.tokens,
             media=heard.media,
+            sources=heard.sources,
+            positions=heard.positions,
             role=self.prompts.role,
             speaker=self.speech.talker.speakers[scenario.speaker],
             max_frames=scenario.most_frames,
             sampling=speech_sampling(self.speech.sampling, seed=0, greedy=True),
         )
-        return Spoken(inputs, golden(scenario, "media_rows"), answer)
+        media = golden(scenario, "media_rows")
+        rows = np.zeros((len(prompt.tokens), media.shape[1]), np.float32)
+        rows[heard.sources] = media
+        return Spoken(inputs, rows if len(media) else media, answer)
 
     def speak(self, requests: Mapping[str, Spoken], *, at_once: int = 1000) -> dict[str, CodeArray]:
         """Run requests together until all end; returns [T, Q] codes by request id.
@@ -106,7 +112,7 @@ class Checkpoint:
         try:
             for name, spoken in requests.items():
                 self.stage.add(name, spoken.inputs, batch=False)
-                self._feed_media(name, spoken.media)
+                self._feed_rows(name, spoken.rows)
             longest = max(len(spoken.answer) for spoken in requests.values())
             for start in range(0, longest, at_once):
                 for name, spoken in requests.items():
@@ -117,11 +123,11 @@ class Checkpoint:
                 self.stage.abort(name)
         return {name: np.concatenate(parts) for name, parts in codes.items()}
 
-    def _feed_media(self, name: str, media: NDArray[np.float32]) -> None:
-        for index, start in enumerate(range(0, len(media), ROWS_PER_CHUNK)):
-            rows = Rows(media[start : start + ROWS_PER_CHUNK])
-            final = start + ROWS_PER_CHUNK >= len(media)
-            self.stage.receive([Chunk(name, "rows", index, rows, final)])
+    def _feed_rows(self, name: str, rows: NDArray[np.float32]) -> None:
+        for index, start in enumerate(range(0, len(rows), ROWS_PER_CHUNK)):
+            part = Rows(rows[start : start + ROWS_PER_CHUNK])
+            final = start + ROWS_PER_CHUNK >= len(rows)
+            self.stage.receive([Chunk(name, "rows", index, part, final)])
 
     def _feed_answer(self, name: str, answer: NDArray[np.int32], start: int, end: int) -> None:
         if start < len(answer):
@@ -169,7 +175,7 @@ def golden(scenario: Scenario, name: str) -> NDArray[Any]:
 
 def check(checkpoint: Checkpoint, scenario: Scenario) -> None:
     """Fail if the speech of a scenario, or a score on the way, is not the reference's."""
-    with _placed(checkpoint, scenario), _watched(checkpoint.talker) as scores:
+    with _watched(checkpoint.talker) as scores:
         codes = checkpoint.speak({"request": checkpoint.spoken(scenario)})["request"]
     np.testing.assert_array_equal(codes, golden(scenario, "codes"))
     talker = checkpoint.speech.talker
@@ -186,28 +192,6 @@ def check(checkpoint: Checkpoint, scenario: Scenario) -> None:
 def shortened(spoken: Spoken, frames: int) -> Spoken:
     """The same with at most so many frames."""
     return replace(spoken, inputs=replace(spoken.inputs, max_frames=frames))
-
-
-@contextmanager
-def _placed(checkpoint: Checkpoint, scenario: Scenario) -> Iterator[None]:
-    """Give the only request the rotary positions of its prompt, as the engine does not yet."""
-    prompts, talker = checkpoint.prompts, checkpoint.talker
-    positions = prompts.heard(prompts.build(scenario.messages)).positions
-    count = positions.values.shape[1]
-    behind = np.arange(count, DEPLOYMENT.max_model_len) + positions.delta
-    table = np.concatenate([positions.values, np.broadcast_to(behind, (3, len(behind)))], axis=1)
-    places = torch.from_numpy(table).long()
-    forward = talker.forward
-
-    def placed(**named: Any) -> torch.Tensor:
-        hidden: torch.Tensor = forward(**{**named, "positions": places[:, named["positions"]]})
-        return hidden
-
-    talker.forward = placed
-    try:
-        yield
-    finally:
-        del talker.forward
 
 
 @contextmanager

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from cantata_models.qwen3_omni.positions import Positions
+from cantata.contract.model.row_source import TalkerPrompt
+from cantata.engine.ar.request_state import RequestStates
+from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
 from cantata_models.qwen3_omni.talker_rows import AnswerRows, RowTables
 from cantata_models.qwen3_omni.tests.parity.scenarios import scenario_named
@@ -64,11 +67,14 @@ def the_experts_are_left_out(made: Checkpoint, patch: pytest.MonkeyPatch) -> Non
 
 @fault("picture", "video")
 def sections_of_positions_in_blocks(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(made.talker.layers[0].self_attn.rotary_emb, "mrope_interleaved", False)
+    stack = made.speech.talker.backbone
+    axes = consecutive_axes(stack.mrope_section)
+    other = AxialRotation(stack.layers.head_dim, stack.layers.rope_theta, axes)
+    patch.setattr(made.talker.rotation, "angles", other.angles)
 
 
 def _change_positions(
-    patch: pytest.MonkeyPatch, change: Callable[[HeardPrompt], Positions]
+    patch: pytest.MonkeyPatch, change: Callable[[HeardPrompt], NDArray[np.float32]]
 ) -> None:
     heard = PromptBuilder.heard
 
@@ -81,16 +87,23 @@ def _change_positions(
 
 @fault("two_pictures", "mixed")
 def pictures_have_no_lines(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    def flat(heard: HeardPrompt) -> Positions:
-        count = heard.positions.values.shape[1]
-        return Positions(np.broadcast_to(np.arange(count, dtype=np.float32), (3, count)), 0.0)
+    def flat(heard: HeardPrompt) -> NDArray[np.float32]:
+        count = heard.positions.shape[1]
+        return np.array(np.broadcast_to(np.arange(count, dtype=np.float32), (3, count)))
 
     _change_positions(patch, flat)
 
 
 @fault("video", "mixed")
 def speech_does_not_go_on_behind_pictures(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    _change_positions(patch, lambda heard: Positions(heard.positions.values, 0.0))
+    place = RequestStates._place
+
+    def counted(self: RequestStates, slot: int, prompt: TalkerPrompt) -> None:
+        place(self, slot, prompt)
+        behind = torch.arange(self.positions.shape[1])[prompt.prompt_len :]
+        self.positions[slot, prompt.prompt_len :] = behind[:, None].float()
+
+    patch.setattr(RequestStates, "_place", counted)
 
 
 @fault("text")
@@ -140,8 +153,10 @@ def only_the_last_turn_is_heard(made: Checkpoint, patch: pytest.MonkeyPatch) -> 
             whole.inputs,
             user=whole.inputs.user[start:],
             media=whole.inputs.media[is_late] - start,
+            sources=whole.inputs.sources[is_late],
+            positions=whole.inputs.positions[:, start:],
         )
-        return replace(whole, inputs=inputs, media=whole.media[is_late])
+        return replace(whole, inputs=inputs)
 
     patch.setattr(made, "spoken", shorter)
 

@@ -56,9 +56,9 @@ def check_prompts(checkpoint: Path) -> None:
             prompt = prompts.build(scenario.messages)
             np.testing.assert_array_equal(prompt.tokens, goldens[f"{scenario.name}/tokens"])
             theirs = goldens[f"{scenario.name}/positions"]
-            np.testing.assert_array_equal(prompt.positions.values, theirs)
+            np.testing.assert_array_equal(prompt.positions, theirs)
             if scenario.speaker is not None:
-                ours = prompts.heard(prompt).positions.values
+                ours = prompts.heard(prompt).positions
                 theirs = goldens[f"{scenario.name}/talker_positions"]
                 np.testing.assert_array_equal(ours, theirs)
 

@@ -43,8 +43,8 @@ def test_every_input_row_is_the_reference_s(checkpoints: Checkpoints, scenario: 
     spoken = checkpoint.spoken(scenario)
     with torch.inference_mode():
         source = checkpoint.talker.open(spoken.inputs)
-        if len(spoken.media):
-            source.feed(Rows(spoken.media), final=True)
+        if len(spoken.rows):
+            source.feed(Rows(spoken.rows), final=True)
         source.feed(Codes(spoken.answer[:, None]), final=True)
         prompt = source.prompt()
     assert prompt.prompt_len == len(prompt.rows)

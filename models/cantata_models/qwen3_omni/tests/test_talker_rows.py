@@ -27,13 +27,16 @@ TABLES = RowTables(
 INPUTS = TalkerInput(
     user=np.array([3, 5, 6, 7], np.int32),
     media=np.zeros(0, np.int32),
+    sources=np.zeros(0, np.int32),
+    positions=np.zeros((3, 4 + ANSWER_ROWS), np.float32),
     role=(0, 4, 9),
     speaker=6,
     max_frames=5,
     sampling=SamplingOptions(),
 )
-WITH_MEDIA = replace(INPUTS, media=np.array([1, 2], np.int32))
-MEDIA = np.array([[0.5] * 6, [0.25] * 6], np.float32)
+WITH_MEDIA = replace(INPUTS, media=np.array([1, 2], np.int32), sources=np.array([2, 4], np.int32))
+THOUGHTS = np.array([9, 9, 0.5, 9, 0.25, 9], np.float32)[:, None].repeat(6, axis=1)
+"""Rows of the thinker; the third and the fifth are of media."""
 
 
 def tokens(*ids: int) -> Codes:
@@ -96,24 +99,26 @@ def test_media_are_waited_for_and_take_their_places() -> None:
     source.feed(tokens(10), final=True)
     assert source.prompt() is None
     assert source.open
-    source.feed(Rows(MEDIA[:1]), final=False)
-    source.feed(Rows(MEDIA[1:]), final=True)
+    source.feed(Rows(THOUGHTS[:3]), final=False)
+    assert source.prompt() is None
+    source.feed(Rows(THOUGHTS[3:5]), final=False)
     prompt = source.prompt()
     assert prompt is not None
     assert ids_of(prompt.rows)[:4] == [3, 50, 25, 7]
     assert not source.open
+    source.feed(Rows(THOUGHTS[5:]), final=True)  # of the answer
+    assert ids_of(source.more()) == [19, 17]
 
 
-@pytest.mark.parametrize(("count", "final"), [(1, True), (3, False)])
-def test_other_media_than_announced_fail(count: int, final: bool) -> None:
+def test_a_thinker_that_ends_before_its_media_fails() -> None:
     source = source_of(WITH_MEDIA)
-    with pytest.raises(ProtocolViolation, match=f"{count} rows .* 2 were announced"):
-        source.feed(Rows(np.zeros((count, 6), np.float32)), final=final)
+    with pytest.raises(ProtocolViolation, match="has sent 4 rows; row 4 is one of media"):
+        source.feed(Rows(THOUGHTS[:4]), final=True)
 
 
 def test_what_nobody_announced_fails() -> None:
     with pytest.raises(ProtocolViolation, match="takes no Rows"):
-        source_of().feed(Rows(MEDIA), final=True)
+        source_of().feed(Rows(THOUGHTS), final=True)
     with pytest.raises(ProtocolViolation, match="takes no Pcm"):
         source_of().feed(Pcm(np.zeros((1, 1), np.float32)), final=True)
 
