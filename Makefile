@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -98,6 +98,10 @@ parity-moss: $(VENV)/.dev ## Regenerate MOSS-TTS's goldens (LOCAL=, NANO=: git c
 	  cantata_models.moss_tts.tests.parity.write_codec_goldens ../.cache/moss-reference
 	cd models && PYTHONPATH=. $(abspath $(BIN))/python -m \
 	  cantata_models.moss_tts.tests.parity.write_talker_goldens --local $(LOCAL) --nano $(NANO)
+
+parity-omni: $(VENV)/.dev ## Regenerate Qwen3-Omni's goldens with transformers' own implementation.
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 $(abspath $(BIN))/python -m \
+	  cantata_models.qwen3_omni.tests.parity.write_goldens
 
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 	python3 -m venv $(REFERENCE_VENV)
