@@ -12,7 +12,13 @@ import torch
 from numpy.typing import NDArray
 from transformers.models.qwen2_vl import image_processing_pil_qwen2_vl
 
-from cantata_models.qwen3_omni.features import Grid, Modality, SoundFeatures, VisionFeatures
+from cantata_models.qwen3_omni.features import (
+    Grid,
+    MediaFeatures,
+    Modality,
+    SoundFeatures,
+    VisionFeatures,
+)
 from cantata_models.qwen3_omni.thinker_media import identity_of, modality_of, thinker_fields
 
 pytestmark = [
@@ -25,8 +31,9 @@ WITH_TORCHVISION = "transformers.models.qwen2_vl.image_processing_qwen2_vl"
 ONE_ROW = ("input_audio_features", "pixel_values", "pixel_values_videos", "use_audio_in_video")
 """Fields without a dimension for the media of a request."""
 PATCHES = np.arange(2 * 4 * 4 * 6, dtype=np.float32).reshape(32, 6)
-MEDIA = {
-    "audio": SoundFeatures(np.arange(128 * 9, dtype=np.float32).reshape(128, 9)),
+SOUND = SoundFeatures(np.arange(128 * 9, dtype=np.float32).reshape(128, 9))
+MEDIA: dict[str, MediaFeatures] = {
+    "audio": SOUND,
     "image": VisionFeatures(Modality.IMAGE, PATCHES[:16], Grid(1, 4, 4), 2),
     "video": VisionFeatures(Modality.VIDEO, PATCHES, Grid(2, 4, 4), 2, seconds_per_step=1.0),
 }
@@ -62,8 +69,8 @@ def test_vllm_sees_one_medium_of_its_kind(modality: str, monkeypatch: pytest.Mon
 
 
 def test_only_equal_media_are_the_same() -> None:
-    again = SoundFeatures(MEDIA["audio"].mels.copy())  # type: ignore[union-attr]
-    assert identity_of(again) == identity_of(MEDIA["audio"])
+    again = SoundFeatures(SOUND.mels.copy())
+    assert identity_of(again) == identity_of(SOUND)
     again.mels[3, 4] += 1e-3
     slower = VisionFeatures(Modality.VIDEO, PATCHES, Grid(2, 4, 4), 2, seconds_per_step=2.0)
     other = VisionFeatures(Modality.VIDEO, PATCHES, Grid(2, 2, 8), 2, seconds_per_step=1.0)
