@@ -28,7 +28,7 @@ from tiny_talker.latent_plugin import PLUGIN as TINY_LATENT
 PLUGINS = {
     name: plugin
     for name, plugin in {**installed_plugins(), TINY_LATENT.name: TINY_LATENT}.items()
-    if plugin.embedded_checkpoint or plugin.write_random_checkpoint
+    if plugin.load_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
 MAX_FRAMES = 12
 """Random weights do not end a text by themselves."""

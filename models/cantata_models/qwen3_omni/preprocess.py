@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,23 +59,44 @@ class Preprocessor:
             image_std=list(config.std),
         )
 
-    def features(self, media: Sound | Picture | Video) -> MediaFeatures:
-        """Return the features of anything that is not text.
+    def features(self, media: Sequence[Sound | Picture | Video]) -> list[MediaFeatures]:
+        """Return the features of all that is not text in a conversation, in order.
 
         Raises:
-            InvalidAudio: the recording is too short, too long or not finite.
-            InvalidRequest: the picture or video is empty, too narrow, or not of bytes.
+            InvalidAudio: a recording is too short, too long or not finite.
+            InvalidRequest: a picture or video is empty, too narrow, or not of bytes.
         """
-        match media:
-            case Sound():
-                return self._sound(media)
-            case Picture():
-                patches, grid = self._patches(media.pixels[None], self._config.pixels)
-                return VisionFeatures(Modality.IMAGE, patches, grid, self._vision.merge_size)
-            case Video():
-                return self._video(media)
+        sounds = iter(self._sounds([part for part in media if isinstance(part, Sound)]))
+        return [next(sounds) if isinstance(m, Sound) else self._seen(m) for m in media]
 
-    def _sound(self, sound: Sound) -> SoundFeatures:
+    def _seen(self, media: Picture | Video) -> VisionFeatures:
+        if isinstance(media, Video):
+            return self._video(media)
+        patches, grid = self._patches(media.pixels[None], self._config.pixels)
+        return VisionFeatures(Modality.IMAGE, patches, grid, self._vision.merge_size)
+
+    def _sounds(self, sounds: Sequence[Sound]) -> list[SoundFeatures]:
+        """WHY together: the reference pads a conversation's sounds to the longest, and the last
+        frames of a shorter one hear that."""
+        if not sounds:
+            return []
+        padded = [self._whole_hops(sound) for sound in sounds]
+        made = self._extractor(
+            padded,
+            sampling_rate=RATE,
+            padding=True,
+            truncation=False,
+            return_attention_mask=True,
+            return_tensors="np",
+        )
+        lengths = made["attention_mask"].sum(axis=1).tolist()
+        return [
+            SoundFeatures(np.ascontiguousarray(mels[:, :length], np.float32))
+            for mels, length in zip(made["input_features"], lengths, strict=True)
+        ]
+
+    def _whole_hops(self, sound: Sound) -> NDArray[np.float32]:
+        """[N], checked, with zeros behind it."""
         samples = sound.samples
         seconds, longest = len(samples) / RATE, self._config.longest_s
         if samples.ndim != 1 or not SHORTEST_S <= seconds <= longest:
@@ -85,11 +107,7 @@ class Preprocessor:
             )
         if not np.isfinite(samples).all():
             raise InvalidAudio("the recording has samples that are no numbers", "messages")
-        padded = np.pad(samples.astype(np.float32), (0, -len(samples) % HOP))
-        made = self._extractor(
-            padded, sampling_rate=RATE, padding=False, truncation=False, return_tensors="np"
-        )
-        return SoundFeatures(np.ascontiguousarray(made["input_features"][0], np.float32))
+        return np.pad(samples.astype(np.float32), (0, -len(samples) % HOP))
 
     def _video(self, video: Video) -> VisionFeatures:
         if not 0 < video.fps < float("inf"):

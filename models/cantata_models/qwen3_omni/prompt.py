@@ -17,7 +17,7 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig
 from cantata_models.qwen3_omni.features import MediaFeatures, Modality, SoundFeatures
-from cantata_models.qwen3_omni.messages import Message, Role, Text
+from cantata_models.qwen3_omni.messages import Message, Picture, Role, Sound, Text, Video
 from cantata_models.qwen3_omni.positions import Placement, positions_of
 from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
@@ -86,12 +86,14 @@ class PromptBuilder:
             raise InvalidRequest("messages: at least one is needed", "messages")
         tokens: list[int] = []
         placements: list[Placement] = []
+        features = iter(self._preprocessor.features(_media_of(messages)))
         for message in messages:
             tokens.append(self._config.text.im_start)
-            for text, media in self._stretches(message):
+            for text, is_last in _stretches(message):
                 tokens += self._encode(text)
-                if media is None:
+                if is_last:
                     continue
+                media = next(features)
                 pad, start, end = self._marks(media)
                 placements.append(Placement(len(tokens) + 1, media))
                 tokens += [start, *[pad] * media.rows, end]
@@ -121,25 +123,6 @@ class PromptBuilder:
             positions=self._positions(len(tokens) + ANSWER_ROWS, placements),
         )
 
-    def _stretches(self, message: Message) -> Iterator[tuple[str, MediaFeatures | None]]:
-        """Yield the text in front of each medium, and the last text.
-
-        WHY text in one piece: neighbouring parts, and the line feed, share tokens.
-        """
-        text = f"{message.role}\n"
-        for part in message.parts:
-            if isinstance(part, Text):
-                text += part.text
-                continue
-            if message.role is not Role.USER:
-                raise InvalidRequest(
-                    f"messages: a turn of role {message.role.value!r} may have text only",
-                    "messages",
-                )
-            yield text, self._preprocessor.features(part)
-            text = ""
-        yield text, None
-
     def _marks(self, media: MediaFeatures) -> tuple[int, int, int]:
         """The repeated token, and those around it."""
         ids = self._config.thinker.media
@@ -153,3 +136,35 @@ class PromptBuilder:
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def _media_of(messages: Sequence[Message]) -> list[Sound | Picture | Video]:
+    """All that is not text, in order.
+
+    Raises:
+        InvalidRequest: a turn that is not the user's has some.
+    """
+    media: list[Sound | Picture | Video] = []
+    for message in messages:
+        own = [part for part in message.parts if not isinstance(part, Text)]
+        if own and message.role is not Role.USER:
+            raise InvalidRequest(
+                f"messages: a turn of role {message.role.value!r} may have text only", "messages"
+            )
+        media += own
+    return media
+
+
+def _stretches(message: Message) -> Iterator[tuple[str, bool]]:
+    """Yield the text in front of each medium, and the last text with True.
+
+    WHY text in one piece: neighbouring parts, and the line feed, share tokens.
+    """
+    text = f"{message.role}\n"
+    for part in message.parts:
+        if isinstance(part, Text):
+            text += part.text
+            continue
+        yield text, False
+        text = ""
+    yield text, True

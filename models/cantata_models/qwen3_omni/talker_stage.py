@@ -73,7 +73,7 @@ class OmniTalker(nn.Module):
         self.code_predictor = CodePredictor(
             talker.predictor, sizes.hidden_size, talker.num_codebooks
         )
-        table = torch.empty(config.thinker.vocab_size, sizes.hidden_size)
+        table = torch.empty(config.thinker.backbone.layers.vocab_size, sizes.hidden_size)
         self.text_rows: torch.Tensor
         self.register_buffer("text_rows", table, persistent=False)
         self.suppressed: torch.Tensor

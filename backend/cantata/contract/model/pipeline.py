@@ -6,7 +6,7 @@ What users may edit (devices, slots, memory, chunk policy) is not here but in th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cantata.contract.data.chunks import Codes, Payload, Pcm, Rows
@@ -181,15 +181,15 @@ class PipelineSpec:
         return tuple(stage for stage in self.stages if stage.name in part)
 
     def without(self, stages: Collection[str]) -> PipelineSpec:
-        """The same less these stages, and less the edges at them.
+        """The same less these stages, the edges at them, and the declared ports that fed only them.
 
         Raises:
             ConfigError: what is left is no pipeline.
         """
-        return PipelineSpec(
-            tuple(stage for stage in self.stages if stage.name not in stages),
-            tuple(e for e in self.edges if not {e.stage, e.target} & set(stages)),
-        )
+        edges = tuple(e for e in self.edges if not {e.stage, e.target} & set(stages))
+        fed = {edge.source for edge in edges}
+        kept = (stage for stage in self.stages if stage.name not in stages)
+        return PipelineSpec(tuple(_with_ports(stage, fed) for stage in kept), edges)
 
     def _check_ports(self, stage: StageSpec) -> None:
         optional = PORTS[stage.kind].optional
@@ -225,3 +225,9 @@ class PipelineSpec:
 
     def _payload_of(self, edge: EdgeSpec) -> type[Payload]:
         return self.stage(edge.stage).ports[edge.port]
+
+
+def _with_ports(stage: StageSpec, fed: Collection[str]) -> StageSpec:
+    """The stage with those declared ports that feed an edge."""
+    outputs = {port: made for port, made in stage.outputs.items() if f"{stage.name}.{port}" in fed}
+    return replace(stage, outputs=outputs)

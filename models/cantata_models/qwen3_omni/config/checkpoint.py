@@ -140,14 +140,15 @@ def _speech(
 
 def _check_consistent(speech: SpeechConfig, thinker: ThinkerConfig, where: str) -> None:
     talker, decoder = speech.talker, speech.code2wav
-    if talker.thinker_hidden_size != thinker.hidden_size:
+    if talker.thinker_hidden_size != thinker.backbone.layers.hidden_size:
         raise ConfigError(
             f"{where}: talker_config.thinker_hidden_size {talker.thinker_hidden_size} is not the "
-            f"thinker's hidden_size {thinker.hidden_size}"
+            f"thinker's hidden_size {thinker.backbone.layers.hidden_size}"
         )
-    if not 0 <= talker.accept_layer <= thinker.layers:
+    layers = thinker.backbone.layers.layers
+    if not 0 <= talker.accept_layer <= layers:
         raise ConfigError(
-            f"{where}: accept_hidden_layer must be 0 to {thinker.layers}, not {talker.accept_layer}"
+            f"{where}: accept_hidden_layer must be 0 to {layers}, not {talker.accept_layer}"
         )
     theirs = (decoder.codebooks, decoder.codebook_size)
     if (talker.num_codebooks, talker.predictor.vocab_size) != theirs:

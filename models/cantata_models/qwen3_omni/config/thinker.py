@@ -1,7 +1,4 @@
-"""What preparing a prompt needs to know of the thinker: token ids and the sizes of its encoders.
-
-The thinker's network is vLLM's own, which reads the rest of its config itself.
-"""
+"""The thinker's part of config.json."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from dataclasses import dataclass
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields
+from cantata_layers.qwen3_moe_config import Qwen3MoeStack, read_qwen3_moe_stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +42,12 @@ class VisionGrid:
 
 @dataclass(frozen=True, slots=True)
 class ThinkerConfig:
-    """The thinker as far as others depend on it."""
+    """The thinker. Its encoders are transformers' own, which read the rest of theirs."""
 
-    hidden_size: int
-    layers: int
-    vocab_size: int
+    backbone: Qwen3MoeStack
+    deepstack_levels: int
+    """First layers that add features of pictures."""
     mel_bins: int
-    audio_window: int
-    """Half of the mel frames that the audio encoder's convolutions take at once."""
     vision: VisionGrid
     media: MediaIds
     positions_per_second: int
@@ -64,14 +60,13 @@ def read_thinker(fields: JsonFields) -> ThinkerConfig:
     Raises:
         ConfigError: a value is missing or of the wrong type, or is not served.
     """
-    text, audio = fields.section("text_config"), fields.section("audio_config")
+    audio, vision = fields.section("audio_config"), fields.section("vision_config")
+    _check_window(audio)
     return ThinkerConfig(
-        hidden_size=text.get("hidden_size", int),
-        layers=text.get("num_hidden_layers", int),
-        vocab_size=text.get("vocab_size", int),
+        backbone=read_qwen3_moe_stack(fields.section("text_config")),
+        deepstack_levels=len(vision.integers("deepstack_visual_indexes")),
         mel_bins=audio.get("num_mel_bins", int),
-        audio_window=_window(audio),
-        vision=_vision(fields.section("vision_config")),
+        vision=_vision(vision),
         media=MediaIds(
             audio=fields.get("audio_token_id", int),
             image=fields.get("image_token_id", int),
@@ -85,12 +80,11 @@ def read_thinker(fields: JsonFields) -> ThinkerConfig:
     )
 
 
-def _window(audio: JsonFields) -> int:
+def _check_window(audio: JsonFields) -> None:
     window = audio.get("n_window", int)
     if window != 50:
         # WHY: the number of rows of a whole window, 13, follows from 100 mel frames.
         raise ConfigError(f"{audio.where}: n_window {window} is not served; valid: 50")
-    return window
 
 
 def _vision(fields: JsonFields) -> VisionGrid:

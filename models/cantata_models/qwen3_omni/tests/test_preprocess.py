@@ -32,13 +32,13 @@ def preprocessor() -> Preprocessor:
 
 
 def heard(preprocessor: Preprocessor, given: Sound) -> SoundFeatures:
-    made = preprocessor.features(given)
+    [made] = preprocessor.features([given])
     assert isinstance(made, SoundFeatures)
     return made
 
 
 def seen(preprocessor: Preprocessor, given: Picture | Video) -> VisionFeatures:
-    made = preprocessor.features(given)
+    [made] = preprocessor.features([given])
     assert isinstance(made, VisionFeatures)
     return made
 
@@ -155,4 +155,4 @@ def test_what_has_no_features_is_refused(
     message: str,
 ) -> None:
     with pytest.raises(error, match=message):
-        preprocessor.features(given)
+        preprocessor.features([given])

@@ -1,0 +1,117 @@
+"""Served, a conversation is answered as the reference answers it: its text, and its sound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from numpy.typing import NDArray
+
+from cantata.config import load_deployment
+from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.service import SpeechChunk
+from cantata.engine.chat_model import PipelineChatModel
+from cantata.engine.plan import ServicePlan
+from cantata.engine.service import create_service
+from cantata.plugins import locate
+from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
+from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario
+from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
+from cantata_models.qwen3_omni.tests.talker_driver import golden
+from cantata_models.qwen3_omni.tests.thinker_driver import request_of
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+SEED = 1
+WHOLE = [
+    scenario
+    for scenario in SCENARIOS
+    # The reference loses the last token of an answer that is cut, and so what is spoken of it.
+    if scenario.seed == SEED and len(golden(scenario, "answer")) < scenario.max_tokens
+]
+CUT = next(scenario for scenario in SCENARIOS if scenario.name == "cut")
+WAVE_ATOL = 1e-4
+LAG = 555
+"""Silent samples in front."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineChatModel]:
+    folder = write_checkpoint(tmp_path_factory.mktemp("omni"), TINY, SEED)
+    located = locate(str(folder))
+    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
+    small = {"slots": 4, "max_model_len": 512}
+    stages = {
+        name: stage.model_copy(update=small if name in ("thinker", "talker") else {"slots": 4})
+        for name, stage in whole.stages.items()
+    }
+    deployment = whole.model_copy(update={"stages": stages})
+    service = create_service(ServicePlan(located, located.pipeline, deployment))
+    await service.start()
+    yield service.chat_models["qwen3-omni"]
+    await service.stop()
+
+
+async def answered(
+    model: PipelineChatModel, scenario: Scenario
+) -> tuple[int, FinishReason, NDArray[np.float32]]:
+    """Tokens of text, why it ended, and the samples of the reference's frames."""
+    most = 0 if scenario.speaker is None else int(golden(scenario, "samples")) + LAG
+    tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
+    async with model.answer(request_of(scenario)) as answer:
+        assert answer.prompt_tokens == len(golden(scenario, "tokens"))
+        async for event in answer:
+            match event:
+                case TextDelta():
+                    tokens += event.tokens
+                case TextEnd():
+                    reason = event.reason
+                case SpeechChunk():
+                    parts.append(event.samples)
+            if reason is not None and sum(map(len, parts)) >= most:
+                break  # the reference was stopped after some frames
+    assert reason is not None
+    return tokens, reason, np.concatenate(parts)[LAG:most, 0]
+
+
+@pytest.mark.parametrize("scenario", WHOLE, ids=lambda scenario: scenario.name)
+async def test_an_answer_is_the_reference_s(model: PipelineChatModel, scenario: Scenario) -> None:
+    tokens, reason, samples = await answered(model, scenario)
+    assert reason is FinishReason.STOP
+    assert tokens == len(golden(scenario, "answer")) - 1
+    theirs = golden(scenario, "wave")
+    np.testing.assert_allclose(samples[::PCM_STRIDE], theirs, rtol=0, atol=WAVE_ATOL)
+
+
+async def test_together_each_says_what_it_says_alone(model: PipelineChatModel) -> None:
+    alone = [await answered(model, scenario) for scenario in WHOLE]
+    together = await asyncio.gather(*(answered(model, scenario) for scenario in WHOLE[:4]))
+    for one, other in zip(alone, together, strict=False):
+        assert one[:2] == other[:2]
+        np.testing.assert_array_equal(one[2], other[2])
+
+
+async def test_an_answer_that_is_cut_says_so(model: PipelineChatModel) -> None:
+    tokens, reason, samples = await answered(model, CUT)
+    assert (tokens, reason) == (CUT.max_tokens, FinishReason.LENGTH)
+    assert np.abs(samples).max() > 0
+
+
+async def test_a_checkpoint_that_only_writes_has_no_stage_that_speaks(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, TINY, SEED)
+    config = folder / "config.json"
+    config.write_text(
+        config.read_text(encoding="utf-8").replace(
+            '"enable_audio_output": true', '"enable_audio_output": false'
+        ),
+        encoding="utf-8",
+    )
+    located = locate(str(folder))
+    assert [stage.name for stage in located.pipeline.stages] == ["encoder", "thinker"]
+    assert located.plugin.load_chat_builder is not None
+    assert located.plugin.load_chat_builder(folder).voices == ()

@@ -1,0 +1,161 @@
+"""The thinker for the AR stage: tokens in and out, with media's rows among them.
+
+Letters: N rows, R requests, P tokens of a prompt, M of them of media, D hidden size, W width of an
+input row: D, and D for each of the first layers, which add features of pictures (DeepStack,
+arXiv:2406.04334). V tokens of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.layernorm import RMSNorm
+
+from cantata.contract.data.chunks import Payload, Rows, array_of
+from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers import qwen3_moe
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.parameters import load_tensor
+from cantata_models.qwen3_omni.config.checkpoint import MODEL_TYPE, THINKER, load_config
+from cantata_models.qwen3_omni.inputs import ThinkerInput
+
+NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
+
+
+class OmniThinker(nn.Module):
+    """Implements `Talker`, `RotaryAxes`, `WideRows` and `RowExporter` of `contract.model.talker`.
+
+    A row that leaves is the hidden state behind the layers that the talker asks for.
+    """
+
+    num_codebooks = 1
+    frame_period_s = None
+    rotary_axes = 3
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        model_config = vllm_config.model_config
+        config = load_config(Path(model_config.model))
+        thinker, sizes = config.thinker, config.thinker.backbone.layers
+        self._backbone = thinker.backbone
+        self._max_positions = model_config.max_model_len
+        self._accepted = 0 if config.speech is None else config.speech.talker.accept_layer
+        self._accepted_rows: torch.Tensor
+        self.end_code: int | None = config.text.im_end
+        self.row_width = sizes.hidden_size * (1 + thinker.deepstack_levels)
+        self.export_width = sizes.hidden_size
+        # Below float32 vLLM's products are not exact per row, for any number of rows.
+        self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
+        self.embed_tokens = nn.Embedding(sizes.vocab_size, sizes.hidden_size)
+        self.rotation = qwen3_moe.make_rotation(self._backbone)
+        self.layers = qwen3_moe.make_layers(vllm_config, self._backbone, self.rotation, prefix)
+        self.norm = RMSNorm(sizes.hidden_size, eps=sizes.rms_norm_eps)
+        self.lm_head = RowLinear(sizes.hidden_size, sizes.vocab_size, bias=False)
+
+    @classmethod
+    def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
+        """Return the backbone's sizes under the names of a Qwen3-MoE config."""
+        backbone = load_config(checkpoint).thinker.backbone
+        return qwen3_moe.config_fields(backbone, MODEL_TYPE, backbone.layers.vocab_size)
+
+    def load_checkpoint(self, checkpoint: Path) -> None:
+        """Load the parameters from the thinker's part of a published checkpoint."""
+        targets = dict(self.named_parameters())
+        loaded: set[str] = set()
+        for published, tensor in read_tensors(checkpoint, NETWORK):
+            expert = qwen3_moe.load_expert(self.layers, published, tensor)
+            loaded.add(load_tensor(targets, published, tensor) if expert is None else expert)
+        for name, tensor in read_tensors(checkpoint, HEAD):
+            loaded.add(load_tensor(targets, f"lm_head.{name}", tensor))
+        if missing := qwen3_moe.missing_with_experts(targets, loaded, self._backbone):
+            raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[3, N] positions and [N, W] rows -> [N, D] hidden states."""
+        assert inputs_embeds is not None
+        hidden, *added = torch.split(inputs_embeds, self.export_width, dim=1)
+        hidden, residual = hidden.contiguous(), None
+        angles = self.rotation.angles(positions)
+        self._accepted_rows = hidden
+        for number, layer in enumerate(self.layers):
+            hidden, residual = layer(angles, hidden, residual)
+            if number + 1 == self._accepted:
+                self._accepted_rows = hidden + residual
+            if number < len(added):
+                hidden = hidden + added[number]
+        normed: torch.Tensor = self.norm(hidden, residual)[0]
+        return normed
+
+    def export_rows(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[N, D]: of the last forward pass."""
+        return self._accepted_rows
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V]."""
+        scores: torch.Tensor = self.lm_head(hidden_states)
+        return scores
+
+    def open(self, inputs: ThinkerInput) -> RowSource:
+        """Begin at once, or when the rows of media have come.
+
+        Raises:
+            InvalidRequest: the prompt leaves no room for an answer.
+        """
+        room = self._max_positions - len(inputs.tokens)
+        if room < 1:
+            raise InvalidRequest(
+                f"the messages have {len(inputs.tokens)} tokens; this deployment has room for "
+                f"{self._max_positions} with the answer",
+                "messages",
+            )
+        if not len(inputs.media):
+            return WholeRows(self._prompt(inputs, room, None))
+
+        def begin(encoded: Sequence[Payload]) -> RowSource:
+            media = torch.from_numpy(array_of(encoded[0]))
+            return WholeRows(self._prompt(inputs, room, media))
+
+        return DeferredRows((Rows,), begin)
+
+    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
+        """[N, 1] -> [N, D]."""
+        embedded: torch.Tensor = self.embed_tokens(frames[:, 0])
+        return embedded
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R] tokens -> [R, 1]."""
+        return code0[:, None]
+
+    def _prompt(self, inputs: ThinkerInput, room: int, media: torch.Tensor | None) -> TalkerPrompt:
+        """The prompt, and a row of zeros under the answer's tokens."""
+        weight = self.embed_tokens.weight
+        tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(weight.device)
+        rows = weight.new_zeros(len(tokens) + 1, self.row_width)
+        rows[:-1, : self.export_width] = self.embed_tokens(tokens)
+        if media is not None:
+            rows[torch.from_numpy(inputs.media.astype("i8"))] = media.to(rows)
+        return TalkerPrompt(
+            rows=rows,
+            prompt_len=len(tokens),
+            max_frames=room if inputs.max_tokens is None else min(inputs.max_tokens, room),
+            sampling=inputs.sampling,
+            positions=torch.from_numpy(inputs.positions),
+            token_ids=torch.from_numpy(inputs.identities.astype("i8")),
+            exports_rows=inputs.exports_rows,
+        )
