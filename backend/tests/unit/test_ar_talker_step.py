@@ -158,6 +158,23 @@ def test_min_frames_masks_the_end_code(states: RequestStates, step: TalkerStep) 
     assert end_then_two[0, CODES - 1] == 1.0
 
 
+class PromptedTalker(AddingTalker):
+    """Its penalty counts codes 5 and 6 as spoken."""
+
+    prompt_codes = (5, 6)
+
+
+def test_repetition_penalty_counts_a_prompt_s_codes(states: RequestStates) -> None:
+    step = TalkerStep(PromptedTalker(), states)
+    states.add("a", prompt(), replace(GREEDY, repetition_penalty=(3.0, 1.0)))
+    states.add("b", prompt(), GREEDY)
+    favourite = scores(5, 5) + 0.9 * scores(6, 6) + 0.5 * scores(2, 2)
+    schedule(step, {"a": (0, 2), "b": (0, 2)})
+    assert step.sample(favourite)[:, 0].tolist() == [2, 5]
+    schedule(step, {"a": (2, 1), "b": (2, 1)})
+    assert step.sample(favourite)[:, 0].tolist() == [5, 5]
+
+
 def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: TalkerStep) -> None:
     penalized = replace(GREEDY, repetition_penalty=(3.0, 1.0))
     states.add("a", prompt(), penalized)

@@ -92,7 +92,11 @@ TINY = Shape(
         "enc_attention_channels": 8,
         "enc_se_channels": 8,
     },
-    vocoder={"upsample_initial_channel": 128},
+    vocoder={
+        "upsample_initial_channel": 128,
+        "resblock_kernel_sizes": [3, 11],
+        "resblock_dilation_sizes": [[1, 3, 5], [1, 3, 5]],
+    },
     mrope_section=(6, 5, 5),
 )
 """As narrow as vLLM's layers and the format allow. As published, the talker's heads together are

@@ -56,8 +56,8 @@ def test_a_stream_sounds_alike_in_every_company_and_however_its_codes_arrive(
     decoder: WindowDecoder,
 ) -> None:
     streams = {
-        "long": (codes(101), Token2WavInput("Chelsie", seed=1)),
-        "short": (codes(60)[::-1], Token2WavInput("Ethan", seed=2)),
+        "long": (codes(84), Token2WavInput("Chelsie", seed=1)),
+        "short": (codes(40)[::-1], Token2WavInput("Ethan", seed=2)),
         "shortest": (codes(1), Token2WavInput("Ethan", seed=-3)),
     }
     alone = {name: hear(decoder, {name: given}, 200)[name] for name, given in streams.items()}

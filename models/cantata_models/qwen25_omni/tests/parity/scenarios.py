@@ -41,11 +41,14 @@ class Scenario:
     speaker: str = "Chelsie"
     cut: bool = False
     """It is cut at its length; otherwise it ends with its last token."""
+    penalty: float = 1.05
+    """Of repeated codes."""
     seed: int = CHECKPOINT_SEED
 
 
 USER = Turn("user", "What does the rain say?")
 SYSTEM = Turn("system", "You are Qwen, a virtual human.")
+COUNT = Turn("user", "Count.")
 HEARD = Turn("user", "What was that?", sound_frames=30)
 SCENARIOS = (
     Scenario("text", (USER,), 9, 24),
@@ -58,12 +61,14 @@ SCENARIOS = (
         24,
         speaker="Ethan",
     ),
-    Scenario("cut", (Turn("user", "Count."),), 5, 24, cut=True),
+    Scenario("cut", (COUNT,), 5, 24, cut=True),
     Scenario("one token", (Turn("user", "Yes or no?"),), 2, 24),
     Scenario("answer longer than speech", (USER,), 30, 12, cut=True),
     Scenario("sound", (HEARD,), 6, 24),
-    Scenario("end code", (USER,), 9, 24, seed=OTHER_SEED),
-    Scenario("pad code", (HEARD,), 6, 24, seed=OTHER_SEED),
+    Scenario("end code", (USER,), 9, 24, speaker="Ethan", seed=OTHER_SEED),
+    # Without the penalty for the prompt's codes, the pad code would end it after the first code.
+    Scenario("prompt penalty", (COUNT,), 5, 24, cut=True, penalty=1.2, seed=OTHER_SEED),
+    Scenario("pad code", (Turn("user", "Yes or no?"),), 2, 24, seed=OTHER_SEED),
 )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transformers import Qwen2_5OmniForConditionalGeneration
 
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
-from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
+from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     LONG,
@@ -36,9 +36,14 @@ MIN_GAP = 1e-3
 """If the two best scores are closer than this, rounding alone could swap them."""
 MEL_STRIDE, WAVE_STRIDE = 3, 37
 """Of what is kept: 37 is coprime to every rate of the vocoder, so all phases occur."""
-PENALTY = 1.05
 WINDOW_NEW, WINDOW_PAST, WINDOW_AHEAD, VOCODER_SIDE = 36, 24, 12, 20
 HOP = 240
+PADDING = 1
+"""Tokens in front of a prompt that nothing attends to.
+
+WHY: without any, transformers 5.19 drops the attention mask, and its talker, which begins its
+speech where it is given one, adds neither the pad code nor the start code to its prompt.
+"""
 NEVER = -1
 """As the token that ends an answer: it has none."""
 
@@ -55,10 +60,8 @@ def loaded(seed: int) -> Iterator[tuple[Path, Any]]:
     """A checkpoint's folder, and the reference's model of it."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = write_checkpoint(Path(scratch), TINY, seed)
-        yield (
-            folder,
-            Qwen2_5OmniForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval(),
-        )
+        kind: Any = Qwen2_5OmniForConditionalGeneration
+        yield folder, kind.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 class Talk:
@@ -83,64 +86,64 @@ class Talk:
     @property
     def rows(self) -> NDArray[np.float32]:
         """[prompt + answer, E]: what came from the thinker."""
-        begun, later = self.given["inputs_embeds"][0], self.given["thinker_reply_part"][0]
+        begun, later = self.given["inputs_embeds"][0, PADDING:], self.given["thinker_reply_part"][0]
         return torch.cat([begun[:-2], begun[-1:], later[:-2]]).numpy()
 
 
-def answer_ends_with(model: Any, ids: torch.Tensor, scenario: Scenario, media: Any) -> int:
+def answer_ends_with(model: Any, prompt: Mapping[str, torch.Tensor], scenario: Scenario) -> int:
     """The token that is to end an answer: the one that the thinker says there."""
     said = model.thinker.generate(
-        input_ids=ids,
-        attention_mask=torch.ones_like(ids),
+        **prompt,
         max_new_tokens=scenario.answer,
         do_sample=False,
         eos_token_id=NEVER,
-        **media,
-    )[0, ids.shape[1] :].tolist()
+    )[0, prompt["input_ids"].shape[1] :].tolist()
     assert said.index(said[-1]) == len(said) - 1, f"{scenario.name}: {said} says its end twice"
     return int(said[-1])
 
 
 def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
     """Return the arrays of one golden."""
-    ids = torch.tensor([prompt_ids(load_qwen_tokenizer(folder), scenario.turns)])
-    media: dict[str, torch.Tensor] = {}
+    ids = prompt_ids(load_qwen_tokenizer(folder), scenario.turns)
+    pad = token_ids(TINY)["<|endoftext|>"]
+    prompt = {
+        "input_ids": torch.tensor([[pad] * PADDING + ids]),
+        "attention_mask": torch.tensor([[0] * PADDING + [1] * len(ids)]),
+    }
     if frames := sum(turn.sound_frames for turn in scenario.turns):
         mel = np.random.RandomState(3).random_sample((1, 128, frames)) * 2 - 1
-        media["input_features"] = torch.from_numpy(mel).float()
-        media["feature_attention_mask"] = torch.ones(1, frames, dtype=torch.int64)
-    end = NEVER if scenario.cut else answer_ends_with(model, ids, scenario, media)
+        prompt["input_features"] = torch.from_numpy(mel).float()
+        prompt["feature_attention_mask"] = torch.ones(1, frames, dtype=torch.int64)
+    end = NEVER if scenario.cut else answer_ends_with(model, prompt, scenario)
     codec = model.config.talker_config
     stops = [codec.tts_codec_pad_token_id, codec.tts_codec_end_token_id]
     talk = Talk(model)
     silent = patch.object(model.token2wav, "forward", lambda *given, **named: torch.zeros(1))
     with silent, patch.object(model.talker, "generate", talk):
         model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
+            **prompt,
             speaker=scenario.speaker,
             thinker_max_new_tokens=scenario.answer,
             thinker_do_sample=False,
             thinker_eos_token_id=end,
             talker_max_new_tokens=scenario.max_frames,
             talker_do_sample=False,
-            talker_repetition_penalty=PENALTY,
+            talker_repetition_penalty=scenario.penalty,
             talker_eos_token_id=stops,
-            **media,
         )
     codes = [code for code in talk.said if code not in stops]
     assert max(codes) < codec.tts_codec_pad_token_id, f"{codes}: not all can be decoded"
-    gap = smallest_gap(talk, codec)
+    gap = smallest_gap(talk, codec, scenario.penalty)
     ending = {stops[0]: "pad", stops[1]: "end"}.get(talk.said[-1], "length")
     distinct = len(set(codes))
     print(
-        f"{scenario.name}: {ids.shape[1]} + {len(talk.rows) - ids.shape[1]} rows, {len(codes)} "
+        f"{scenario.name}: {len(ids)} + {len(talk.rows) - len(ids)} rows, {len(codes)} "
         f"codes ({distinct} distinct), by {ending}, gap {gap:.1e}"
         f"{'  TOO NEAR' if gap < MIN_GAP else ''}",
         flush=True,
     )
     return {
-        "prompt_rows": np.array(ids.shape[1]),
+        "prompt_rows": np.array(len(ids)),
         "rows": talk.rows,
         "codes": np.array(codes, np.int16),
         "scores": talk.scores.numpy(),
@@ -148,7 +151,7 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
     }
 
 
-def smallest_gap(talk: Talk, codec: Any) -> float:
+def smallest_gap(talk: Talk, codec: Any, penalty: float) -> float:
     """The smallest gap between the two best scores in the reference's choices.
 
     Raises:
@@ -158,7 +161,7 @@ def smallest_gap(talk: Talk, codec: Any) -> float:
     for step, code in enumerate(talk.said):
         row = talk.scores[step].clone()
         for seen in counted:
-            row[seen] = row[seen] / PENALTY if row[seen] > 0 else row[seen] * PENALTY
+            row[seen] = row[seen] / penalty if row[seen] > 0 else row[seen] * penalty
         row[codec.tts_codec_start_token_id] = -torch.inf
         top = torch.topk(row, 2)
         if int(top.indices[0]) != code:

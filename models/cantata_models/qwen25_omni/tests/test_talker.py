@@ -1,0 +1,123 @@
+"""The served talker speaks the reference's codes from the rows of its thinker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows
+from cantata.contract.data.errors import (
+    CantataError,
+    InvalidRequest,
+    ProtocolViolation,
+    RequestFailed,
+)
+from cantata.contract.model.pipeline import CODES, ROWS
+from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.tests.parity.scenarios import (
+    CHECKPOINT_SEED,
+    SCENARIOS,
+    Scenario,
+)
+from cantata_models.qwen25_omni.tests.talker_driver import (
+    Talkers,
+    answer_of,
+    differences,
+    goldens,
+    scenario_named,
+    speak,
+)
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    talkers = Talkers(tmp_path_factory.mktemp("qwen25_omni"))
+    yield talkers
+    talkers.close()
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "row by row"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_code_and_score_is_the_reference_s(
+    talkers: Talkers, scenario: Scenario, late: bool
+) -> None:
+    assert differences(talkers.get(scenario.seed), scenario, late=late) == []
+
+
+def test_both_codes_that_end_speech_occur() -> None:
+    endings = {str(goldens()[f"{scenario.name}/ending"]) for scenario in SCENARIOS}
+    assert endings == {"length", "pad", "end"}
+
+
+def test_answers_in_company_are_spoken_as_alone(talkers: Talkers) -> None:
+    stage = talkers.get(CHECKPOINT_SEED)
+    answers = {}
+    for number, scenario in enumerate(s for s in SCENARIOS if s.seed == CHECKPOINT_SEED):
+        sampled = {"temperature": 0.9, "top_k": 40, "top_p": 0.8} if number % 2 else {}
+        answer = answer_of(scenario, **sampled)
+        sampling = replace(answer.inputs.sampling, seed=number)
+        answers[scenario.name] = replace(answer, inputs=replace(answer.inputs, sampling=sampling))
+    alone = {name: speak(stage, {name: answer})[name] for name, answer in answers.items()}
+    for late in (False, True):
+        together = speak(stage, answers, late=late)
+        for name, codes in alone.items():
+            np.testing.assert_array_equal(together[name], codes, err_msg=name)
+    assert len({codes.tobytes() for codes in alone.values()}) == len(alone)
+
+
+def rows(count: int) -> Rows:
+    return Rows(np.ones((count, 128), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("payload", "final", "error", "said"),
+    [
+        (rows(4), True, RequestFailed, "the answer has no text to speak"),
+        (rows(0), True, RequestFailed, "the answer has no text to speak"),
+        (Codes(np.ones((4, 1), np.int32)), False, ProtocolViolation, "takes Rows, not Codes"),
+    ],
+)
+def test_what_cannot_be_spoken_fails_alone(
+    talkers: Talkers, payload: Payload, final: bool, error: type[CantataError], said: str
+) -> None:
+    stage = talkers.get(CHECKPOINT_SEED)
+    stage.add("bad", TalkerInput(4, "Chelsie", 8), batch=False)
+    port = CODES if isinstance(payload, Codes) else ROWS
+    stage.receive([Chunk("bad", port, 0, payload, final)])
+    ((request_id, found),) = stage.step().failures
+    assert request_id == "bad"
+    with pytest.raises(error, match=said):
+        raise found
+    assert differences(stage, scenario_named("one token")) == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "said"),
+    [
+        (TalkerInput(4, "ethan"), InvalidRequest, "no speaker 'ethan'; valid: Chelsie, Ethan"),
+        (None, RequestFailed, "has not been told how to speak"),
+    ],
+)
+def test_who_is_not_known_is_refused(
+    talkers: Talkers, inputs: TalkerInput | None, error: type[CantataError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        talkers.get(CHECKPOINT_SEED).add("a", inputs, batch=False)
+
+
+def test_a_prompt_without_room_for_sound_is_refused(talkers: Talkers) -> None:
+    stage = talkers.get(CHECKPOINT_SEED)
+    stage.add("long", TalkerInput(254, "Chelsie"), batch=False)
+    stage.receive([Chunk("long", ROWS, 0, rows(255), False)])
+    ((_, error),) = stage.step().failures
+    with pytest.raises(InvalidRequest, match=r"256 positions; of the 256 .* is left for sound"):
+        raise error

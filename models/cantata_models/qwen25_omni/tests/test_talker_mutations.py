@@ -1,0 +1,149 @@
+"""The talker's goldens are effective: a scenario detects each fault in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from cantata_models.qwen25_omni.tests.talker_driver import Talkers, differences, scenario_named
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+Fault = Callable[[Any, pytest.MonkeyPatch], None]
+FAULTS: dict[str, tuple[str, Fault]] = {}
+"""Name -> the scenario that detects the fault, and the function that injects it into a talker."""
+
+
+def fault(scenario: str) -> Callable[[Fault], Fault]:
+    """Register a fault that this scenario detects."""
+
+    def register(make: Fault) -> Fault:
+        FAULTS[make.__name__] = (scenario, make)
+        return make
+
+    return register
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    talkers = Talkers(tmp_path_factory.mktemp("qwen25_omni"))
+    yield talkers
+    talkers.close()
+
+
+def _change_rows(
+    talker: Any, patch: pytest.MonkeyPatch, change: Callable[[Any], dict[str, torch.Tensor]]
+) -> None:
+    """Replace some of the rows that are not the thinker's."""
+    begin = talker.open
+
+    def changed(inputs: Any) -> Any:
+        source = begin(inputs)
+        source._fixed = replace(source._fixed, **change(source._fixed))
+        return source
+
+    patch.setattr(talker, "open", changed)
+
+
+@fault("text")
+def no_start_code(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    _change_rows(talker, patch, lambda fixed: {"start": torch.zeros_like(fixed.start)})
+
+
+@fault("text")
+def pad_code_missing_beside_the_speaker(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    pad = talker.codes.weight[talker._config.talker.codec.pad].detach()
+    _change_rows(talker, patch, lambda fixed: {"speaker": fixed.speaker - pad})
+
+
+@fault("other speaker")
+def always_the_first_speaker(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    begin = talker.open
+    patch.setattr(talker, "open", lambda inputs: begin(replace(inputs, speaker="Chelsie")))
+
+
+@fault("text")
+def no_end_of_text(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    _change_rows(talker, patch, lambda fixed: {"end": fixed.pad})
+
+
+@fault("text")
+def text_ends_for_ever(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    _change_rows(talker, patch, lambda fixed: {"pad": fixed.end})
+
+
+@fault("system")
+def prompt_without_its_first_row(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    begin, project = talker.open, talker._project
+
+    def changed(inputs: Any) -> Any:
+        source = begin(replace(inputs, prompt_rows=inputs.prompt_rows - 1))
+        source._project = lambda rows: project(rows[1:])
+        return source
+
+    patch.setattr(talker, "open", changed)
+
+
+@fault("two turns")
+def answer_begins_a_row_late(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    begin = talker.open
+    patch.setattr(
+        talker,
+        "open",
+        lambda inputs: begin(replace(inputs, prompt_rows=inputs.prompt_rows + 1)),
+    )
+
+
+@fault("text")
+def projection_without_bias(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    bias = talker.thinker_to_talker_proj.bias
+    patch.setattr(bias, "data", torch.zeros_like(bias.data))
+
+
+@fault("text")
+def bias_in_every_code(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    bias, embed = talker.thinker_to_talker_proj.bias, talker.embed_frames
+    patch.setattr(talker, "embed_frames", lambda frames: embed(frames) + bias)
+
+
+@fault("text")
+def attention_without_biases(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    for layer in talker.layers:
+        bias = layer.self_attn.qkv_proj.bias
+        patch.setattr(bias, "data", torch.zeros_like(bias.data))
+
+
+@fault("text")
+def another_rope_theta(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    cache = talker.layers[0].self_attn.rotary_emb.cos_sin_cache  # the layers share one
+    half = cache.shape[1] // 2
+    angles = torch.arange(len(cache))[:, None] / 20_000.0 ** (torch.arange(half) / half)
+    patch.setattr(cache, "data", torch.cat((angles.cos(), angles.sin()), dim=1).to(cache))
+
+
+@fault("pad code")
+def pad_code_does_not_end(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(talker, "complete_frames", lambda hidden, code0, draws: code0[:, None])
+
+
+@fault("prompt penalty")
+def prompt_not_penalized(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(talker.talker_step, "_prompt_codes", ())
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario_name, make = FAULTS[name]
+    scenario = scenario_named(scenario_name)
+    stage: Any = talkers.get(scenario.seed)
+    assert differences(stage, scenario) == []
+    make(stage._talker, monkeypatch)
+    assert differences(stage, scenario) != []
