@@ -99,9 +99,11 @@ parity-moss: $(VENV)/.dev ## Regenerate MOSS-TTS's goldens (LOCAL=, NANO=: git c
 	cd models && PYTHONPATH=. $(abspath $(BIN))/python -m \
 	  cantata_models.moss_tts.tests.parity.write_talker_goldens --local $(LOCAL) --nano $(NANO)
 
-parity-omni: $(VENV)/.dev ## Regenerate Qwen3-Omni's goldens with transformers' own implementation.
+parity-omni: $(VENV)/.dev ## Regenerate the Omni models' goldens with transformers' own implementation.
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 $(abspath $(BIN))/python -m \
 	  cantata_models.qwen3_omni.tests.parity.write_goldens
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
+	  cantata_models.qwen25_omni.tests.parity.write_goldens
 
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 	python3 -m venv $(REFERENCE_VENV)

@@ -126,7 +126,8 @@ def _check_consistent(config: Qwen25OmniConfig, thinker_size: int, where: str) -
             f"hidden_size {thinker_size}"
         )
     codec = talker.codec
-    for name, code in (("pad", codec.pad), ("start", codec.start), ("end", codec.end)):
+    for name in ("pad", "start", "end", "mask"):
+        code = getattr(codec, name)
         if not config.codes <= code < talker.stack.vocab_size:
             raise ConfigError(
                 f"{where}: tts_codec_{name}_token_id {code} must be in {config.codes}.."

@@ -43,14 +43,22 @@ class SpeakerInput:
 
 
 class DitLayer:
-    """Attention and a perceptron, both scaled, shifted and gated by the time."""
+    """Attention and a perceptron, both scaled, shifted and gated by the time.
 
-    def __init__(self, weights: Weights, name: str, config: DitConfig, index: int) -> None:
+    Args:
+        times: [E, C] the evaluations' times, embedded.
+    """
+
+    def __init__(
+        self, weights: Weights, index: int, config: DitConfig, times: torch.Tensor
+    ) -> None:
+        name = f"transformer_blocks.{index}"
         size, inner = config.hidden_size, config.heads * config.head_dim
         self._heads, self._head_dim = config.heads, config.head_dim
         self.ahead = int(index in config.look_ahead)
         self.back = int(index in config.look_backward)
-        self.modulation = Linear.load(weights, f"{name}.attn_norm.linear", size, 6 * size, True)
+        modulation = Linear.load(weights, f"{name}.attn_norm.linear", size, 6 * size, True)
+        self._modulation = modulation(times).view(len(times), 6, size)
         self._query = self._rotated(weights, f"{name}.attn.to_q", size)
         self._key = self._rotated(weights, f"{name}.attn.to_k", size)
         self._value = Linear.load(weights, f"{name}.attn.to_v", size, inner, True)
@@ -68,10 +76,10 @@ class DitLayer:
         return Linear(weight[order], weights.take(f"{name}.bias", inner)[order])
 
     def __call__(
-        self, x: torch.Tensor, modulation: torch.Tensor, rotation: Rotation, seen: torch.Tensor
+        self, x: torch.Tensor, number: int, rotation: Rotation, seen: torch.Tensor
     ) -> torch.Tensor:
-        """[2, L, C], [6, C] and [L, L] -> [2, L, C]."""
-        shift, scale, gate, later_shift, later_scale, later_gate = modulation
+        """[2, L, C] at the evaluation of this number, and [L, L] -> [2, L, C]."""
+        shift, scale, gate, later_shift, later_scale, later_gate = self._modulation[number]
         attended = self._attend(normed(x) * (1 + scale) + shift, rotation, seen)
         x = x + gate * attended
         inner = self._up(normed(x) * (1 + later_scale) + later_shift)
@@ -112,15 +120,10 @@ class Dit:
         )
         self._input_bias = weights.take("input_embed.proj.bias", size)
         self._hear = _load_ecapa(weights, "input_embed.spk_encoder", config, device)
-        self._layers = [
-            DitLayer(weights, f"transformer_blocks.{index}", config, index)
-            for index in range(config.layers)
-        ]
+        times = functional.silu(self._embed_times(weights))
+        self._layers = [DitLayer(weights, i, config, times) for i in range(config.layers)]
         last = Linear.load(weights, "norm_out.linear", size, 2 * size, True)
         self._to_mel = Linear.load(weights, "proj_out", size, config.mels, True)
-        times = functional.silu(self._embed_times(weights))
-        self._modulation = torch.stack([layer.modulation(times) for layer in self._layers], dim=1)
-        self._modulation = self._modulation.view(len(times), config.layers, 6, size)
         self._last_modulation = last(times).view(len(times), 2, size)
         even = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
         self._inverse_frequencies = 1.0 / config.rope_theta ** (even / config.head_dim)
@@ -157,8 +160,8 @@ class Dit:
 
         def velocity(number: int, mel: torch.Tensor) -> torch.Tensor:
             x = self._from_mel(mel) + fixed
-            for layer, modulation in zip(self._layers, self._modulation[number], strict=True):
-                x = layer(x, modulation, rotation, seen[layer.back, layer.ahead])
+            for layer in self._layers:
+                x = layer(x, number, rotation, seen[layer.back, layer.ahead])
             scale, shift = self._last_modulation[number]
             guided, free = self._to_mel(normed(x) * (1 + scale) + shift)
             return torch.as_tensor(guided + (guided - free) * GUIDANCE)

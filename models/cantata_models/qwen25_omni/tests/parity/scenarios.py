@@ -14,8 +14,8 @@ CHECKPOINT_SEED, OTHER_SEED = 6, 1
 TOKEN2WAV_SEED = 2
 LONG, SHORT = 101, 29
 """Codes of the whole decodes. Both end inside a block, the short one in its third."""
-WINDOWED = (12, 48, 84, 101)
-"""Codes of the windowed decodes: one block, one window, the ends of windows, inside a block."""
+WINDOWED = (12, 48, 101)
+"""Codes of the windowed decodes: one block, a window with what is ahead of it, inside a block."""
 SPEAKERS = ("Chelsie", "Ethan")
 
 
