@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows
 from cantata.contract.data.errors import (
@@ -17,6 +19,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.model.pipeline import CODES, ROWS
 from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     CHECKPOINT_SEED,
     SCENARIOS,
@@ -56,6 +59,14 @@ def test_every_code_and_score_is_the_reference_s(
 def test_both_codes_that_end_speech_occur() -> None:
     endings = {str(goldens()[f"{scenario.name}/ending"]) for scenario in SCENARIOS}
     assert endings == {"length", "pad", "end"}
+
+
+def test_of_the_control_codes_only_those_that_end_speech_can_be_chosen(talkers: Talkers) -> None:
+    stage: Any = talkers.get(CHECKPOINT_SEED)
+    scores = stage._talker.compute_logits(torch.ones(1, 64))[0]
+    pad, start, end, mask = TINY.control_codes
+    assert torch.isneginf(scores).nonzero()[:, 0].tolist() == [start, mask]
+    assert scores[[pad, end]].isfinite().all()
 
 
 def test_answers_in_company_are_spoken_as_alone(talkers: Talkers) -> None:

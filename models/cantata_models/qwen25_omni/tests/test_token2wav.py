@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError, InvalidRequest, RequestFailed
@@ -26,6 +27,7 @@ from cantata_models.qwen25_omni.tests.token2wav_checks import (
     hear,
 )
 from cantata_models.qwen25_omni.token2wav.decoder import WindowDecoder
+from cantata_models.qwen25_omni.token2wav.noise import block_noise
 from threads import threads
 
 
@@ -67,6 +69,18 @@ def test_a_stream_sounds_alike_in_every_company_and_however_its_codes_arrive(
         together = hear(decoder, streams, *arriving)
         for name, samples in alone.items():
             np.testing.assert_array_equal(together[name], samples, err_msg=name)
+
+
+def test_noise_is_fixed_by_seed_and_position() -> None:
+    whole = block_noise(5, 0, 2400, 24, 80)
+    assert whole.shape == (2400, 80)
+    assert whole.dtype == torch.float32
+    assert torch.equal(block_noise(5, 2, 30, 24, 80), whole[48:78])
+    assert not torch.equal(block_noise(6, 0, 24, 24, 80), whole[:24])
+    assert abs(float(whole.mean())) < 0.01
+    assert abs(float(whole.std()) - 1) < 0.01
+    # No two blocks are alike.
+    assert len({block.numpy().tobytes() for block in torch.split(whole, 24)}) == 100
 
 
 def test_seed_and_speaker_are_heard(decoder: WindowDecoder) -> None:
