@@ -170,9 +170,26 @@ def test_repetition_penalty_counts_a_prompt_s_codes(states: RequestStates) -> No
     states.add("b", prompt(), GREEDY)
     favourite = scores(5, 5) + 0.9 * scores(6, 6) + 0.5 * scores(2, 2)
     schedule(step, {"a": (0, 2), "b": (0, 2)})
-    assert step.sample(favourite)[:, 0].tolist() == [2, 5]
+    assert step.sample(favourite)[0].tolist() == [2, 5]
     schedule(step, {"a": (2, 1), "b": (2, 1)})
-    assert step.sample(favourite)[:, 0].tolist() == [5, 5]
+    assert step.sample(favourite)[0].tolist() == [5, 5]
+
+
+class TwiceEndingTalker(AddingTalker):
+    """Code 3 ends it too."""
+
+    def complete_frames(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        return torch.where(code0 == 3, self.end_code, code0)[:, None].expand(-1, CODEBOOKS)
+
+
+def test_a_talker_may_have_several_codes_that_end_it(states: RequestStates) -> None:
+    step = TalkerStep(TwiceEndingTalker(), states)
+    for name in "abc":
+        states.add(name, prompt(), GREEDY)
+    schedule(step, dict.fromkeys("abc", (0, 2)))
+    assert step.sample(scores(3, 4, CODES - 1))[0].tolist() == [CODES - 1, 4, CODES - 1]
 
 
 def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: TalkerStep) -> None:

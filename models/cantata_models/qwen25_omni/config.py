@@ -55,6 +55,8 @@ class TalkerConfig:
     """Sizes of its Qwen2 layers; the fields are those of Qwen3's."""
     embedding_size: int
     """Width of the thinker's rows and of the codes' embedding, before the projection."""
+    mrope_section: tuple[int, ...]
+    """Rotary frequencies of the time, height and width axes, one section after the other."""
     codec: CodecIds
     text: TextIds
 
@@ -102,9 +104,11 @@ def load_config(folder: Path) -> Qwen25OmniConfig:
 
 def _talker(fields: JsonFields) -> TalkerConfig:
     codec, text = "tts_codec_{}_token_id", "tts_text_{}_token_id"
+    place = "rope_parameters" if fields.items("rope_parameters") else "rope_scaling"
     return TalkerConfig(
         stack=read_qwen3_stack(fields),
         embedding_size=fields.get("embedding_size", int),
+        mrope_section=fields.section(place).integers("mrope_section"),
         codec=CodecIds(
             pad=fields.get(codec.format("pad"), int),
             start=fields.get(codec.format("start"), int),
@@ -124,6 +128,12 @@ def _check_consistent(config: Qwen25OmniConfig, thinker_size: int, where: str) -
         raise ConfigError(
             f"{where}: talker_config.embedding_size {talker.embedding_size} must be the thinker's "
             f"hidden_size {thinker_size}"
+        )
+    half, sections = talker.stack.head_dim // 2, talker.mrope_section
+    if len(sections) != 3 or sum(sections) != half:
+        raise ConfigError(
+            f"{where}: mrope_section {list(sections)} must be three numbers whose sum is half of "
+            f"head_dim, {half}"
         )
     codec = talker.codec
     for name in ("pad", "start", "end", "mask"):

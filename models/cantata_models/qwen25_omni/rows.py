@@ -17,8 +17,12 @@ import torch
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation, RequestFailed
-from cantata.contract.data.request import SamplingOptions, StageInput
+from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_source import TalkerPrompt
+from cantata_models.qwen25_omni.inputs import TalkerInput
+
+BEHIND_PROMPT = 2
+"""Positions that are prefilled behind the thinker's prompt: the speaker, the answer's first row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +46,21 @@ class AnswerRows:
     repeats the last.
 
     Args:
-        prompt_rows: how many of the thinker's rows are its prompt's.
-        fixed: the other rows.
+        inputs: of the request.
+        fixed: the rows that are not the thinker's.
         project: [L, E] rows of the thinker -> [L, D].
-        max_frames: the most that may be spoken, for a prompt of so many positions.
-        sampling: how codes are drawn.
+        max_frames: the most that may be spoken.
     """
 
     def __init__(
         self,
-        prompt_rows: int,
+        inputs: TalkerInput,
         fixed: FixedRows,
         project: Callable[[torch.Tensor], torch.Tensor],
-        max_frames: Callable[[int], int],
-        sampling: SamplingOptions,
+        max_frames: int,
     ) -> None:
-        self._prompt_rows, self._fixed, self._project = prompt_rows, fixed, project
-        self._max_frames, self._sampling = max_frames, sampling
+        self._inputs, self._fixed, self._project = inputs, fixed, project
+        self._max_frames = max_frames
         self._rows = fixed.pad.new_zeros(0, len(fixed.pad))
         """Not given away yet."""
         self.open = True
@@ -84,7 +86,7 @@ class AnswerRows:
         Raises:
             RequestFailed: the answer is empty.
         """
-        fixed, count = self._fixed, self._prompt_rows
+        inputs, fixed, count = self._inputs, self._fixed, self._inputs.prompt_rows
         ending = 0 if self.open else 2
         if len(self._rows) - ending <= count:
             if self.open:
@@ -94,9 +96,13 @@ class AnswerRows:
         rows = [begun[:count], fixed.speaker[None], begun[count:] + fixed.start]
         later = self.more()
         rows += [] if later is None else [later]
-        positions = count + 2
+        positions = inputs.positions
         return TalkerPrompt(
-            torch.cat(rows), positions, self._max_frames(positions), sampling=self._sampling
+            rows=torch.cat(rows),
+            prompt_len=count + BEHIND_PROMPT,
+            max_frames=self._max_frames,
+            sampling=inputs.sampling,
+            positions=None if positions is None else torch.from_numpy(positions),
         )
 
     def more(self) -> torch.Tensor | None:

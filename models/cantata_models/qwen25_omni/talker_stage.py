@@ -23,6 +23,7 @@ from vllm.model_executor.models.llama import LlamaDecoderLayer
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_layers.checkpoint import read_rows, read_tensors
 from cantata_layers.parameters import load_tensor, missing_parameters
 from cantata_layers.qwen3 import config_fields, run_layers
@@ -34,7 +35,7 @@ from cantata_models.qwen25_omni.config import (
     load_config,
 )
 from cantata_models.qwen25_omni.inputs import TalkerInput
-from cantata_models.qwen25_omni.rows import AnswerRows, FixedRows
+from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, AnswerRows, FixedRows
 from cantata_models.qwen25_omni.speakers import Speaker, load_speakers
 
 TALKER_PREFIX = "talker."
@@ -49,9 +50,10 @@ same bits whether it comes alone or with its whole prompt.
 
 
 class Qwen25OmniTalker(nn.Module):
-    """Implements `contract.model.talker.Talker` and `PenalizedPrompt`."""
+    """Implements `contract.model.talker.Talker`, `PenalizedPrompt` and `RotaryAxes`."""
 
     num_codebooks = 1
+    rotary_axes = 3
     frame_period_s = FRAME_PERIOD_S
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -68,10 +70,15 @@ class Qwen25OmniTalker(nn.Module):
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
         # Llama's layers are Qwen2's, and can have heads of any width.
-        self.layers = nn.ModuleList(
+        layers = [
             LlamaDecoderLayer(vllm_config, prefix=f"{prefix}layers.{index}")
             for index in range(talker.stack.layers)
-        )
+        ]
+        axes = consecutive_axes(talker.mrope_section)
+        self.rotation = AxialRotation(talker.stack.head_dim, talker.stack.rope_theta, axes)
+        for layer in layers:
+            layer.self_attn.rotary_emb = self.rotation
+        self.layers = nn.ModuleList(layers)
         self.norm = RMSNorm(talker.stack.hidden_size, eps=talker.stack.rms_norm_eps)
         self.thinker_to_talker_proj = RowLinear(talker.embedding_size, talker.stack.hidden_size)
         self.codec_head = RowLinear(talker.stack.hidden_size, talker.stack.vocab_size, bias=False)
@@ -114,8 +121,8 @@ class Qwen25OmniTalker(nn.Module):
         intermediate_tensors: Any = None,
         inputs_embeds: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """[N] positions and [N, D] rows -> [N, D] hidden states."""
-        return run_layers(self.layers, self.norm, positions, inputs_embeds)
+        """[N] or [3, N] positions and [N, D] rows -> [N, D] hidden states."""
+        return run_layers(self.layers, self.norm, self.rotation.angles(positions), inputs_embeds)
 
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """[R, D] -> [R, V]; of the control codes, pad and end can be chosen."""
@@ -126,7 +133,7 @@ class Qwen25OmniTalker(nn.Module):
         """Prepare to speak an answer.
 
         Raises:
-            InvalidRequest: there is no such speaker.
+            InvalidRequest: there is no such speaker, or the prompt leaves no room for sound.
             RequestFailed: the request does not say how to speak.
         """
         if inputs is None:
@@ -144,11 +151,7 @@ class Qwen25OmniTalker(nn.Module):
             end=tokens[0],
             pad=tokens[1],
         )
-
-        def max_frames(positions: int) -> int:
-            return self._max_frames(positions, inputs.max_frames)
-
-        return AnswerRows(inputs.prompt_rows, fixed, self._project, max_frames, inputs.sampling)
+        return AnswerRows(inputs, fixed, self._project, self._max_frames(inputs))
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""
@@ -184,16 +187,16 @@ class Qwen25OmniTalker(nn.Module):
         blocks = [self.thinker_to_talker_proj(block) for block in torch.split(padded, ROW_BLOCK)]
         return torch.cat([*blocks, self.codes.weight[:0]])[: len(rows)]
 
-    def _max_frames(self, positions: int, wanted: int | None) -> int:
+    def _max_frames(self, inputs: TalkerInput) -> int:
         """Return the request's limit, or as many frames as there is room for."""
-        room = self._max_positions - positions
+        room = self._max_positions - inputs.prompt_rows - BEHIND_PROMPT
         if room < 1:
             raise InvalidRequest(
-                f"the prompt has {positions} positions; of the {self._max_positions} of this "
-                "deployment none is left for sound",
+                f"the prompt has {inputs.prompt_rows} positions; of the {self._max_positions} of "
+                "this deployment none is left for sound",
                 "messages",
             )
-        return min(MAX_FRAMES, room) if wanted is None else wanted
+        return min(MAX_FRAMES, room) if inputs.max_frames is None else inputs.max_frames
 
 
 _PROJECTED = {"codes.weight", "tokens.weight"}

@@ -139,7 +139,8 @@ class Talker(Protocol):
         """[R, D] hidden states and [R] int64 sampled first codes -> [R, Q] int64 frames.
 
         A row's frame depends on that row alone. The first code may be `end_code`; such a row's
-        frame is neither spoken nor embedded. The rows are those of the last `compute_logits`, so
+        frame is neither spoken nor embedded. Where several codes end speech, the talker puts
+        `end_code` in the place of the others. The rows are those of the last `compute_logits`, so
         what that has computed may be kept for this.
         """
         ...

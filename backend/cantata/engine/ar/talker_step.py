@@ -160,8 +160,8 @@ class TalkerStep:
             logits: [R, V] scores of code 0 at each request's last position.
 
         Returns:
-            [R] int64 tokens for vLLM, which are the codes 0, and [R, Q] int64 or [R, E] float32
-            frames.
+            [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a `LatentTalker`, the
+            drawn ones, and [R, Q] int64 or [R, E] float32 frames.
         """
         rows, states = self._scheduled(), self.states
         if self._exported is not None:
@@ -189,7 +189,8 @@ class TalkerStep:
         states.frames[self._index(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1
         states.num_frames[states.scratch_slot] = 0
-        return code0[:count], frames
+        # A talker may have put its end code in the place of another that ends speech too.
+        return code0[:count] if self._makes_latents else frames[:, 0], frames
 
     def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
         """Recomputed positions are left out: their rows have left."""

@@ -29,7 +29,7 @@ from cantata_models.qwen25_omni.tests.parity.write_goldens import GOLDENS, MIN_G
 TALKER = StageSpec(
     "talker", StageKind.AR, "cantata_models.qwen25_omni.talker_stage:Qwen25OmniTalker"
 )
-DEPLOYMENT = ArDeployment(slots=8, max_model_len=256)
+DEPLOYMENT = ArDeployment(slots=12, max_model_len=256)
 SCORES_RMS, SCORES_WORST = 5e-5, MIN_GAP / 2
 """Rounding alone moves scores less; below half of the smallest gap no choice can change."""
 PREFILL = 16
@@ -88,7 +88,10 @@ def answer_of(scenario: Scenario, **sampling: float) -> Answer:
         **{"temperature": 0.0, "repetition_penalty": scenario.penalty, **sampling}  # type: ignore[arg-type]
     )
     prompt_rows = int(golden[f"{scenario.name}/prompt_rows"])
-    inputs = TalkerInput(prompt_rows, scenario.speaker, scenario.max_frames, options)
+    positions = golden[f"{scenario.name}/positions"] if scenario.has_picture else None
+    inputs = TalkerInput(
+        prompt_rows, scenario.speaker, scenario.max_frames, positions, sampling=options
+    )
     return Answer(inputs, golden[f"{scenario.name}/rows"])
 
 

@@ -65,6 +65,11 @@ DIT, VOCODER = ("token2wav_config", "dit_config"), ("token2wav_config", "bigvgan
         ),
         (("talker_config", "tts_codec_pad_token_id"), 68, r"must be in 64\.\.67"),
         (("talker_config", "tts_text_pad_token_id"), 999, "999 must be below the thinker's"),
+        (
+            ("talker_config", "rope_scaling"),
+            {"mrope_section": [6, 5]},
+            r"mrope_section \[6, 5\] must be three numbers whose sum is half of head_dim, 16",
+        ),
         (("talker_config", "hidden_act"), "gelu", "hidden_act 'gelu'; valid: 'silu'"),
         ((*DIT, "block_size"), 23, "block_size 23 must be a multiple of repeats 2"),
         ((*DIT, "look_ahead_layers"), [4], r"look_ahead_layers has \[4\]; the layers are 0\.\.3"),

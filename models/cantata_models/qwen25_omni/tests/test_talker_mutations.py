@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -123,10 +124,36 @@ def attention_without_biases(talker: Any, patch: pytest.MonkeyPatch) -> None:
 
 @fault("text")
 def another_rope_theta(talker: Any, patch: pytest.MonkeyPatch) -> None:
-    cache = talker.layers[0].self_attn.rotary_emb.cos_sin_cache  # the layers share one
-    half = cache.shape[1] // 2
-    angles = torch.arange(len(cache))[:, None] / 20_000.0 ** (torch.arange(half) / half)
-    patch.setattr(cache, "data", torch.cat((angles.cos(), angles.sin()), dim=1).to(cache))
+    frequencies = talker.rotation.inverse_frequencies
+    half = len(frequencies)
+    patch.setattr(frequencies, "data", 20_000.0 ** -(torch.arange(half) / half))
+
+
+@fault("picture")
+def every_frequency_turns_by_time(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(talker.rotation.axes, "data", torch.zeros_like(talker.rotation.axes))
+
+
+@fault("picture")
+def height_and_width_swapped(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    begin = talker.open
+
+    def changed(inputs: Any) -> Any:
+        return begin(replace(inputs, positions=inputs.positions[[0, 2, 1]]))
+
+    patch.setattr(talker, "open", changed)
+
+
+@fault("picture")
+def answer_counts_on_from_the_prompt_s_length(talker: Any, patch: pytest.MonkeyPatch) -> None:
+    begin = talker.open
+
+    def changed(inputs: Any) -> Any:
+        positions = inputs.positions.copy()
+        positions[:, -2:] = np.arange(inputs.prompt_rows, inputs.prompt_rows + 2)
+        return begin(replace(inputs, positions=positions))
+
+    patch.setattr(talker, "open", changed)
 
 
 @fault("pad code")

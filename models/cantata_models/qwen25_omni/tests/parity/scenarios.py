@@ -17,16 +17,22 @@ LONG, SHORT = 101, 29
 WINDOWED = (12, 48, 101)
 """Codes of the windowed decodes: one block, a window with what is ahead of it, inside a block."""
 SPEAKERS = ("Chelsie", "Ethan")
+GRID = (1, 4, 8)
+"""Patches of a picture in time, height and width; four make a token."""
+PATCH = 3 * 2 * 14 * 14
+"""Values of a patch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message, of text or of sound."""
+    """One message, of text and of sound or a picture."""
 
     role: str
     text: str
     sound_frames: int = 0
     """Mel frames of a sound before the text."""
+    picture: bool = False
+    """Whether a picture is before the text: `GRID` patches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,11 @@ class Scenario:
     penalty: float = 1.05
     """Of repeated codes."""
     seed: int = CHECKPOINT_SEED
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether positions have three axes."""
+        return any(turn.picture for turn in self.turns)
 
 
 USER = Turn("user", "What does the rain say?")
@@ -66,6 +77,7 @@ SCENARIOS = (
     Scenario("answer longer than speech", (USER,), 30, 12, cut=True),
     Scenario("sound", (HEARD,), 6, 24),
     Scenario("end code", (USER,), 9, 24, speaker="Ethan", seed=OTHER_SEED),
+    Scenario("picture", (SYSTEM, Turn("user", "What is this?", picture=True)), 6, 24),
     # Without the penalty for the prompt's codes, the pad code would end it after the first code.
     Scenario("prompt penalty", (COUNT,), 5, 24, cut=True, penalty=1.2, seed=OTHER_SEED),
     Scenario("pad code", (Turn("user", "Yes or no?"),), 2, 24, seed=OTHER_SEED),
@@ -85,6 +97,9 @@ def prompt_ids(tokenizer: Tokenizer, turns: tuple[Turn, ...]) -> list[int]:
         sound = [special["<|AUDIO|>"]] * sound_tokens(turn.sound_frames)
         if turn.sound_frames:
             sound = [special["<|audio_bos|>"], *sound, special["<|audio_eos|>"]]
+        if turn.picture:
+            picture = [special["<|IMAGE|>"]] * (GRID[1] * GRID[2] // 4)
+            sound += [special["<|vision_bos|>"], *picture, special["<|vision_eos|>"]]
         ids += [start, *tokenizer.encode(f"{turn.role}\n").ids, *sound]
         ids += [*tokenizer.encode(turn.text).ids, end, *tokenizer.encode("\n").ids]
     return [*ids, start, *tokenizer.encode("assistant\n").ids]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
+    GRID,
     LONG,
+    PATCH,
     SCENARIOS,
     SHORT,
     SPEAKERS,
@@ -44,6 +47,7 @@ PADDING = 1
 WHY: without any, transformers 5.19 drops the attention mask, and its talker, which begins its
 speech where it is given one, adds neither the pad code nor the start code to its prompt.
 """
+PATCHES_FOR = {"pixel_values": "thinker_pixel_values"}
 NEVER = -1
 """As the token that ends an answer: it has none."""
 
@@ -69,6 +73,7 @@ class Talk:
 
     def __init__(self, model: Any) -> None:
         self._generate = model.talker.generate
+        self._positions_of = model.talker.get_rope_index
         self.given: Mapping[str, torch.Tensor] = {}
         self.scores = torch.zeros(0)
         """[steps, V] before any processing."""
@@ -82,6 +87,18 @@ class Talk:
         self.scores = torch.stack(made.logits)[:, 0]
         self.said = made.sequences[0, given["input_ids"].shape[1] :].tolist()
         return torch.as_tensor(made.sequences)
+
+    @property
+    def positions(self) -> NDArray[np.float32]:
+        """[3, prompt + 2]: where the talker's prompt stands."""
+        given = self.given
+        made, _ = self._positions_of(
+            given["input_text_ids"],
+            given.get("image_grid_thw"),
+            attention_mask=given["attention_mask"],
+        )
+        positions: NDArray[np.float32] = made[:, 0, PADDING:].float().numpy()
+        return positions
 
     @property
     def rows(self) -> NDArray[np.float32]:
@@ -114,6 +131,10 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
         mel = np.random.RandomState(3).random_sample((1, 128, frames)) * 2 - 1
         prompt["input_features"] = torch.from_numpy(mel).float()
         prompt["feature_attention_mask"] = torch.ones(1, frames, dtype=torch.int64)
+    if scenario.has_picture:
+        patches = np.random.RandomState(4).random_sample((math.prod(GRID), PATCH)) * 2 - 1
+        prompt["pixel_values"] = torch.from_numpy(patches).float()
+        prompt["image_grid_thw"] = torch.tensor([GRID])
     end = NEVER if scenario.cut else answer_ends_with(model, prompt, scenario)
     codec = model.config.talker_config
     stops = [codec.tts_codec_pad_token_id, codec.tts_codec_end_token_id]
@@ -121,7 +142,8 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
     silent = patch.object(model.token2wav, "forward", lambda *given, **named: torch.zeros(1))
     with silent, patch.object(model.talker, "generate", talk):
         model.generate(
-            **prompt,
+            # The talker needs the picture's size, for its positions, and refuses its patches.
+            **{PATCHES_FOR.get(name, name): value for name, value in prompt.items()},
             speaker=scenario.speaker,
             thinker_max_new_tokens=scenario.answer,
             thinker_do_sample=False,
@@ -145,6 +167,7 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
     return {
         "prompt_rows": np.array(len(ids)),
         "rows": talk.rows,
+        "positions": talk.positions,
         "codes": np.array(codes, np.int16),
         "scores": talk.scores.numpy(),
         "ending": np.array(ending),
