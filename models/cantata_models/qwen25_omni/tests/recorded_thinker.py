@@ -11,30 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
-from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata_models.qwen25_omni.tests.talker_driver import TALKER
-
-PIPELINE = PipelineSpec(
-    stages=(
-        StageSpec(
-            "thinker",
-            StageKind.FEED_FORWARD,
-            "cantata_models.qwen25_omni.tests.recorded_thinker:load",
-            outputs={"rows": Rows},
-        ),
-        TALKER,
-        StageSpec(
-            "token2wav",
-            StageKind.CODEC,
-            "cantata_models.qwen25_omni.codec_stage:load_decoder",
-        ),
-    ),
-    edges=(
-        EdgeSpec("thinker.rows", "talker"),
-        EdgeSpec("talker.codes", "token2wav"),
-        EdgeSpec("token2wav.pcm", CLIENT),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

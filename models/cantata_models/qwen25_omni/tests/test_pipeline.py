@@ -13,16 +13,18 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import parse_deployment
+from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, StageInput
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.engine.orchestrator import Orchestrator
 from cantata_models.qwen25_omni.codec_stage import load_decoder
 from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen25_omni.tests.parity.scenarios import CHECKPOINT_SEED, SCENARIOS, Scenario
-from cantata_models.qwen25_omni.tests.recorded_thinker import PIPELINE, Recorded
-from cantata_models.qwen25_omni.tests.talker_driver import answer_of, goldens
+from cantata_models.qwen25_omni.tests.recorded_thinker import Recorded
+from cantata_models.qwen25_omni.tests.talker_driver import TALKER, answer_of, goldens
 from cantata_models.qwen25_omni.tests.token2wav_checks import (
     CPU,
     WAVE_TOLERANCE,
@@ -37,6 +39,27 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
+PIPELINE = PipelineSpec(
+    stages=(
+        StageSpec(
+            "thinker",
+            StageKind.FEED_FORWARD,
+            "cantata_models.qwen25_omni.tests.recorded_thinker:load",
+            outputs={"rows": Rows},
+        ),
+        TALKER,
+        StageSpec(
+            "token2wav",
+            StageKind.CODEC,
+            "cantata_models.qwen25_omni.codec_stage:load_decoder",
+        ),
+    ),
+    edges=(
+        EdgeSpec("thinker.rows", "talker"),
+        EdgeSpec("talker.codes", "token2wav"),
+        EdgeSpec("token2wav.pcm", CLIENT),
+    ),
+)
 SPOKEN = [scenario for scenario in SCENARIOS if scenario.seed == CHECKPOINT_SEED][:4]
 
 

@@ -1,4 +1,7 @@
-"""The talker's goldens are effective: a scenario detects each fault in a list."""
+"""The talker's goldens are effective: a scenario detects each fault in a list.
+
+`test_talker.py` shows that no scenario differs from its golden without a fault.
+"""
 
 from __future__ import annotations
 
@@ -171,6 +174,5 @@ def test_each_fault_is_seen(talkers: Talkers, name: str, monkeypatch: pytest.Mon
     scenario_name, make = FAULTS[name]
     scenario = scenario_named(scenario_name)
     stage: Any = talkers.get(scenario.seed)
-    assert differences(stage, scenario) == []
     make(stage._talker, monkeypatch)
     assert differences(stage, scenario) != []
