@@ -69,7 +69,6 @@ IN_PROCESS_VLLM = (
     "models/cantata_models/qwen3_omni/tests/test_mutations.py",
     "models/cantata_models/qwen3_omni/tests/test_talker_parity.py",
     "models/cantata_models/qwen3_omni/tests/test_talker_weights.py",
-    "models/cantata_models/qwen3_omni/tests/test_thinker_media.py",
     "models/cantata_models/qwen3_tts/tests/test_mutations.py",
     "models/cantata_models/qwen3_tts/tests/test_open_text.py",
     "models/cantata_models/qwen3_tts/tests/test_sampling_rules.py",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cantata.contract.model.row_source import TalkerPrompt, WholeRows
-from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
+from cantata.engine.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
 from cantata.engine.ar.row_supply import SOON, RowSupply
 
 FIRST = LevelSampling(temperature=0.0)
@@ -17,7 +17,7 @@ GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))
 
 @pytest.fixture
 def states() -> RequestStates:
-    return RequestStates(3, 16, 2, 2, 4, torch.float32, torch.device("cpu"))
+    return RequestStates(3, 16, Layout(2, torch.int64, 2), 4, torch.float32, torch.device("cpu"))
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ class MediaEncoder:
         lengths = torch.tensor([sound.mels.shape[1] for sound in sounds], device=self._device)
         heard = self._audio(mels.to(self._device), feature_lens=lengths).last_hidden_state
         wide = nn.functional.pad(heard, (0, self._width - heard.shape[1]))
-        parts: Sequence[torch.Tensor] = torch.split(wide, [sound.rows for sound in sounds])  # type: ignore[no-untyped-call]
+        parts: Sequence[torch.Tensor] = torch.split(wide, [sound.rows for sound in sounds])
         return parts
 
     def _seen(self, media: VisionFeatures) -> torch.Tensor:

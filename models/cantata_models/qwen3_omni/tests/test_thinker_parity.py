@@ -14,6 +14,8 @@ import torch
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_models.qwen3_omni import chat_builder
 from cantata_models.qwen3_omni.encoder_stage import MediaEncoder
+from cantata_models.qwen3_omni.inputs import TalkerInput
+from cantata_models.qwen3_omni.pipeline import TALKER
 from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
@@ -111,7 +113,8 @@ def check(thinker: LoadedThinker, scenario: Scenario) -> None:
 
 def check_rows(thinker: LoadedThinker, scenario: Scenario, thought: Thought) -> None:
     """Those of media in the user's turns; without any, or unspoken, no row leaves."""
-    sources = [] if scenario.speaker is None else thinker.inputs(scenario)["talker"].sources
+    spoken = thinker.inputs(scenario).get(TALKER)
+    sources = spoken.sources if isinstance(spoken, TalkerInput) else ()
     if len(sources):
         ours, theirs = thought.all_rows[sources], golden(scenario, "media_rows")
         atol = ROWS_ATOL * np.sqrt(np.square(theirs).mean())
@@ -171,7 +174,7 @@ def levels_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> N
     width = made.thinker.export_width
 
     def swapped(self: MediaEncoder, media: Any) -> torch.Tensor:
-        own, first, second = seen(self, media).split(width, dim=1)
+        own, first, second = torch.split(seen(self, media), width, dim=1)
         return torch.cat([own, second, first], dim=1)
 
     patch.setattr(MediaEncoder, "_seen", swapped)
