@@ -20,11 +20,20 @@ from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.openapi import errors_as
 from cantata.api.overload import OverloadMiddleware
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
-from cantata.api.routes import health, models, speech, speech_batch, speech_websocket, voices
+from cantata.api.routes import (
+    health,
+    models,
+    realtime,
+    speech,
+    speech_batch,
+    speech_websocket,
+    voices,
+)
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import SpeechService
 from cantata.metrics import Metrics
+from cantata.realtime.cascade import Cascade
 from cantata.references.fetching import Fetcher
 from cantata.references.reader import ReferenceReader
 from cantata.references.store import VoiceStore
@@ -74,7 +83,7 @@ def create_app(
     app.add_middleware(DrainMiddleware, drain=context.drain)
     app.add_middleware(UnreadBodyMiddleware)
     app.add_middleware(RequestIdMiddleware)
-    for routes in (health, models, voices, speech, speech_batch, speech_websocket):
+    for routes in (health, models, voices, speech, speech_batch, speech_websocket, realtime):
         app.include_router(routes.router, responses=errors_as(ErrorBody))
     mount_adapters(app)
     return app
@@ -93,6 +102,7 @@ def _make_context(service: SpeechService, settings: ServerSettings) -> ApiContex
         Metrics(),
         ReferenceReader(options.max_bytes, fetcher),
         store,
+        Cascade(settings.realtime),
     )
 
 
@@ -120,6 +130,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.lifecycle.begin()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(context.lifecycle.end)
+        stack.push_async_callback(context.cascade.close)
         if app.state.wyoming is not None:
             # Its package is optional.
             from cantata.api.adapters.wyoming import wyoming_server

@@ -14,6 +14,7 @@ from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
 from cantata.contract.service import ServedModel, SpeechService
 from cantata.metrics import Metrics
+from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
 from cantata.references.store import VoiceStore
 
@@ -29,6 +30,8 @@ class ApiContext:
     references: ReferenceReader
     voices: VoiceStore | None
     """Uploaded voices; None: uploads are not accepted."""
+    cascade: Cascade
+    """What spoken conversations share."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
     started_at: float = field(default_factory=time.monotonic)

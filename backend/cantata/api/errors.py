@@ -27,6 +27,7 @@ from cantata.contract.data.errors import (
     Forbidden,
     InvalidRequest,
     ModelNotFound,
+    NotInstalled,
     NotStored,
     Overloaded,
     PayloadTooLarge,
@@ -99,6 +100,8 @@ def describe(error: BaseException) -> HttpError:
             return HttpError(429, detail_of(error, RATE_LIMIT), wait)
         case StageDied() | NotReady():
             return HttpError(503, detail_of(error, SERVER_ERROR), {"retry-after": "1"})
+        case NotInstalled():
+            return HttpError(501, detail_of(error, SERVER_ERROR))
         case NotStored():
             return HttpError(507, detail_of(error, SERVER_ERROR))
         case CantataError():

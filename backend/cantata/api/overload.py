@@ -16,7 +16,7 @@ from cantata.contract.service import SpeechService
 
 _POSTS = ("/v1/audio/speech", "/v1/speak")
 _POSTS_UNDER = "/v1/text-to-speech/"
-_SOCKETS = ("/v1/audio/speech/stream",)
+_SOCKETS = ("/v1/audio/speech/stream", "/v1/realtime")
 _REJECTION = "cantata.rejection"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cantata.api.api_keys import ApiKeys
+from cantata.realtime.settings import RealtimeSettings
 from cantata.references.fetching import FetchLimits
 from cantata.references.store import StoreLimits
 
@@ -80,3 +81,4 @@ class ServerSettings:
     connections: ConnectionSettings = ConnectionSettings()
     security: SecuritySettings = SecuritySettings()
     references: ReferenceSettings = ReferenceSettings()
+    realtime: RealtimeSettings = field(default_factory=RealtimeSettings)

@@ -71,6 +71,7 @@ class UtteranceQueue:
         self._finishing = False
         self._playback = Playback()
         self._wake = asyncio.Event()
+        self._taken = asyncio.Event()
 
     @property
     def heard_until(self) -> float:
@@ -80,6 +81,12 @@ class UtteranceQueue:
     def has_room(self, jobs: int) -> bool:
         """Whether this many more may be added."""
         return len(self._jobs) + jobs <= self._max_jobs
+
+    async def wait_for_room(self, jobs: int) -> None:
+        """Until this many more may be added, or nothing waits."""
+        while self._jobs and not self.has_room(jobs):
+            self._taken.clear()
+            await self._taken.wait()
 
     def add(self, jobs: Sequence[Job]) -> None:
         """Queue jobs, in order."""
@@ -92,6 +99,7 @@ class UtteranceQueue:
         the current one, or else the first waiting one."""
         waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
+        self._taken.set()
         self._playback = Playback()
         dropped = self._outbox.drop_audio()
         current = self._current
@@ -117,7 +125,9 @@ class UtteranceQueue:
         """Speak until `finish` or `stop`."""
         while True:
             while self._jobs:
-                await self._run_job(self._jobs.popleft(), group)
+                job = self._jobs.popleft()
+                self._taken.set()
+                await self._run_job(job, group)
             if self._finishing:
                 return
             self._on_busy(False)

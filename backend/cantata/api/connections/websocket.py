@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
+
+from cantata.api.context import ApiContext
+
+REALTIME_PATH = "/v1/realtime"
 
 
 class QuietWebSocket(WebSocketsSansIOProtocol):
@@ -11,6 +16,13 @@ class QuietWebSocket(WebSocketsSansIOProtocol):
 
     uvicorn logs an error for each of them: a line for every client without a key.
     """
+
+    def handle_connect(self, event: Request) -> None:
+        if event.path.partition("?")[0] == REALTIME_PATH:
+            # Its clients may send minutes of sound at once.
+            context: ApiContext = self.config.app.state.context  # type: ignore[union-attr]
+            self.conn.max_message_size = context.settings.realtime.max_message_bytes
+        super().handle_connect(event)
 
     async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)

@@ -15,6 +15,7 @@
     ├── Forbidden               not on this server, or not from that web site
     ├── StorageFailed           the disk does not give or delete a voice
     │   └── NotStored           the disk is full, read-only or broken: it takes no upload
+    ├── NotInstalled            an optional package that this needs is not there
     ├── ConfigError             a deployment file, plug-in or checkpoint that cannot be served
     ├── Overloaded              no capacity now; try again after `retry_after_s`
     ├── RequestFailed           one request's fault inside a stage; other requests continue
@@ -126,6 +127,12 @@ class StorageFailed(CantataError):
 
 class NotStored(StorageFailed):
     """The disk does not take an upload."""
+
+
+class NotInstalled(CantataError):
+    """An optional package is missing; names it, and the extra that brings it."""
+
+    code = "not_installed"
 
 
 class ConfigError(CantataError):

@@ -1,0 +1,1 @@
+"""WebSocket /v1/realtime: OpenAI's protocol of spoken conversations (docs/realtime.md)."""

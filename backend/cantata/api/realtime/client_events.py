@@ -1,0 +1,138 @@
+"""What clients send; docs/realtime.md explains it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, TypeAdapter
+
+from cantata.api.schemas import Text, WireModel
+
+ItemId = Annotated[Text, Field(min_length=1, max_length=64)]
+
+
+class ClientEvent(WireModel):
+    """Every event may carry an id, which an `error` that it causes names."""
+
+    event_id: Annotated[Text, Field(max_length=512)] | None = None
+
+
+class SessionUpdate(ClientEvent):
+    """Change some settings; the rest stays."""
+
+    type: Literal["session.update"]
+    session: dict[str, Any]
+
+
+class AudioAppend(ClientEvent):
+    """More sound, base64. Never acknowledged."""
+
+    type: Literal["input_audio_buffer.append"]
+    audio: str
+
+
+class AudioCommit(ClientEvent):
+    """The buffered sound becomes an item."""
+
+    type: Literal["input_audio_buffer.commit"]
+
+
+class AudioClear(ClientEvent):
+    """Forget the buffered sound."""
+
+    type: Literal["input_audio_buffer.clear"]
+
+
+class SentContent(WireModel):
+    """A part of a message."""
+
+    type: Literal["input_text", "input_audio", "output_text", "output_audio", "text", "audio"]
+    text: Text | None = None
+    audio: str | None = None
+    """Base64, in the session's input format."""
+    transcript: Text | None = None
+
+
+class SentItem(WireModel):
+    """A message that a client puts into the conversation, or one that it refers to."""
+
+    type: Literal["message", "item_reference"] = "message"
+    id: ItemId | None = None
+    role: Literal["user", "assistant", "system"] | None = None
+    content: list[SentContent] = Field(default_factory=list, max_length=64)
+
+
+class ItemCreate(ClientEvent):
+    """Put a message into the conversation."""
+
+    type: Literal["conversation.item.create"]
+    item: SentItem
+    previous_item_id: ItemId | None = None
+    """`root`: at the beginning. Absent: at the end."""
+
+
+class ItemRetrieve(ClientEvent):
+    """Ask for an item."""
+
+    type: Literal["conversation.item.retrieve"]
+    item_id: ItemId
+
+
+class ItemTruncate(ClientEvent):
+    """The listener stopped playing an answer."""
+
+    type: Literal["conversation.item.truncate"]
+    item_id: ItemId
+    content_index: int
+    audio_end_ms: Annotated[int, Field(ge=0)]
+
+
+class ItemDelete(ClientEvent):
+    """Take an item out of the conversation."""
+
+    type: Literal["conversation.item.delete"]
+    item_id: ItemId
+
+
+class ResponseCreate(ClientEvent):
+    """Answer now."""
+
+    type: Literal["response.create"]
+    response: dict[str, Any] = Field(default_factory=dict)
+
+
+class ResponseCancel(ClientEvent):
+    """Stop answering."""
+
+    type: Literal["response.cancel"]
+    response_id: Text | None = None
+
+
+AnyClientEvent = Annotated[
+    SessionUpdate
+    | AudioAppend
+    | AudioCommit
+    | AudioClear
+    | ItemCreate
+    | ItemRetrieve
+    | ItemTruncate
+    | ItemDelete
+    | ResponseCreate
+    | ResponseCancel,
+    Field(discriminator="type"),
+]
+CLIENT_EVENTS: TypeAdapter[AnyClientEvent] = TypeAdapter(AnyClientEvent)
+CLIENT_TYPES = tuple(
+    get_args(kind.model_fields["type"].annotation)[0]
+    for kind in get_args(get_args(AnyClientEvent)[0])
+)
+
+
+class ResponseScope(WireModel):
+    """What `response.create` may say beyond a session's settings."""
+
+    conversation: Literal["auto", "none"] = "auto"
+    """none: the answer is not kept."""
+    input: Annotated[list[SentItem], Field(max_length=512)] | None = None
+    """Answer these instead of the conversation."""
+    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None

@@ -1,0 +1,226 @@
+"""One client of /v1/realtime: its socket, its session, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from cantata.api.context import ApiContext
+from cantata.api.errors import describe
+from cantata.api.messages import parse_message
+from cantata.api.realtime.answering import Stage
+from cantata.api.realtime.client_events import (
+    CLIENT_EVENTS,
+    CLIENT_TYPES,
+    AnyClientEvent,
+    AudioAppend,
+    AudioClear,
+    AudioCommit,
+    ItemCreate,
+    ItemDelete,
+    ItemRetrieve,
+    ItemTruncate,
+    ResponseCancel,
+    ResponseCreate,
+    SessionUpdate,
+)
+from cantata.api.realtime.conversation import Conversation
+from cantata.api.realtime.dialogue import Dialogue
+from cantata.api.realtime.mouth import Mouth
+from cantata.api.realtime.refusals import SessionExpired
+from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.sent_items import decode_sound
+from cantata.api.realtime.server_events import (
+    BufferEvent,
+    ErrorBody,
+    ErrorEvent,
+    ItemRetrieved,
+    ServerEvent,
+    SessionEvent,
+    new_id,
+)
+from cantata.api.schemas import ErrorDetail
+from cantata.api.sessions.connection import IdleTimeout
+from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
+from cantata.contract.data.errors import CantataError
+from cantata.contract.service import ServedModel
+from cantata.metrics import EndReason
+
+_LARGE = 1 << 20
+"""Characters of a message that is read in a worker thread."""
+
+
+class RealtimeConnection(SocketConnection):
+    """One accepted WebSocket."""
+
+    def __init__(self, socket: WebSocket, context: ApiContext, model: ServedModel) -> None:
+        limits = context.settings.realtime
+        super().__init__(socket, context, "realtime", limits.idle_timeout_s)
+        self._model = model
+        self._id = new_id("sess")
+        self._expires_at = int(time.time() + limits.max_session_s)
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expired = False
+        self._conversation = Conversation(limits.max_items)
+        self._mouth = Mouth(self, model, self)
+        self._dialogue = Dialogue(
+            Stage(
+                context,
+                model,
+                self._mouth,
+                self._conversation,
+                self._tell,
+                self.refuse,
+                self._spawn,
+                self._answered,
+            )
+        )
+
+    def begin(self) -> None:
+        self.open(self._mouth)
+        limit_s = self.context.settings.realtime.max_session_s
+        self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
+        self._tell(SessionEvent(type="session.created", session=self._session()))
+
+    def mid_text(self) -> bool:
+        return self._dialogue.answering.reply is not None
+
+    async def take(self, text: str) -> None:
+        event_id = None
+        try:
+            event = await _parse(text)
+            event_id = event.event_id
+            await self._act(event)
+        except CantataError as error:
+            self._tell(_error_event(error, event_id or _event_id(text)))
+        # A client may send many events at once: the writer must have its turn between them.
+        await asyncio.sleep(0)
+
+    def refuse(self, error: CantataError) -> None:
+        self._tell(_error_event(error, None))
+
+    def spoken(self) -> None:
+        """All sound of the answer in progress has been sent."""
+        self._dialogue.answering.spoken()
+
+    def speech_failed(self, error: ErrorDetail) -> None:
+        """The answer in progress cannot be spoken."""
+        self._dialogue.answering.speech_failed(error)
+
+    def close(self) -> None:
+        self._free()
+        super().close()
+
+    def stop(self, reason: EndReason = EndReason.CLIENT_LEFT) -> None:
+        self._free()
+        super().stop(reason)
+
+    async def say_farewell(self) -> None:
+        if self._expired:
+            limit_s = self.context.settings.realtime.max_session_s
+            await self.say_last_words(
+                SessionExpired(f"a session lasts {limit_s:g} s at most; connect again")
+            )
+        else:
+            await self.shut(NORMAL)
+
+    async def say_last_words(self, error: CantataError | None) -> None:
+        await self.send(_error_event(error or RuntimeError(), None))
+        over = isinstance(error, IdleTimeout | SessionExpired)
+        await self.shut(NORMAL if over else close_code(error))
+
+    async def _act(self, event: AnyClientEvent) -> None:
+        dialogue = self._dialogue
+        match event:
+            case AudioAppend():
+                limits = self.context.settings.realtime
+                await dialogue.hear(decode_sound(event.audio, "audio", limits))
+            case AudioCommit():
+                dialogue.commit()
+            case AudioClear():
+                dialogue.clear()
+                self._tell(BufferEvent())
+            case SessionUpdate():
+                await dialogue.update(event.session)
+                self._tell(SessionEvent(type="session.updated", session=self._session()))
+            case ItemCreate():
+                dialogue.create(event)
+            case ItemRetrieve():
+                item = self._conversation.get(event.item_id)
+                self._tell(ItemRetrieved(item=item.shown()))
+            case ItemTruncate():
+                dialogue.truncate(event)
+            case ItemDelete():
+                dialogue.delete(event.item_id)
+            case ResponseCreate():
+                self.check_staying()
+                await dialogue.respond(event.response)
+            case ResponseCancel():
+                dialogue.answering.cancel("client_cancelled", event.response_id)
+
+    def _session(self) -> dict[str, Any]:
+        session = self._dialogue.settings.model_dump()
+        session["audio"]["output"]["voice"] = self._dialogue.voice
+        return {
+            "object": "realtime.session",
+            "id": self._id,
+            "model": self._model.name,
+            "expires_at": self._expires_at,
+            **session,
+        }
+
+    def _tell(self, *events: ServerEvent) -> None:
+        for event in events:
+            self._mouth.outbox.post(event)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._group is not None
+        return self._group.create_task(work, name=f"{self.name}:work")
+
+    def _answered(self, reply: Reply) -> None:
+        self._dialogue.answered(reply)
+        self.touch()
+        self.taken()
+
+    def _expire(self) -> None:
+        self._expired = True
+        self.stop(EndReason.CANCELLED)
+
+    def _free(self) -> None:
+        self._dialogue.stop()
+        if self._expiry is not None:
+            self._expiry.cancel()
+
+
+async def _parse(text: str) -> AnyClientEvent:
+    """One event; raises as `parse_message` does."""
+    if len(text) < _LARGE:
+        return parse_message(CLIENT_EVENTS, CLIENT_TYPES, text)
+    return await asyncio.to_thread(parse_message, CLIENT_EVENTS, CLIENT_TYPES, text)
+
+
+def _event_id(text: str) -> str | None:
+    """The id of an event that is not valid otherwise."""
+    try:
+        sent = json.loads(text) if len(text) < _LARGE else None
+    except (ValueError, RecursionError):
+        return None
+    found = sent.get("event_id") if isinstance(sent, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _error_event(error: BaseException, event_id: str | None) -> ErrorEvent:
+    detail = describe(error).detail
+    body = ErrorBody(
+        type=detail.type,
+        code=detail.code,
+        message=detail.message,
+        param=detail.param,
+        event_id=event_id,
+    )
+    return ErrorEvent(error=body)

@@ -1,0 +1,180 @@
+"""The items of a conversation, and what an answer follows from."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cantata.api.realtime.refusals import NoSuchItem
+from cantata.api.realtime.server_events import ContentObject, ItemObject
+from cantata.contract.data.errors import InvalidRequest
+from cantata.realtime.chat import UNHEARD, ChatMessage, Role
+
+ROOT = "root"
+"""Stands before the first item."""
+
+
+@dataclass(slots=True)
+class Content:
+    """One part of a message."""
+
+    type: str
+    text: str = ""
+    """What is written, or said as far as it is known."""
+    words: asyncio.Future[str] | None = None
+    """Of the user's sound, while they are being found out."""
+    meaning: str | None = None
+    """What an answer follows from, if it is not the text."""
+
+    def settle(self) -> None:
+        """Take the words, if they are known."""
+        words = self.words
+        if words is None or not words.done() or words.cancelled() or words.exception() is not None:
+            return
+        self.text, self.words = words.result(), None
+
+    @property
+    def audio(self) -> bool:
+        """Whether it is sound, so that its text is a transcript."""
+        return self.type.endswith("audio")
+
+    def shown(self) -> ContentObject:
+        """As clients see it."""
+        self.settle()
+        if self.audio:
+            return ContentObject(type=self.type, transcript=None if self.words else self.text)
+        return ContentObject(type=self.type, text=self.text)
+
+
+@dataclass(slots=True)
+class Spoken:
+    """When the words of an answer are heard."""
+
+    sound_s: float = 0.0
+    """Sent so far."""
+    ends_s: list[float] = field(default_factory=list)
+    """Of words, ascending."""
+    text_ends: list[int] = field(default_factory=list)
+    """Of the same words, in the answer's text."""
+
+    def heard(self, text: str, until_s: float) -> str:
+        """The part of the answer that was heard up to a moment.
+
+        Without word times, as large a part of the text as of the sound, in whole words.
+        """
+        if self.ends_s:
+            words = bisect_right(self.ends_s, until_s)
+            return text[: self.text_ends[words - 1]] if words else ""
+        if self.sound_s == 0.0:
+            return ""
+        part = round(len(text) * min(1.0, until_s / self.sound_s))
+        return text if part == len(text) else text[: text.rfind(" ", 0, part + 1) + 1].rstrip()
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A message."""
+
+    id: str
+    role: Role
+    content: list[Content]
+    status: str = "completed"
+    spoken: Spoken | None = None
+    """Of an answer that was spoken."""
+
+    @property
+    def characters(self) -> int:
+        """Of its text."""
+        return sum(len(part.text) for part in self.content)
+
+    def shown(self) -> ItemObject:
+        """As clients see it."""
+        parts = [part.shown() for part in self.content]
+        return ItemObject(id=self.id, status=self.status, role=self.role, content=parts)
+
+    def message(self) -> ChatMessage:
+        """What an answer follows from; sound without words is named as such."""
+        texts = []
+        for part in self.content:
+            part.settle()
+            heard = part.meaning or part.text
+            texts.append(UNHEARD if part.type == "input_audio" and not heard.strip() else heard)
+        return ChatMessage(self.role, "\n".join(text for text in texts if text))
+
+
+class Conversation:
+    """Items in order.
+
+    Args:
+        max_items: beyond which the oldest one goes.
+    """
+
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
+        self._items: list[Item] = []
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """In order."""
+        return tuple(self._items)
+
+    @property
+    def last_id(self) -> str | None:
+        """Of the item at the end."""
+        return self._items[-1].id if self._items else None
+
+    def before(self, item_id: str) -> str | None:
+        """The id of the item before this one; None if it is the first, or gone."""
+        ids = [item.id for item in self._items]
+        place = ids.index(item_id) if item_id in ids else 0
+        return ids[place - 1] if place else None
+
+    def get(self, item_id: str) -> Item:
+        """The item of this id.
+
+        Raises:
+            NoSuchItem: there is none.
+        """
+        for item in self._items:
+            if item.id == item_id:
+                return item
+        raise NoSuchItem(item_id)
+
+    def add(self, item: Item, after: str | None = None) -> str | None:
+        """Put an item in.
+
+        Args:
+            item: with an id that no other has.
+            after: an item's id, `ROOT` or, for the end, None.
+
+        Returns:
+            The id of the item before it.
+
+        Raises:
+            InvalidRequest: the id is taken.
+            NoSuchItem: there is no item to put it after.
+        """
+        if any(one.id == item.id for one in self._items):
+            raise InvalidRequest(f"the conversation has an item {item.id!r} already", "item.id")
+        place = len(self._items)
+        if after == ROOT:
+            place = 0
+        elif after is not None:
+            ids = [one.id for one in self._items]
+            if after not in ids:
+                raise NoSuchItem(after, "previous_item_id")
+            place = ids.index(after) + 1
+        self._items.insert(place, item)
+        return self._items[place - 1].id if place else None
+
+    def remove(self, item_id: str) -> None:
+        """Take an item out; raises as `get` does."""
+        self._items.remove(self.get(item_id))
+
+    def shorten(self) -> Iterable[str]:
+        """Drop the oldest items beyond the limit; returns their ids."""
+        extra = self._items[: -self._max_items]
+        self._items = self._items[-self._max_items :]
+        return [item.id for item in extra]

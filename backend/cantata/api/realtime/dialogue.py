@@ -1,0 +1,287 @@
+"""A conversation in progress: the user's turns, the items, and when an answer is due."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import ValidationError
+
+from cantata.api.errors import describe, explain_validation
+from cantata.api.realtime.answering import Answering, Stage
+from cantata.api.realtime.client_events import (
+    ItemCreate,
+    ItemTruncate,
+    ResponseScope,
+    SentItem,
+)
+from cantata.api.realtime.conversation import Content, Item
+from cantata.api.realtime.ears import Ears, HeardItem, SpeechBegan
+from cantata.api.realtime.refusals import VoiceFixed
+from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.sent_items import item_of
+from cantata.api.realtime.server_events import (
+    CommittedEvent,
+    DurationUsage,
+    FailureObject,
+    IdleEvent,
+    ItemDeleted,
+    ItemEvent,
+    ItemTruncated,
+    SpeechStartedEvent,
+    SpeechStoppedEvent,
+    TranscriptionCompleted,
+    TranscriptionDelta,
+    TranscriptionFailedEvent,
+    new_id,
+)
+from cantata.api.realtime.session import ServerVad, SessionSettings, updated
+from cantata.api.voice_choice import choose_voice
+from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.realtime.chat import SILENT
+
+
+class Dialogue:
+    """Everything of a session but its socket.
+
+    Args:
+        stage: parts of the connection.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._limits = stage.context.settings.realtime
+        self.id = new_id("conv")
+        self.settings = SessionSettings()
+        self.voice = stage.model.voice(None).id
+        self.answering = Answering(stage)
+        self._ears = Ears(stage.context.cascade, self.settings.audio.input, stage.spawn)
+        self._idle: asyncio.Task[None] | None = None
+        """Waits for the user to say something."""
+
+    @property
+    def _vad(self) -> ServerVad | None:
+        detection = self.settings.audio.input.turn_detection
+        return detection if isinstance(detection, ServerVad) else None
+
+    async def update(self, sent: dict[str, Any]) -> None:
+        """Change settings.
+
+        Raises:
+            InvalidRequest: one is not valid; nothing has changed.
+        """
+        new = updated(self.settings, sent)
+        self.voice = await self._voice_of(new, "session.audio.output.voice")
+        self.settings = new
+        self._ears.configure(new.audio.input)
+        if self._vad is None or self._vad.idle_timeout_ms is None:
+            self._stop_waiting()
+
+    async def hear(self, sound: bytes) -> None:
+        """Take sound of the user; with turn detection, do what its turns ask for.
+
+        Raises:
+            PayloadTooLarge: too much waits to be committed.
+        """
+        async for event in self._ears.hear(sound):
+            if isinstance(event, SpeechBegan):
+                self._interrupted(event)
+                continue
+            stopped = SpeechStoppedEvent(audio_end_ms=event.at_ms, item_id=event.hearing.item_id)
+            self._stage.tell(stopped)
+            self._commit(event)
+            if self._vad is not None and self._vad.create_response:
+                self._respond_by_itself()
+
+    def commit(self) -> None:
+        """What was heard so far becomes an item.
+
+        Raises:
+            EmptyCommit: there is too little of it.
+        """
+        self._commit(self._ears.commit())
+
+    def clear(self) -> None:
+        """Forget what was heard since the last item."""
+        self._ears.clear()
+
+    def create(self, event: ItemCreate) -> None:
+        """Put a client's item into the conversation.
+
+        Raises:
+            InvalidRequest: it is not valid, or there is no place for it.
+        """
+        self._add(item_of(event.item, self._ears.whole, self._limits), event.previous_item_id)
+
+    def delete(self, item_id: str) -> None:
+        """Take an item out; raises `NoSuchItem`."""
+        self._stage.conversation.remove(item_id)
+        self._stage.tell(ItemDeleted(item_id=item_id))
+
+    def truncate(self, event: ItemTruncate) -> None:
+        """Forget what the listener has not heard of an answer: its sound and its words.
+
+        Raises:
+            NoSuchItem: there is no such item.
+            InvalidRequest: it was not spoken, is being spoken, or is shorter.
+        """
+        item = self._stage.conversation.get(event.item_id)
+        spoken = item.spoken
+        if spoken is None or event.content_index != 0:
+            raise InvalidRequest(
+                f"item {item.id} has no spoken answer at content_index {event.content_index}; "
+                "only answers with sound can be truncated",
+                "item_id" if spoken is None else "content_index",
+            )
+        if item.status == "in_progress":
+            raise InvalidRequest(
+                f"item {item.id} is still being spoken; send response.cancel first", "item_id"
+            )
+        until_s = event.audio_end_ms / 1000
+        if event.audio_end_ms > round(spoken.sound_s * 1000):
+            raise InvalidRequest(
+                f"item {item.id} has {round(spoken.sound_s * 1000)} ms of sound; it cannot be "
+                f"truncated at {event.audio_end_ms} ms",
+                "audio_end_ms",
+            )
+        item.content[0].text = spoken.heard(item.content[0].text, until_s)
+        spoken.sound_s = until_s
+        self._stage.tell(
+            ItemTruncated(item_id=item.id, content_index=0, audio_end_ms=event.audio_end_ms)
+        )
+
+    async def respond(self, sent: dict[str, Any]) -> None:
+        """Answer, with settings for this answer alone.
+
+        Raises:
+            ResponseActive: there is an answer in progress.
+            InvalidRequest: a setting is not valid.
+        """
+        self.answering.check_free()
+        settings = updated(self.settings, sent, "response")
+        voice = await self._voice_of(settings, "response.audio.output.voice")
+        try:
+            scope = ResponseScope.model_validate(sent)
+        except ValidationError as error:
+            refusal = explain_validation(error.errors(include_url=False))
+            raise InvalidRequest(refusal.message, f"response.{refusal.param}") from None
+        self._respond(settings, voice, scope)
+
+    def stop(self) -> None:
+        """The connection is over."""
+        self._stop_waiting()
+        self._ears.stop()
+        self.answering.stop()
+
+    def answered(self, reply: Reply) -> None:
+        """An answer is over: the user's turn, for as long as is allowed."""
+        vad = self._vad
+        if vad is not None and vad.idle_timeout_ms is not None and reply.item.status == "completed":
+            self._idle = self._stage.spawn(self._wait_for_user(vad.idle_timeout_ms / 1000))
+
+    def _respond(self, settings: SessionSettings, voice: str, scope: ResponseScope) -> None:
+        self.answering.check_free()
+        conversation = self._stage.conversation
+        items = conversation.items
+        if scope.input is not None:
+            items = tuple(self._referred(sent) for sent in scope.input)
+        kept = scope.conversation == "auto"
+        reply = Reply(settings, voice, self.id if kept else None, scope.metadata)
+        self._stop_waiting()
+        previous = conversation.add(reply.item) if kept else None
+        self.answering.start(reply, items, reply.begun(previous))
+        self._shorten()
+
+    def _respond_by_itself(self) -> None:
+        """Answer although nobody has asked for it; an obstacle is told, and ends nothing."""
+        try:
+            self._respond(self.settings, self.voice, ResponseScope())
+        except CantataError as error:
+            self._stage.refuse(error)
+
+    def _referred(self, sent: SentItem) -> Item:
+        if sent.type == "item_reference":
+            return self._stage.conversation.get(sent.id or "")
+        return item_of(sent, self._ears.whole, self._limits)
+
+    def _interrupted(self, event: SpeechBegan) -> None:
+        self._stop_waiting()
+        self._stage.tell(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
+        if self._vad is not None and self._vad.interrupt_response and self.answering.reply:
+            self.answering.cancel("turn_detected")
+
+    def _commit(self, heard: HeardItem, meaning: str | None = None) -> None:
+        words = Content("input_audio", words=heard.hearing.words, meaning=meaning)
+        item = Item(heard.hearing.item_id, "user", [words])
+        self._stage.tell(
+            CommittedEvent(item_id=item.id, previous_item_id=self._stage.conversation.last_id)
+        )
+        self._add(item)
+        if self.settings.audio.input.transcription is not None:
+            self._stage.spawn(self._tell_words(heard))
+
+    def _add(self, item: Item, after: str | None = None) -> None:
+        previous = self._stage.conversation.add(item, after)
+        shown = item.shown()
+        self._stage.tell(
+            ItemEvent(type="conversation.item.added", item=shown, previous_item_id=previous),
+            ItemEvent(type="conversation.item.done", item=shown, previous_item_id=previous),
+        )
+        self._shorten()
+
+    def _shorten(self) -> None:
+        for item_id in self._stage.conversation.shorten():
+            self._stage.tell(ItemDeleted(item_id=item_id))
+
+    async def _tell_words(self, heard: HeardItem) -> None:
+        item_id, words = heard.hearing.item_id, heard.hearing.words
+        await asyncio.wait([words])
+        if words.cancelled():
+            return
+        error = words.exception()
+        if isinstance(error, CantataError):
+            detail = describe(error).detail
+            failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
+            self._stage.tell(TranscriptionFailedEvent(item_id=item_id, error=failure))
+            return
+        text = words.result()
+        if text:
+            self._stage.tell(TranscriptionDelta(item_id=item_id, delta=text))
+        usage = DurationUsage(seconds=round(heard.seconds, 3))
+        self._stage.tell(TranscriptionCompleted(item_id=item_id, transcript=text, usage=usage))
+
+    async def _wait_for_user(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        heard_until = max(loop.time(), self._stage.mouth.utterances.heard_until)
+        await asyncio.sleep(heard_until - loop.time())
+        start_ms = self._ears.ms
+        await asyncio.sleep(seconds)
+        self._idle = None
+        silence = self._ears.silence()
+        self._stage.tell(
+            IdleEvent(
+                audio_start_ms=start_ms,
+                audio_end_ms=self._ears.ms,
+                item_id=silence.hearing.item_id,
+            )
+        )
+        self._commit(silence, SILENT)
+        self._respond_by_itself()
+
+    def _stop_waiting(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    async def _voice_of(self, settings: SessionSettings, param: str) -> str:
+        """The voice that these settings mean, as clients see it."""
+        asked = settings.audio.output.voice
+        try:
+            chosen = await choose_voice(self._stage.context, self._stage.model, asked)
+        except InvalidRequest as error:
+            raise type(error)(error.message, param) from None
+        if chosen.id != self.voice and self._stage.mouth.heard:
+            raise VoiceFixed(
+                f"the voice {self.voice} has been heard and cannot be changed any more", param
+            )
+        return chosen.id

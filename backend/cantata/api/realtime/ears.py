@@ -1,0 +1,267 @@
+"""What a client sends as sound: buffered, cut into turns, and passed on to be understood."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from cantata.api.realtime.refusals import BufferFull, EmptyCommit
+from cantata.api.realtime.server_events import new_id
+from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
+from cantata.audio.pcm import BYTES_PER_SAMPLE
+from cantata.contract.data.errors import CantataError
+from cantata.realtime.cascade import Cascade
+from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
+from cantata.realtime.turns import SpeechStarted, TurnDetector
+from cantata.realtime.vad import WINDOW
+
+Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+"""Starts a task of the connection."""
+
+_LEAST_MS = 100
+"""Of a commit; less holds no word."""
+_WINDOWS_AT_ONCE = 16
+"""About two milliseconds of work, after which others have their turn."""
+_KEPT_WINDOWS = 4
+"""Beyond the padding: what the detector has seen before it knew that it was speech."""
+TELEPHONE_RATE = 8000
+
+
+def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
+    """Its name inside, and its rate in Hz."""
+    if isinstance(sound, Pcm):
+        return "pcm", sound.rate
+    return ("mulaw" if sound.type == "audio/pcmu" else "alaw"), TELEPHONE_RATE
+
+
+class Hearing:
+    """One utterance on its way through the recogniser."""
+
+    def __init__(self, cascade: Cascade, spawn: Spawn) -> None:
+        self.item_id = new_id("item")
+        self.words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.words.add_done_callback(_read)
+        # Bounded by the longest turn.
+        self._sound: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._task = spawn(self._run(cascade))
+
+    def feed(self, sound: bytes) -> None:
+        """More of it: s16le at `HEARD_RATE`."""
+        if sound:
+            self._sound.put_nowait(sound)
+
+    def end(self) -> None:
+        """It is complete."""
+        self._sound.put_nowait(None)
+
+    def drop(self) -> None:
+        """Nobody needs its words."""
+        self._task.cancel()
+
+    async def _run(self, cascade: Cascade) -> None:
+        try:
+            words = await cascade.transcriber.transcribe(self._pieces())
+        except CantataError as error:
+            self.words.set_exception(error)
+        else:
+            self.words.set_result(words)
+        finally:
+            self.words.cancel()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while (piece := await self._sound.get()) is not None:
+            yield piece
+
+
+def _read(words: asyncio.Future[str]) -> None:
+    """A failure is told to whoever waits for the words; maybe nobody does."""
+    if not words.cancelled():
+        words.exception()
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechBegan:
+    """The user speaks."""
+
+    item_id: str
+    at_ms: int
+    """Where the item begins, in all sound so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardItem:
+    """Sound that becomes an item."""
+
+    hearing: Hearing
+    seconds: float
+    at_ms: int
+    """Where it ends, in all sound so far."""
+
+
+class Ears:
+    """The input of one session.
+
+    Args:
+        cascade: what recognises.
+        options: the session's.
+        spawn: starts a task.
+    """
+
+    def __init__(self, cascade: Cascade, options: AudioInput, spawn: Spawn) -> None:
+        self._cascade = cascade
+        self._spawn = spawn
+        self._options = options
+        self._input = SoundInput(*wire_encoding(options.format))
+        self._sound = bytearray()
+        """s16le at `HEARD_RATE`: what may become an item."""
+        self._end = 0
+        """Samples of the session so far."""
+        self._hearing: Hearing | None = None
+        """Of the turn in progress."""
+        self._detector: TurnDetector | None = None
+        self._detector_from = 0
+        self._new_detector()
+
+    @property
+    def ms(self) -> int:
+        """Of all sound so far."""
+        return _ms(self._end)
+
+    def configure(self, options: AudioInput) -> None:
+        """Take new options. A turn in progress ends with those that it began with, or is left to
+        a commit."""
+        before, self._options = self._options, options
+        if before.format != options.format:
+            self._add(self._input.end())
+            self._input = SoundInput(*wire_encoding(options.format))
+        if before.turn_detection != options.turn_detection:
+            self._drop_hearing()
+            self._new_detector()
+
+    async def hear(self, data: bytes) -> AsyncIterator[SpeechBegan | HeardItem]:
+        """Take sound, and say what turns it has.
+
+        Raises:
+            BufferFull: too much waits to be committed; this sound is not taken.
+        """
+        if self._detector is None:
+            self._check_room(data)
+            self._add(self._input.feed(data))
+            return
+        heard = self._input.feed(data)
+        for index, start in enumerate(range(0, len(heard), WINDOW)):
+            window = heard[start : start + WINDOW]
+            self._add(window)
+            for turn in self._detector.feed(window):
+                at = self._detector_from + turn.at
+                yield self._begin(at) if isinstance(turn, SpeechStarted) else self._take(at)
+            if self._hearing is None:
+                self._keep(self._padding + _KEPT_WINDOWS * WINDOW)
+            if index % _WINDOWS_AT_ONCE == _WINDOWS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    def commit(self) -> HeardItem:
+        """What is buffered, as an item.
+
+        Raises:
+            EmptyCommit: there is too little of it.
+        """
+        if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _LEAST_MS:
+            raise EmptyCommit(
+                f"the input buffer has less than {_LEAST_MS} ms of sound; send some first"
+            )
+        self._add(self._input.end())
+        if self._detector is not None:
+            self._detector.reset()
+        return self._take(self._end)
+
+    def silence(self) -> HeardItem:
+        """What was heard while nobody spoke, as an item, whatever its length."""
+        return self._take(self._end)
+
+    def clear(self) -> None:
+        """Forget what is buffered."""
+        self._drop_hearing()
+        if self._detector is not None:
+            self._detector.reset()
+        self._add(self._input.end())
+        self._sound.clear()
+
+    def stop(self) -> None:
+        """Nothing more is heard."""
+        self._drop_hearing()
+
+    def whole(self, data: bytes) -> Hearing:
+        """Sound that a client sends as an item of its own."""
+        encoding, rate = wire_encoding(self._options.format)
+        sound = SoundInput(encoding, rate)
+        hearing = Hearing(self._cascade, self._spawn)
+        hearing.feed(sound.feed(data).tobytes())
+        hearing.feed(sound.end().tobytes())
+        hearing.end()
+        return hearing
+
+    @property
+    def _padding(self) -> int:
+        vad = self._options.turn_detection
+        ms = vad.prefix_padding_ms if isinstance(vad, ServerVad) else 0
+        return ms * HEARD_RATE // 1000
+
+    def _new_detector(self) -> None:
+        vad = self._options.turn_detection
+        self._detector_from = self._end
+        self._detector = (
+            self._cascade.detector(vad.threshold, vad.silence_duration_ms)
+            if isinstance(vad, ServerVad)
+            else None
+        )
+
+    def _check_room(self, data: bytes) -> None:
+        encoding, rate = wire_encoding(self._options.format)
+        seconds = len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
+        waiting_s = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)
+        most_s = self._cascade.settings.max_sound_s
+        if waiting_s + seconds > most_s:
+            raise BufferFull(
+                f"{waiting_s + seconds:.0f} s of sound are too many for one item, which has at "
+                f"most {most_s:g} s; commit or clear the buffer first",
+                "audio",
+            )
+
+    def _add(self, sound: Heard) -> None:
+        data = sound.tobytes()
+        self._sound += data
+        self._end += len(sound)
+        if self._hearing is not None:
+            self._hearing.feed(data)
+
+    def _begin(self, at: int) -> SpeechBegan:
+        self._keep(self._end - at + self._padding)
+        self._hearing = Hearing(self._cascade, self._spawn)
+        self._hearing.feed(bytes(self._sound))
+        start = self._end - len(self._sound) // BYTES_PER_SAMPLE
+        return SpeechBegan(self._hearing.item_id, _ms(start))
+
+    def _take(self, at: int) -> HeardItem:
+        hearing, self._hearing = self._hearing, None
+        if hearing is None:
+            hearing = Hearing(self._cascade, self._spawn)
+            hearing.feed(bytes(self._sound))
+        hearing.end()
+        seconds = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)
+        self._sound.clear()
+        return HeardItem(hearing, seconds, _ms(at))
+
+    def _keep(self, samples: int) -> None:
+        del self._sound[: max(0, len(self._sound) - samples * BYTES_PER_SAMPLE)]
+
+    def _drop_hearing(self) -> None:
+        if self._hearing is not None:
+            self._hearing.drop()
+            self._hearing = None
+
+
+def _ms(samples: int) -> int:
+    return samples * 1000 // HEARD_RATE

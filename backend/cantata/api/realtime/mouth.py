@@ -1,0 +1,104 @@
+"""What a client hears and reads: every event in order, and the sound of the answer in progress."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Protocol
+
+from cantata.api.adapters.formats import sound_output
+from cantata.api.adapters.sound import SoundStream
+from cantata.api.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
+from cantata.api.outbox import AudioFrame, Item
+from cantata.api.realtime.conversation import Spoken
+from cantata.api.realtime.ears import wire_encoding
+from cantata.api.realtime.server_events import AudioDelta, ServerEvent
+from cantata.api.realtime.session import SoundFormat
+from cantata.api.schemas import ErrorDetail
+from cantata.api.sessions.connection import Channel
+from cantata.api.sessions.socket import SocketConnection
+from cantata.contract.service import ServedModel
+
+
+class Listener(Protocol):
+    """Whoever lets the mouth speak."""
+
+    def spoken(self) -> None:
+        """All sound of the answer has been sent."""
+        ...
+
+    def speech_failed(self, error: ErrorDetail) -> None:
+        """An utterance of it could not be spoken."""
+        ...
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The answer that is being spoken."""
+
+    response_id: str
+    item_id: str
+    sound: SoundStream
+    spoken: Spoken
+    utterance_at_s: float = 0.0
+
+    def delta(self, data: bytes) -> AudioDelta:
+        delta = base64.b64encode(data).decode("ascii")
+        return AudioDelta(response_id=self.response_id, item_id=self.item_id, delta=delta)
+
+
+class Mouth(Channel):
+    """The connection's only channel."""
+
+    def __init__(self, connection: SocketConnection, model: ServedModel, listener: Listener):
+        super().__init__(connection)
+        self._socket = connection
+        self._model = model
+        self._listener = listener
+        self._answer: _Answer | None = None
+        self.heard = False
+        """Whether any sound was sent."""
+
+    def begin(self, response_id: str, item_id: str, output: SoundFormat, spoken: Spoken) -> None:
+        """The sound that follows belongs to this answer: nothing of the one before is left."""
+        encoding, rate = wire_encoding(output)
+        sound = SoundStream(sound_output(encoding, self._model, rate))
+        self._answer = _Answer(response_id, item_id, sound, spoken)
+
+    def hush(self) -> None:
+        """The answer is over: what is left of its sound is dropped."""
+        if self._answer is not None:
+            self._answer.sound.drop()
+            self._answer = None
+
+    async def write(self, item: Item) -> None:
+        if isinstance(item, ServerEvent):
+            await self._socket.send(item)
+            return
+        answer = self._answer
+        if answer is None:
+            return
+        match item:
+            case AudioFrame():
+                answer.spoken.sound_s += item.samples / self._model.sample_rate
+                await self._send(answer, answer.sound.feed(item))
+            case AudioStart():
+                answer.utterance_at_s = answer.spoken.sound_s
+            case AudioTimestamps():
+                for word in item.words:
+                    answer.spoken.ends_s.append(answer.utterance_at_s + word.end)
+                    answer.spoken.text_ends.append(word.text_end)
+            case InputSpoken(context_id=answer.response_id):
+                await self._send(answer, answer.sound.end())
+                if self._answer is answer:
+                    self._listener.spoken()
+            case ErrorMessage(context_id=answer.response_id):
+                self._listener.speech_failed(item.error)
+
+    def free(self) -> None:
+        self.hush()
+
+    async def _send(self, answer: _Answer, data: bytes) -> None:
+        if data:
+            self.heard = True
+            await self._socket.send(answer.delta(data))

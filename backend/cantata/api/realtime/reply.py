@@ -1,0 +1,180 @@
+"""One answer: its state, and the events that tell of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cantata.api.realtime.conversation import Content, Item, Spoken
+from cantata.api.realtime.server_events import (
+    AudioDone,
+    ContentObject,
+    ContentPartEvent,
+    FailureObject,
+    ItemEvent,
+    ItemObject,
+    OutputItemEvent,
+    RateLimits,
+    ResponseEvent,
+    ResponseObject,
+    ResponseUsage,
+    ServerEvent,
+    StatusDetails,
+    TextDelta,
+    TextDone,
+    TokenDetails,
+    TranscriptDone,
+    new_id,
+)
+from cantata.api.realtime.session import SessionSettings
+from cantata.api.schemas import MILLISECONDS_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an answer ended."""
+
+    status: str
+    """completed, cancelled, incomplete or failed."""
+    reason: str | None = None
+    error: FailureObject | None = None
+
+    @property
+    def details(self) -> StatusDetails | None:
+        """As clients see it."""
+        if self.status == "completed":
+            return None
+        return StatusDetails(type=self.status, reason=self.reason, error=self.error)
+
+
+@dataclass(slots=True, eq=False)
+class Reply:
+    """An answer in progress, or one that has ended."""
+
+    settings: SessionSettings
+    voice: str
+    """As the client sees it."""
+    conversation_id: str | None
+    """None: it is not kept."""
+    metadata: dict[str, str] | None = None
+    id: str = field(default_factory=lambda: new_id("resp"))
+    text: str = ""
+    asked_characters: int = 0
+    """Of all that it follows from."""
+    cut: bool = False
+    """It is as long as was allowed."""
+    all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    item: Item = field(init=False)
+    spoken: Spoken = field(default_factory=Spoken)
+
+    def __post_init__(self) -> None:
+        kind = "output_audio" if self.speaks else "output_text"
+        spoken = self.spoken if self.speaks else None
+        self.item = Item(new_id("item"), "assistant", [Content(kind)], "in_progress", spoken)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it is sound."""
+        return self.settings.speaks
+
+    def begun(self, previous_item_id: str | None) -> list[ServerEvent]:
+        """It exists, without any content."""
+        empty = self._item("in_progress", [])
+        kept = ItemEvent(
+            type="conversation.item.added", item=empty, previous_item_id=previous_item_id
+        )
+        return [
+            ResponseEvent(type="response.created", response=self._object("in_progress")),
+            RateLimits(),
+            OutputItemEvent(type="response.output_item.added", response_id=self.id, item=empty),
+            *([kept] if self.conversation_id else []),
+            ContentPartEvent(
+                type="response.content_part.added",
+                response_id=self.id,
+                item_id=self.item.id,
+                part=self._part(""),
+            ),
+        ]
+
+    def delta(self, text: str) -> ServerEvent:
+        """More of its text."""
+        self.text += text
+        self.item.content[0].text = self.text
+        if self.speaks:
+            kind: str = "response.output_audio_transcript.delta"
+        else:
+            kind = "response.output_text.delta"
+        return TextDelta.model_validate(
+            {"type": kind, "response_id": self.id, "item_id": self.item.id, "delta": text}
+        )
+
+    def ended(self, ending: Ending, previous_item_id: str | None) -> list[ServerEvent]:
+        """It is over, and this is what it was."""
+        self.item.status = "completed" if ending.status == "completed" else "incomplete"
+        whole = self.item.shown()
+        kept = ItemEvent(
+            type="conversation.item.done", item=whole, previous_item_id=previous_item_id
+        )
+        return [
+            *self._contents_done(),
+            ContentPartEvent(
+                type="response.content_part.done",
+                response_id=self.id,
+                item_id=self.item.id,
+                part=self._part(self.text),
+            ),
+            OutputItemEvent(type="response.output_item.done", response_id=self.id, item=whole),
+            *([kept] if self.conversation_id else []),
+            ResponseEvent(
+                type="response.done", response=self._object(ending.status, ending, [whole])
+            ),
+        ]
+
+    def _contents_done(self) -> list[ServerEvent]:
+        response_id, item_id = self.id, self.item.id
+        if not self.speaks:
+            return [TextDone(response_id=response_id, item_id=item_id, text=self.text)]
+        return [
+            AudioDone(response_id=response_id, item_id=item_id),
+            TranscriptDone(response_id=response_id, item_id=item_id, transcript=self.text),
+        ]
+
+    def _part(self, text: str) -> ContentObject:
+        if self.speaks:
+            return ContentObject(type="audio", transcript=text)
+        return ContentObject(type="text", text=text)
+
+    def _item(self, status: str, content: list[ContentObject]) -> ItemObject:
+        return ItemObject(id=self.item.id, status=status, role="assistant", content=content)
+
+    def _object(
+        self, status: str, ending: Ending | None = None, output: Sequence[ItemObject] = ()
+    ) -> ResponseObject:
+        sound = self.settings.audio.output
+        audio = {"output": {"format": sound.format.model_dump(), "voice": self.voice}}
+        return ResponseObject(
+            id=self.id,
+            status=status,
+            status_details=ending.details if ending else None,
+            output=list(output),
+            conversation_id=self.conversation_id,
+            output_modalities=list(self.settings.output_modalities),
+            max_output_tokens=self.settings.max_output_tokens,
+            audio=audio if self.speaks else {},
+            usage=self._usage() if ending else None,
+            metadata=self.metadata,
+        )
+
+    def _usage(self) -> ResponseUsage:
+        sound = math.ceil(self.spoken.sound_s * 1000 / MILLISECONDS_PER_TOKEN)
+        asked, made = self.asked_characters, len(self.text) + sound
+        return ResponseUsage(
+            total_tokens=asked + made,
+            input_tokens=asked,
+            output_tokens=made,
+            input_token_details=TokenDetails(text_tokens=asked, audio_tokens=0),
+            output_token_details=TokenDetails(text_tokens=len(self.text), audio_tokens=sound),
+        )

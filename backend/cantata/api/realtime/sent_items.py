@@ -1,0 +1,92 @@
+"""Items as clients send them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Literal
+
+from cantata.api.realtime.client_events import SentContent, SentItem
+from cantata.api.realtime.conversation import Content, Item
+from cantata.api.realtime.ears import Hearing
+from cantata.api.realtime.server_events import new_id
+from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
+from cantata.realtime.settings import RealtimeSettings
+
+_TODAY = {"text": "output_text", "audio": "output_audio"}
+"""The beta's names for an assistant's parts."""
+_VALID = {
+    "user": ("input_text", "input_audio"),
+    "system": ("input_text",),
+    "assistant": ("output_text", "output_audio"),
+}
+Role = Literal["user", "assistant", "system"]
+
+
+def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
+    """Base64 to bytes.
+
+    Raises:
+        InvalidRequest: it is not base64.
+        PayloadTooLarge: it is more than a message may have.
+    """
+    most = settings.max_append_bytes
+    if len(text) * 3 // 4 > most + 2:
+        raise PayloadTooLarge(
+            f"{param}: {len(text) * 3 // 4} bytes are too many for one message, which has at most "
+            f"{most}",
+            param,
+        )
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequest(f"{param} is not valid base64", param) from None
+
+
+def item_of(sent: SentItem, hear: Callable[[bytes], Hearing], settings: RealtimeSettings) -> Item:
+    """An item of the conversation; its sound is being understood.
+
+    Raises:
+        InvalidRequest: it has no role or content, or parts that its role cannot have.
+        PayloadTooLarge: too much text or sound.
+    """
+    role: Role | None = sent.role
+    if role is None:
+        raise InvalidRequest("item.role is required; valid: user, assistant, system", "item.role")
+    if not sent.content:
+        raise InvalidRequest("item.content is required: at least one part", "item.content")
+    for part in sent.content:
+        _check(part, role)
+    characters = sum(len(part.text or part.transcript or "") for part in sent.content)
+    if characters > settings.max_item_characters:
+        raise PayloadTooLarge(
+            f"{characters} characters are too many for one item, which has at most "
+            f"{settings.max_item_characters}",
+            "item.content",
+        )
+    content = [_content(part, hear, settings) for part in sent.content]
+    return Item(sent.id or new_id("item"), role, content)
+
+
+def _check(part: SentContent, role: Role) -> None:
+    kind = _TODAY.get(part.type, part.type) if role == "assistant" else part.type
+    if kind not in _VALID[role]:
+        raise InvalidRequest(
+            f"an item of the role {role} cannot have a part of the type {part.type}; valid: "
+            f"{', '.join(_VALID[role])}",
+            "item.content",
+        )
+    if (part.audio is None) if kind == "input_audio" else (part.text or part.transcript) is None:
+        wanted = "audio" if kind == "input_audio" else "text"
+        raise InvalidRequest(f"a part of the type {part.type} needs {wanted}", "item.content")
+
+
+def _content(
+    part: SentContent, hear: Callable[[bytes], Hearing], settings: RealtimeSettings
+) -> Content:
+    if part.type != "input_audio":
+        return Content(_TODAY.get(part.type, part.type), part.text or part.transcript or "")
+    assert part.audio is not None
+    sound = decode_sound(part.audio, "item.content", settings)
+    return Content("input_audio", words=hear(sound).words)

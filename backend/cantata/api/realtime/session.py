@@ -1,0 +1,197 @@
+"""A session's settings: OpenAI's names, checked, and updated in part."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cantata.api.schemas import Text, VoiceName
+from cantata.contract.data.errors import InvalidRequest
+
+
+class Part(BaseModel):
+    """Values are not coerced. Unknown keys are ignored: clients send options of other models."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Pcm(Part):
+    """Signed 16 bit, little endian, mono."""
+
+    type: Literal["audio/pcm"] = "audio/pcm"
+    rate: Literal[24000] = 24000
+
+
+class Telephone(Part):
+    """ITU-T G.711, 8 kHz."""
+
+    type: Literal["audio/pcmu", "audio/pcma"]
+
+
+SoundFormat = Annotated[Pcm | Telephone, Field(discriminator="type")]
+
+
+class ServerVad(Part):
+    """A turn ends with a silence."""
+
+    type: Literal["server_vad"] = "server_vad"
+    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
+    """Probability of speech."""
+    prefix_padding_ms: Annotated[int, Field(ge=0, le=5000)] = 300
+    """Sound before the first speech that belongs to the turn."""
+    silence_duration_ms: Annotated[int, Field(ge=32, le=10_000)] = 500
+    create_response: bool = True
+    interrupt_response: bool = True
+    idle_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] | None = None
+    """Silence after an answer was played, after which another one is made."""
+
+
+class SemanticVad(Part):
+    """A turn ends when the speaker seems to have finished; refused, see `updated`."""
+
+    type: Literal["semantic_vad"]
+
+
+TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
+
+
+class Transcription(Part):
+    """Asks for the events of input transcription. The server's own recogniser is used."""
+
+    model: Text | None = None
+    language: Text | None = None
+    prompt: Text | None = None
+
+
+class AudioInput(Part):
+    """What the client sends."""
+
+    format: SoundFormat = Pcm()
+    transcription: Transcription | None = None
+    noise_reduction: dict[str, Any] | None = None
+    """Accepted and not applied."""
+    turn_detection: TurnDetection | None = ServerVad()
+
+
+class AudioOutput(Part):
+    """What the client hears."""
+
+    format: SoundFormat = Pcm()
+    voice: VoiceName | None = None
+    speed: Annotated[float, Field(ge=0.25, le=1.5, allow_inf_nan=False)] = 1.0
+
+
+class Audio(Part):
+    """Both directions."""
+
+    input: AudioInput = AudioInput()
+    output: AudioOutput = AudioOutput()
+
+
+MaxTokens = Annotated[int, Field(ge=1, le=4096)] | Literal["inf"]
+Modalities = Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)]
+NoTools = Annotated[list[Any], Field(max_length=0)]
+"""Tools are refused rather than left out in silence."""
+
+
+class SessionSettings(Part):
+    """Of a session; also of one response, with what its client sets for it alone."""
+
+    type: Literal["realtime"] = "realtime"
+    output_modalities: Modalities = ["audio"]
+    instructions: Annotated[Text, Field(max_length=65_536)] = ""
+    max_output_tokens: MaxTokens = "inf"
+    tools: NoTools = []
+    tool_choice: str | dict[str, Any] = "auto"
+    audio: Audio = Audio()
+
+    @property
+    def speaks(self) -> bool:
+        """Whether answers are sound."""
+        return self.output_modalities == ["audio"]
+
+
+_NULLABLE = ("turn_detection", "transcription", "noise_reduction", "idle_timeout_ms", "voice")
+"""Elsewhere null means the same as no field."""
+_BETA_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
+_BETA_INPUT = {
+    "input_audio_transcription": "transcription",
+    "input_audio_noise_reduction": "noise_reduction",
+    "turn_detection": "turn_detection",
+}
+_BETA_OUTPUT = {"voice": "voice", "speed": "speed"}
+
+
+def updated(
+    settings: SessionSettings, sent: dict[str, Any], param: str = "session"
+) -> SessionSettings:
+    """The settings with those that were sent; the rest stays.
+
+    Args:
+        settings: before.
+        sent: as the client wrote it, in the names of today's protocol or of its beta.
+        param: the message's field, for errors.
+
+    Raises:
+        InvalidRequest: a value is not valid, or names what this server does not have.
+    """
+    try:
+        new = SessionSettings.model_validate(_merged(settings.model_dump(), _today(sent)))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        # Pydantic writes a union's member into the path; the client did not.
+        place = [str(p) for p in problem["loc"] if p not in _UNION_TAGS]
+        where = ".".join((param, *place))
+        raise InvalidRequest(f"{where}: {problem['msg']}", where) from None
+    if isinstance(new.audio.input.turn_detection, SemanticVad):
+        where = f"{param}.audio.input.turn_detection.type"
+        raise InvalidRequest(
+            "semantic_vad is not available on this server; valid: server_vad, or null for no "
+            "turn detection",
+            where,
+        )
+    return new
+
+
+_UNION_TAGS = frozenset(
+    ("server_vad", "semantic_vad", *get_args(Telephone.model_fields["type"].annotation))
+) | {"audio/pcm"}
+
+
+def _merged(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
+    result = dict(old)
+    for key, value in sent.items():
+        before = old.get(key)
+        if value is None and key not in _NULLABLE:
+            continue
+        if isinstance(value, dict) and isinstance(before, dict) and _same_type(before, value):
+            value = _merged(before, value)
+        result[key] = value
+    return result
+
+
+def _same_type(old: dict[str, Any], sent: dict[str, Any]) -> bool:
+    """Another type of a thing begins with its own defaults."""
+    return sent.get("type", old.get("type")) == old.get("type")
+
+
+def _today(sent: dict[str, Any]) -> dict[str, Any]:
+    """The beta's flat fields in today's places."""
+    new = dict(sent)
+    sides: dict[str, dict[str, Any]] = {"input": {}, "output": {}}
+    for side, names in (("input", _BETA_INPUT), ("output", _BETA_OUTPUT)):
+        for flat, name in names.items():
+            if flat in new:
+                sides[side][name] = new.pop(flat)
+        flat = f"{side}_audio_format"
+        if (sound_format := new.pop(flat, None)) is not None:
+            sides[side]["format"] = {"type": _BETA_FORMATS.get(sound_format, sound_format)}
+    if (modalities := new.pop("modalities", None)) is not None:
+        new["output_modalities"] = ["audio"] if "audio" in modalities else modalities
+    if (most := new.pop("max_response_output_tokens", None)) is not None:
+        new["max_output_tokens"] = most
+    if any(sides.values()):
+        audio = new.get("audio")
+        new["audio"] = _merged(audio if isinstance(audio, dict) else {}, sides)
+    return new

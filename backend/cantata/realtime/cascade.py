@@ -1,0 +1,69 @@
+"""What a server's spoken conversations share: what hears words, and what answers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from cantata.contract.data.errors import NotInstalled
+from cantata.realtime.chat import Chat
+from cantata.realtime.chat_endpoint import ChatEndpoint
+from cantata.realtime.responder import Responder
+from cantata.realtime.settings import RealtimeSettings
+from cantata.realtime.sphinx import SphinxTranscriber
+from cantata.realtime.transcription import EndpointTranscriber, Transcriber
+from cantata.realtime.turns import SilenceDetector, TurnDetector
+from cantata.realtime.vad import SileroJudge
+
+_FOR_TURNS = ("onnxruntime", "silero_vad")
+_FOR_WORDS = ("pocketsphinx",)
+
+
+class Cascade:
+    """Made with the app; its parts start with the first session that needs them."""
+
+    def __init__(self, settings: RealtimeSettings) -> None:
+        self.settings = settings
+        self._transcriber: Transcriber | None = None
+        self._chat: Chat | None = None
+
+    def check(self) -> None:
+        """Whether everything that a session may need is installed.
+
+        Raises:
+            NotInstalled: names what is missing.
+        """
+        needed = _FOR_TURNS if self.settings.transcription else _FOR_TURNS + _FOR_WORDS
+        missing = [name for name in needed if find_spec(name) is None]
+        if missing:
+            raise NotInstalled(
+                f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
+            )
+
+    @property
+    def transcriber(self) -> Transcriber:
+        """What finds words."""
+        if self._transcriber is None:
+            endpoint, limit = self.settings.transcription, self.settings.answer_timeout_s
+            self._transcriber = (
+                SphinxTranscriber() if endpoint is None else EndpointTranscriber(endpoint, limit)
+            )
+        return self._transcriber
+
+    @property
+    def chat(self) -> Chat:
+        """What answers."""
+        if self._chat is None:
+            endpoint, limit = self.settings.chat, self.settings.answer_timeout_s
+            self._chat = Responder() if endpoint is None else ChatEndpoint(endpoint, limit)
+        return self._chat
+
+    def detector(self, threshold: float, silence_ms: int) -> TurnDetector:
+        """A detector for one stream of sound."""
+        return SilenceDetector(SileroJudge(), threshold, silence_ms, self.settings.max_sound_s)
+
+    async def close(self) -> None:
+        """End what was started."""
+        for part in (self._transcriber, self._chat):
+            if part is not None:
+                await part.close()
+        self._transcriber = self._chat = None

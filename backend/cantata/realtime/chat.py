@@ -1,0 +1,57 @@
+"""The words of an answer: messages in, text out while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cantata.contract.data.errors import CantataError
+
+Role = Literal["system", "user", "assistant"]
+
+UNHEARD = "[The user's words could not be understood.]"
+"""Stands for sound without words."""
+SILENT = "[The user has been silent for a while.]"
+"""Stands for a silence after which an answer is due (`idle_timeout_ms`)."""
+
+
+class ChatFailed(CantataError):
+    """No answer could be had."""
+
+    code = "chat_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDelta:
+    """More of an answer."""
+
+    text: str
+    cut: bool = False
+    """The answer ends here because it is as long as was allowed."""
+
+
+class Chat(Protocol):
+    """Serves all sessions."""
+
+    def answer(
+        self, messages: Sequence[ChatMessage], max_tokens: int | None
+    ) -> AsyncGenerator[ChatDelta, None]:
+        """The next message, in pieces. Closing it, or a cancellation, ends the work.
+
+        Raises:
+            ChatFailed: says why.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Free what is held."""
+        ...

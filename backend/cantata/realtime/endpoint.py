@@ -1,0 +1,28 @@
+"""Servers that speak OpenAI's HTTP protocol."""
+
+from __future__ import annotations
+
+import httpx
+
+from cantata.realtime.settings import Endpoint
+
+_SHOWN = 200
+"""Characters of a failure's body."""
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """Of every request."""
+    return {} if endpoint.key is None else {"authorization": f"Bearer {endpoint.key}"}
+
+
+def explain(error: Exception) -> str:
+    """A failure in one line; never with the address, which may hold a key."""
+    if isinstance(error, httpx.HTTPStatusError):
+        response = error.response
+        shown = response.text[:_SHOWN] if response.is_stream_consumed else ""
+        return f"the endpoint answered {response.status_code} {shown}".rstrip()
+    if isinstance(error, httpx.TimeoutException):
+        return "the endpoint did not answer in time"
+    if isinstance(error, httpx.HTTPError):
+        return f"the endpoint cannot be reached ({type(error).__name__})"
+    return "the endpoint's answer has not the shape of OpenAI's"

@@ -1,0 +1,74 @@
+"""A client's sound as the recognisers take it: 16 kHz, mono, signed 16 bit."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+import av
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from cantata.audio.pcm import BYTES_PER_SAMPLE, to_s16
+
+HEARD_RATE = 16_000
+"""Hz of what is heard."""
+_FULL_SCALE = np.float32(32768)
+Encoding = Literal["pcm", "mulaw", "alaw"]
+
+Heard = NDArray[np.int16]
+"""[N] at `HEARD_RATE`."""
+
+
+class SoundInput:
+    """Decodes one stream of sound, in pieces that may end anywhere.
+
+    Args:
+        encoding: s16le, or ITU-T G.711.
+        rate: Hz.
+    """
+
+    def __init__(self, encoding: Encoding, rate: int) -> None:
+        self._encoding = encoding
+        self._rate = rate
+        self._half = b""
+        """Of a sample that is not complete yet."""
+        self._resampler = self._new_resampler()
+
+    def feed(self, data: bytes) -> Heard:
+        """The samples that are certain now; the filter keeps back a few milliseconds."""
+        return self._heard(self._samples(data), last=False)
+
+    def end(self) -> Heard:
+        """The rest; what is fed next begins another stream."""
+        self._half = b""
+        rest = self._heard(np.zeros(0, np.float32), last=True)
+        self._resampler = self._new_resampler()
+        return rest
+
+    def _samples(self, data: bytes) -> NDArray[np.float32]:
+        if self._encoding != "pcm":
+            return _g711(self._encoding)[np.frombuffer(data, np.uint8)]
+        data = self._half + data
+        whole = len(data) - len(data) % BYTES_PER_SAMPLE
+        self._half = data[whole:]
+        return np.frombuffer(data[:whole], "<i2").astype(np.float32) / _FULL_SCALE
+
+    def _heard(self, samples: NDArray[np.float32], *, last: bool) -> Heard:
+        return to_s16(self._resampler.resample_chunk(samples, last=last))
+
+    def _new_resampler(self) -> soxr.ResampleStream:
+        # Speech below 7 kHz is what recognisers use: the steeper filters would only add delay.
+        return soxr.ResampleStream(self._rate, HEARD_RATE, 1, dtype="float32", quality="LQ")
+
+
+@cache
+def _g711(encoding: Encoding) -> NDArray[np.float32]:
+    """[256]: the value of each code, as FFmpeg's decoder has it."""
+    decoder = av.CodecContext.create(f"pcm_{encoding}", "r")
+    assert isinstance(decoder, av.AudioCodecContext)
+    decoder.sample_rate = 8000
+    decoder.layout = "mono"
+    (frame,) = decoder.decode(av.Packet(bytes(range(256))))
+    return frame.to_ndarray().reshape(-1).astype(np.float32) / _FULL_SCALE

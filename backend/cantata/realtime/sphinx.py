@@ -1,0 +1,140 @@
+"""Words by pocketsphinx, on this machine, while they are spoken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from itertools import count
+
+from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, Kind
+from cantata.realtime.transcription import TranscriptionFailed
+
+_MOST_AT_A_TIME = 16
+"""Utterances in progress; each has a decoder of 12 to 40 MB."""
+_STOP_S = 2.0
+_ANSWER_S = 60.0
+"""For the words, from the end of the sound."""
+_PIECE_BYTES = SPHINX_RATE // 2
+"""A quarter of a second: utterances in progress take turns."""
+
+
+class SphinxTranscriber:
+    """Owns one `sphinx_worker`, started with the first utterance and again after a crash."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+        self._starting = asyncio.Lock()
+        self._places = asyncio.Semaphore(_MOST_AT_A_TIME)
+        self._ids = count()
+
+    async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
+        async with self._places:
+            worker = await self._running()
+            utterance = next(self._ids)
+            try:
+                async for piece in sound:
+                    await worker.send(utterance, piece)
+                return await worker.end(utterance)
+            except ConnectionError:
+                raise TranscriptionFailed("the recogniser's process has ended") from None
+            except TimeoutError:
+                worker.kill()
+                raise TranscriptionFailed(f"no words within {_ANSWER_S:g} s") from None
+            finally:
+                worker.forget(utterance)
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+            self._worker = None
+
+    async def _running(self) -> _Worker:
+        async with self._starting:
+            if self._worker is None or not self._worker.alive:
+                await self.close()
+                self._worker = await _Worker.start()
+            return self._worker
+
+
+class _Worker:
+    """The process, and the utterances that wait for its answer."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._open: set[int] = set()
+        """Utterances that the process holds."""
+        self._reader = asyncio.create_task(self._read(), name="sphinx:read")
+
+    @classmethod
+    async def start(cls) -> _Worker:
+        return cls(
+            await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "cantata.realtime.sphinx_worker", stdin=PIPE, stdout=PIPE
+            )
+        )
+
+    @property
+    def alive(self) -> bool:
+        return not self._reader.done()
+
+    async def send(self, utterance: int, sound: bytes) -> None:
+        self._open.add(utterance)
+        for start in range(0, len(sound), _PIECE_BYTES):
+            await self._write(utterance, Kind.SOUND, sound[start : start + _PIECE_BYTES])
+
+    async def end(self, utterance: int) -> str:
+        self._waiting[utterance] = asyncio.get_running_loop().create_future()
+        await self._write(utterance, Kind.END)
+        self._open.discard(utterance)
+        async with asyncio.timeout(_ANSWER_S):
+            return await self._waiting[utterance]
+
+    def forget(self, utterance: int) -> None:
+        """Free what is held for an utterance; one that has not ended is dropped."""
+        self._waiting.pop(utterance, None)
+        if utterance in self._open and self.alive:
+            self._open.discard(utterance)
+            self._put(utterance, Kind.DROP)
+
+    def kill(self) -> None:
+        """End a process that hangs; `close` waits for it."""
+        if self._process.returncode is None:
+            self._process.kill()
+
+    async def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
+        await self._reader
+
+    async def _write(self, utterance: int, kind: Kind, sound: bytes = b"") -> None:
+        if not self.alive:
+            raise ConnectionResetError
+        self._put(utterance, kind, sound)
+        assert self._process.stdin is not None
+        await self._process.stdin.drain()
+
+    def _put(self, utterance: int, kind: Kind, sound: bytes = b"") -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(HEADER.pack(utterance, len(sound), kind) + sound)
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            found = json.loads(line)
+            waiting = self._waiting.get(found["utterance"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(found["text"])
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionResetError())
