@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -183,6 +184,18 @@ def serve(
         list[int] | None,
         typer.Option(min=1, max=65535, help="A port to fetch from besides 80, 443. Repeatable."),
     ] = None,
+    chat_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Answers in /v1/realtime: a base address of OpenAI's shape."
+        ),
+    ] = None,
+    chat_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
+    transcription_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Hears words in /v1/realtime: a base address, too."),
+    ] = None,
+    transcription_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
     drain_timeout: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS", help="For running utterances to end, on SIGTERM."),
@@ -196,10 +209,10 @@ def serve(
     from rich.console import Console
 
     _configure_logging(log_level, log_format)
-    from cantata.api.operator import KEYS_VARIABLE, OperatorOptions
+    from cantata.api import operator
 
-    options = OperatorOptions(
-        api_keys=os.environ.get(KEYS_VARIABLE, ""),
+    options = operator.OperatorOptions(
+        api_keys=os.environ.get(operator.KEYS_VARIABLE, ""),
         api_key_file=api_key_file,
         no_auth=no_auth,
         private_lists=private_lists,
@@ -210,6 +223,14 @@ def serve(
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),
         drain_timeout_s=drain_timeout,
+        chat=operator.EndpointOptions(
+            chat_url, chat_model, os.environ.get(operator.CHAT_KEY_VARIABLE)
+        ),
+        transcription=operator.EndpointOptions(
+            transcription_url,
+            transcription_model,
+            os.environ.get(operator.TRANSCRIPTION_KEY_VARIABLE),
+        ),
     )
     _run(_serve(host, port, model, deploy, dtype, wyoming_port, options, log_format, Console()))
 
@@ -256,13 +277,21 @@ async def _serve(
     listener = _listen(host, port)
     with listener:
         url = url_of(listener)
+        plan = plan_service(model, deploy, dtype.value if dtype else None)
+        deployed = plan.deployment.realtime
+        options = replace(
+            options,
+            chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
+            transcription=options.transcription.otherwise(
+                deployed.transcription_url, deployed.transcription_model
+            ),
+        )
         settings = settings_for(options, listener.getsockname()[0])
         wyoming = None
         if wyoming_port is not None:
             # Its clients cannot send a key: where keys are required, they must be on this machine.
             wyoming_host = "127.0.0.1" if settings.security.api_keys else host
             wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        plan = plan_service(model, deploy, dtype.value if dtype else None)
         plan.preload()
         # The stages' imports have begun; the following ones take seconds too.
         from cantata.api.app import create_app, mount_pages

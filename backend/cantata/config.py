@@ -120,6 +120,17 @@ KINDS: Mapping[StageKind, KindSupport] = {
 }
 
 
+class ConversationDeployment(StrictModel):
+    """What hears and answers in `/v1/realtime`; the command line's options come first."""
+
+    chat_url: str | None = None
+    """Base address of a server with OpenAI's `/chat/completions`. None: a few rules answer."""
+    chat_model: str | None = None
+    transcription_url: str | None = None
+    """Base address of a server with OpenAI's `/audio/transcriptions`. None: pocketsphinx."""
+    transcription_model: str | None = None
+
+
 class Deployment(StrictModel):
     """How one model is served on this machine."""
 
@@ -132,6 +143,7 @@ class Deployment(StrictModel):
     before, its process is replaced."""
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
+    realtime: ConversationDeployment = ConversationDeployment()
     stages: Mapping[str, StageDeployment]
 
     @property

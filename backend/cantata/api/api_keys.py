@@ -16,6 +16,8 @@ from cantata.contract.data.errors import ConfigError
 MIN_KEY_CHARACTERS = 16
 SUBPROTOCOL = "cantata"
 KEY_SUBPROTOCOL = "cantata-api-key."
+_OPENAI_SUBPROTOCOL = "realtime"
+_OPENAI_KEY_SUBPROTOCOL = "openai-insecure-api-key."
 
 _USABLE_KEY = re.compile(r"[A-Za-z0-9._~-]+")
 """Valid in every header, subprotocols included."""
@@ -83,9 +85,10 @@ def shown_keys(scope: Scope) -> Iterator[str]:
     # A browser's WebSocket can set no header but this one.
     offered = scope.get("subprotocols", [])
     for before, protocol in zip(["", *offered], offered, strict=False):
-        if protocol.startswith(KEY_SUBPROTOCOL):
-            yield protocol.removeprefix(KEY_SUBPROTOCOL)
-        elif before.lower() in _SCHEMES:
+        for prefix in (KEY_SUBPROTOCOL, _OPENAI_KEY_SUBPROTOCOL):
+            if protocol.startswith(prefix):
+                yield protocol.removeprefix(prefix)
+        if before.lower() in _SCHEMES:
             yield protocol
 
 
@@ -95,7 +98,8 @@ def spoken_subprotocol(scope: Scope) -> str | None:
     A browser that offers some and gets none accepted breaks the connection.
     """
     offered: list[str] = scope.get("subprotocols", [])
-    return next((p for p in offered if p.lower() in (SUBPROTOCOL, *_SCHEMES)), None)
+    known = (SUBPROTOCOL, _OPENAI_SUBPROTOCOL, *_SCHEMES)
+    return next((p for p in offered if p.lower() in known), None)
 
 
 def _check(key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,14 +19,30 @@ from cantata.api.settings import (
     ServerSettings,
 )
 from cantata.contract.data.errors import ConfigError
+from cantata.realtime.settings import Endpoint, RealtimeSettings
 from cantata.references.fetching import FetchLimits
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"
+CHAT_KEY_VARIABLE = "CANTATA_CHAT_API_KEY"
+TRANSCRIPTION_KEY_VARIABLE = "CANTATA_TRANSCRIPTION_API_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointOptions:
+    """A server with OpenAI's HTTP protocol, as far as it was named."""
+
+    url: str | None = None
+    model: str | None = None
+    key: str | None = None
+
+    def otherwise(self, url: str | None, model: str | None) -> EndpointOptions:
+        """The same with these where none was named."""
+        return EndpointOptions(self.url or url, self.model or model, self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Options of `cantata serve` that control access."""
+    """Options of `cantata serve` that control access, and what else a server uses."""
 
     api_keys: str = ""
     """Separated by commas; from the environment."""
@@ -41,6 +57,10 @@ class OperatorOptions:
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
     drain_timeout_s: float = ConnectionSettings().drain_timeout_s
+    chat: EndpointOptions = field(default_factory=EndpointOptions)
+    """Answers in spoken conversations."""
+    transcription: EndpointOptions = field(default_factory=EndpointOptions)
+    """Hears their words."""
 
 
 def settings_for(options: OperatorOptions, address: str) -> ServerSettings:
@@ -65,7 +85,28 @@ def settings_for(options: OperatorOptions, address: str) -> ServerSettings:
             voices_dir=_voices_dir(options),
             fetch=fetch if options.allow_ref_urls else None,
         ),
+        realtime=RealtimeSettings(
+            chat=_endpoint(options.chat, "chat"),
+            transcription=_endpoint(options.transcription, "transcription"),
+        ),
     )
+
+
+def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
+    if options.url is None and options.model is None:
+        return None
+    if options.url is None or options.model is None:
+        raise ConfigError(
+            f"--{name}-url and --{name}-model (or {name}_url and {name}_model in a "
+            "deployment's realtime) belong together"
+        )
+    parts = urlsplit(options.url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ConfigError(
+            f"--{name}-url {options.url!r}: write it as http://localhost:11434/v1, up to what "
+            "stands before OpenAI's own paths"
+        )
+    return Endpoint(options.url.rstrip("/"), options.model, options.key)
 
 
 def _voices_dir(options: OperatorOptions) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from prometheus_client import CollectorRegistry, generate_latest
 
 from cantata.contract.service import AdmissionReport, StageReport
+from cantata.metrics.conversations import ConversationMetrics
 from cantata.metrics.service import ServiceCollector
 from cantata.metrics.utterances import UtteranceMetrics
 
@@ -19,6 +20,7 @@ class Metrics(UtteranceMetrics):
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         super().__init__(self._registry)
+        self.conversations = ConversationMetrics(self._registry)
 
     def render(
         self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]

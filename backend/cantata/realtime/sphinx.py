@@ -14,7 +14,6 @@ from cantata.realtime.transcription import TranscriptionFailed
 
 _MOST_AT_A_TIME = 16
 """Utterances in progress; each has a decoder of 12 to 40 MB."""
-_STOP_S = 2.0
 _ANSWER_S = 60.0
 """For the words, from the end of the sound."""
 _PIECE_BYTES = SPHINX_RATE // 2
@@ -101,20 +100,14 @@ class _Worker:
             self._put(utterance, Kind.DROP)
 
     def kill(self) -> None:
-        """End a process that hangs; `close` waits for it."""
+        """End the process, which holds nothing that is worth waiting for."""
         if self._process.returncode is None:
             self._process.kill()
 
     async def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(_STOP_S):
-                await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            await self._process.wait()
+        """End the process and wait for that."""
+        self.kill()
+        await self._process.wait()
         await self._reader
 
     async def _write(self, utterance: int, kind: Kind, sound: bytes = b"") -> None:

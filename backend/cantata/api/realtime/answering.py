@@ -116,8 +116,9 @@ class Answering:
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
-            messages = await self._messages(reply, items)
-            await self._answer(reply, messages)
+            with self._stage.context.metrics.conversations.responses.track_inprogress():
+                messages = await self._messages(reply, items)
+                await self._answer(reply, messages)
         except CantataError as error:
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
@@ -137,7 +138,7 @@ class Answering:
                 raise TranscriptionFailed(f"the words were not known within {limit_s:g} s")
             for words in done:
                 words.result()
-        messages = [item.message() for item in items]
+        messages = [message for item in items if (message := item.message()).text]
         if reply.settings.instructions:
             messages.insert(0, ChatMessage("system", reply.settings.instructions))
         reply.asked_characters = sum(len(one.text) for one in messages)

@@ -55,7 +55,7 @@ class Dialogue:
         self.settings = SessionSettings()
         self.voice = stage.model.voice(None).id
         self.answering = Answering(stage)
-        self._ears = Ears(stage.context.cascade, self.settings.audio.input, stage.spawn)
+        self._ears = Ears(stage.context, self.settings.audio.input, stage.spawn)
         self._idle: asyncio.Task[None] | None = None
         """Waits for the user to say something."""
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from cantata.api.context import ApiContext
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
 from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import CantataError
-from cantata.realtime.cascade import Cascade
 from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
 from cantata.realtime.turns import SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
@@ -39,13 +39,13 @@ def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
 class Hearing:
     """One utterance on its way through the recogniser."""
 
-    def __init__(self, cascade: Cascade, spawn: Spawn) -> None:
+    def __init__(self, context: ApiContext, spawn: Spawn) -> None:
         self.item_id = new_id("item")
         self.words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.words.add_done_callback(_read)
         # Bounded by the longest turn.
         self._sound: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._task = spawn(self._run(cascade))
+        self._task = spawn(self._run(context))
 
     def feed(self, sound: bytes) -> None:
         """More of it: s16le at `HEARD_RATE`."""
@@ -60,9 +60,10 @@ class Hearing:
         """Nobody needs its words."""
         self._task.cancel()
 
-    async def _run(self, cascade: Cascade) -> None:
+    async def _run(self, context: ApiContext) -> None:
         try:
-            words = await cascade.transcriber.transcribe(self._pieces())
+            with context.metrics.conversations.transcriptions.track_inprogress():
+                words = await context.cascade.transcriber.transcribe(self._pieces())
         except CantataError as error:
             self.words.set_exception(error)
         else:
@@ -104,13 +105,13 @@ class Ears:
     """The input of one session.
 
     Args:
-        cascade: what recognises.
+        context: the server's.
         options: the session's.
         spawn: starts a task.
     """
 
-    def __init__(self, cascade: Cascade, options: AudioInput, spawn: Spawn) -> None:
-        self._cascade = cascade
+    def __init__(self, context: ApiContext, options: AudioInput, spawn: Spawn) -> None:
+        self._context = context
         self._spawn = spawn
         self._options = options
         self._input = SoundInput(*wire_encoding(options.format))
@@ -197,7 +198,7 @@ class Ears:
         """Sound that a client sends as an item of its own."""
         encoding, rate = wire_encoding(self._options.format)
         sound = SoundInput(encoding, rate)
-        hearing = Hearing(self._cascade, self._spawn)
+        hearing = Hearing(self._context, self._spawn)
         hearing.feed(sound.feed(data).tobytes())
         hearing.feed(sound.end().tobytes())
         hearing.end()
@@ -213,7 +214,7 @@ class Ears:
         vad = self._options.turn_detection
         self._detector_from = self._end
         self._detector = (
-            self._cascade.detector(vad.threshold, vad.silence_duration_ms)
+            self._context.cascade.detector(vad.threshold, vad.silence_duration_ms)
             if isinstance(vad, ServerVad)
             else None
         )
@@ -222,7 +223,7 @@ class Ears:
         encoding, rate = wire_encoding(self._options.format)
         seconds = len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
         waiting_s = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)
-        most_s = self._cascade.settings.max_sound_s
+        most_s = self._context.cascade.settings.max_sound_s
         if waiting_s + seconds > most_s:
             raise BufferFull(
                 f"{waiting_s + seconds:.0f} s of sound are too many for one item, which has at "
@@ -239,7 +240,7 @@ class Ears:
 
     def _begin(self, at: int) -> SpeechBegan:
         self._keep(self._end - at + self._padding)
-        self._hearing = Hearing(self._cascade, self._spawn)
+        self._hearing = Hearing(self._context, self._spawn)
         self._hearing.feed(bytes(self._sound))
         start = self._end - len(self._sound) // BYTES_PER_SAMPLE
         return SpeechBegan(self._hearing.item_id, _ms(start))
@@ -247,7 +248,7 @@ class Ears:
     def _take(self, at: int) -> HeardItem:
         hearing, self._hearing = self._hearing, None
         if hearing is None:
-            hearing = Hearing(self._cascade, self._spawn)
+            hearing = Hearing(self._context, self._spawn)
             hearing.feed(bytes(self._sound))
         hearing.end()
         seconds = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)

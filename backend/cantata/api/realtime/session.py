@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -139,11 +139,12 @@ def updated(
     try:
         new = SessionSettings.model_validate(_merged(settings.model_dump(), _today(sent)))
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        # Pydantic writes a union's member into the path; the client did not.
-        place = [str(p) for p in problem["loc"] if p not in _UNION_TAGS]
+        problems = [(_place(one["loc"]), one["msg"]) for one in error.errors(include_url=False)]
+        place = problems[0][0]
         where = ".".join((param, *place))
-        raise InvalidRequest(f"{where}: {problem['msg']}", where) from None
+        # Of a value that may be one of several things, each says what it is not.
+        said = "; or ".join(message for other, message in problems if other == place)
+        raise InvalidRequest(f"{where}: {said}", where) from None
     if isinstance(new.audio.input.turn_detection, SemanticVad):
         where = f"{param}.audio.input.turn_detection.type"
         raise InvalidRequest(
@@ -154,9 +155,12 @@ def updated(
     return new
 
 
-_UNION_TAGS = frozenset(
-    ("server_vad", "semantic_vad", *get_args(Telephone.model_fields["type"].annotation))
-) | {"audio/pcm"}
+def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
+    """The path of fields; Pydantic writes a union's members into it, the client did not."""
+    return tuple(str(part) for part in location if part in _FIELDS)
+
+
+_FIELDS = frozenset(name for kind in Part.__subclasses__() for name in kind.model_fields)
 
 
 def _merged(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
@@ -186,9 +190,10 @@ def _today(sent: dict[str, Any]) -> dict[str, Any]:
                 sides[side][name] = new.pop(flat)
         flat = f"{side}_audio_format"
         if (sound_format := new.pop(flat, None)) is not None:
-            sides[side]["format"] = {"type": _BETA_FORMATS.get(sound_format, sound_format)}
+            sides[side]["format"] = {"type": _BETA_FORMATS.get(str(sound_format), sound_format)}
     if (modalities := new.pop("modalities", None)) is not None:
-        new["output_modalities"] = ["audio"] if "audio" in modalities else modalities
+        spoken = isinstance(modalities, list) and "audio" in modalities
+        new["output_modalities"] = ["audio"] if spoken else modalities
     if (most := new.pop("max_response_output_tokens", None)) is not None:
         new["max_output_tokens"] = most
     if any(sides.values()):

@@ -25,8 +25,9 @@ async def realtime(socket: WebSocket, context: Context) -> None:
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
-    await socket.accept()
-    await RealtimeConnection(socket, context, model).run()
+    with context.metrics.conversations.sessions.track_inprogress():
+        await socket.accept()
+        await RealtimeConnection(socket, context, model).run()
 
 
 def _model(context: ApiContext, name: str | None) -> ServedModel:

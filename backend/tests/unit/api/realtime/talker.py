@@ -1,0 +1,102 @@
+"""A bare client of /v1/realtime, and sound for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+from websockets.asyncio.client import ClientConnection, connect
+
+RECORDING = Path(__file__).parents[5] / "docs" / "voice" / "clara.mp3"
+SAID = "the children walk home along the river after school"
+"""In the recording."""
+WIRE_RATE = 24_000
+
+Event = dict[str, Any]
+
+
+@cache
+def speech(lead_s: float = 0.5, tail_s: float = 1.0) -> bytes:
+    """The recording between silences, as PCM of the wire."""
+    sound, rate = soundfile.read(RECORDING, dtype="float32")
+    wide = soxr.resample(sound, rate, WIRE_RATE)
+    silences = [np.zeros(int(seconds * WIRE_RATE)) for seconds in (lead_s, tail_s)]
+    whole = np.concatenate([silences[0], wide, silences[1]])
+    return (whole * 32767).astype("<i2").tobytes()
+
+
+class Talker:
+    """One connection; `events` has everything that came."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.events: list[Event] = []
+
+    async def send(self, kind: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"type": kind, **fields}))
+
+    async def say(self, sound: bytes, piece: int = 48_000) -> None:
+        """Append sound, in pieces."""
+        for start in range(0, len(sound), piece):
+            data = base64.b64encode(sound[start : start + piece]).decode()
+            await self.send("input_audio_buffer.append", audio=data)
+
+    async def write(self, text: str) -> None:
+        """Put a text of the user into the conversation."""
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
+        await self.send("conversation.item.create", item=item)
+        await self.until("conversation.item.done")
+
+    async def update(self, **session: Any) -> Event:
+        await self.send("session.update", session={"type": "realtime", **session})
+        return dict((await self.until("session.updated"))["session"])
+
+    async def event(self) -> Event:
+        async with asyncio.timeout(30):
+            event: Event = json.loads(await self.socket.recv())
+        self.events.append(event)
+        return event
+
+    async def until(self, kind: str) -> Event:
+        """The next event of this type; an `error` on the way fails the test."""
+        while (event := await self.event())["type"] != kind:
+            assert event["type"] != "error", event
+        return event
+
+    async def error(self) -> Event:
+        """The next error's body; other events may come first."""
+        while (event := await self.event())["type"] != "error":
+            pass
+        assert set(event["error"]) == {"type", "code", "message", "param", "event_id"}
+        return dict(event["error"])
+
+    def types(self) -> list[str]:
+        """Of all events; of several deltas of one type in a row, one."""
+        return [kind for kind, _ in groupby(event["type"] for event in self.events)]
+
+    def sound(self) -> bytes:
+        """Of all events."""
+        deltas = [e["delta"] for e in self.events if e["type"] == "response.output_audio.delta"]
+        return b"".join(map(base64.b64decode, deltas))
+
+
+@asynccontextmanager
+async def talker(url: str, query: str = "", **options: Any) -> AsyncIterator[Talker]:
+    """A session that has been created."""
+    address = url.replace("http", "ws", 1) + "/v1/realtime" + query
+    # A client that reads no more does not see the server's close.
+    async with connect(address, max_size=None, close_timeout=0.5, **options) as socket:
+        one = Talker(socket)
+        await one.until("session.created")
+        yield one

@@ -1,0 +1,210 @@
+"""Barge-in and cancels: what ends, what still leaves, and what is remembered of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from endpoints import Endpoints
+from fake_service import eventually
+from live_server import Server
+from talker import WIRE_RATE, Talker, speech, talker
+from websockets.asyncio.client import connect
+
+LONG = "A long answer of many words that nobody hears to its end."
+ENDED = [
+    "response.output_audio.done",
+    "response.output_audio_transcript.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "conversation.item.done",
+    "response.done",
+]
+
+
+@pytest.fixture
+def slow(server: Server, others: Endpoints) -> None:
+    """Answers that last much longer than a test, and a chat that never finishes."""
+    server.solo.behaviour.chunks = 5_000
+    server.solo.behaviour.interval_s = 0.002
+    others.deltas = [LONG]
+
+
+async def begin(c: Talker) -> str:
+    """An answer that sounds; its item's id."""
+    await c.write("Go on.")
+    await c.send("response.create")
+    await c.until("response.output_audio.delta")
+    (item_id,) = {e["item_id"] for e in c.events if e["type"] == "response.output_audio.delta"}
+    return str(item_id)
+
+
+async def assert_idle(server: Server) -> None:
+    """Every count in /metrics is zero again."""
+
+    def counts(text: str) -> dict[str, float]:
+        names = ("cantata_realtime_responses ", "cantata_realtime_transcriptions ")
+        lines = [
+            line
+            for line in text.splitlines()
+            if line.startswith(names) or line.startswith("cantata_stage_held{")
+        ]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    async with httpx.AsyncClient(base_url=server.url, verify=False) as http, asyncio.timeout(20):
+        while True:
+            found = counts((await http.get("/metrics")).text)
+            assert len(found) >= 2
+            if not any(found.values()):
+                return
+            await asyncio.sleep(0.01)
+
+
+def cancelled(c: Talker, reason: str) -> None:
+    response = c.events[-1]["response"]
+    assert response["status"] == "cancelled"
+    assert response["status_details"]["type"] == "cancelled"
+    assert response["status_details"]["reason"] == reason
+    assert response["output"][0]["status"] == "incomplete"
+
+
+@pytest.mark.usefixtures("slow")
+async def test_speech_interrupts_an_answer(server: Server, others: Endpoints) -> None:
+    others.deltas = [LONG, " And more."]
+    async with talker(server.url) as c:
+        # The fake model speaks complete texts: the chat must end.
+        await begin(c)
+        await c.say(speech())
+        await c.until("input_audio_buffer.speech_started")
+        await c.until("response.done")
+        place = [event["type"] for event in c.events].index("input_audio_buffer.speech_started")
+        assert [event["type"] for event in c.events[place + 1 :]] == ENDED, "no sound after it"
+        cancelled(c, "turn_detected")
+        assert server.solo.counts.aborted == 1
+        # What was said becomes the next turn, of the same session.
+        server.solo.behaviour.chunks = 3
+        c.events.clear()
+        done = await c.until("response.done")
+        assert done["response"]["status"] == "completed"
+        assert c.sound()
+    assert server.solo.counts.abort_interrupted == 0
+    await assert_idle(server)
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_cancel_ends_the_chat_too(server: Server, others: Endpoints) -> None:
+    others.deltas, others.gate = ["One. ", "Two."], asyncio.Event()
+    async with talker(server.url, "?model=duo") as c:
+        server.service.duo.behaviour.chunks = 5_000
+        server.service.duo.behaviour.interval_s = 0.002
+        await begin(c)
+        assert others.open == 1
+        await c.send("response.cancel", event_id="mine")
+        c.events.clear()
+        await c.until("response.done")
+        kinds = [e["type"] for e in c.events if e["type"] != "response.output_audio.delta"]
+        assert kinds == ENDED
+        cancelled(c, "client_cancelled")
+        await eventually(lambda: others.open == 0 and server.service.duo.counts.open == 0)
+        await assert_idle(server)
+        assert (await refused(c, "response.cancel"))["code"] == "response_cancel_not_active"
+
+
+async def refused(c: Talker, kind: str, **fields: object) -> dict[str, object]:
+    await c.send(kind, **fields)
+    return await c.error()
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_user_may_be_kept_from_interrupting(server: Server, others: Endpoints) -> None:
+    vad = {"type": "server_vad", "interrupt_response": False}
+    async with talker(server.url) as c:
+        await c.update(audio={"input": {"turn_detection": vad}})
+        await begin(c)
+        await c.say(speech())
+        await c.until("conversation.item.done")
+        assert (await c.error())["code"] == "conversation_already_has_active_response"
+        await c.until("response.output_audio.delta")
+        await c.send("response.cancel")
+        await c.until("response.done")
+    await assert_idle(server)
+
+
+@pytest.mark.usefixtures("slow")
+async def test_whoever_hangs_up_leaves_nothing(server: Server, others: Endpoints) -> None:
+    async with talker(server.url) as c:
+        await begin(c)
+        await c.say(speech(0.5, 0.0))
+    await eventually(lambda: server.solo.counts.open == 0)
+    await assert_idle(server)
+
+
+async def test_what_was_not_heard_is_forgotten(server: Server, others: Endpoints) -> None:
+    """The fake model's words are 20 ms a character."""
+    others.deltas = ["Heard words and unheard ones."]
+    async with talker(server.url) as c:
+        await c.write("Speak.")
+        await c.send("response.create")
+        item = (await c.until("response.done"))["response"]["output"][0]
+        duration_ms = len(c.sound()) * 1000 // (2 * WIRE_RATE)
+        assert duration_ms == 20 * len(others.deltas[0])
+
+        too_late = await refused(
+            c,
+            "conversation.item.truncate",
+            item_id=item["id"],
+            content_index=0,
+            audio_end_ms=duration_ms + 1,
+        )
+        assert (too_late["code"], too_late["param"]) == ("invalid_value", "audio_end_ms")
+        await c.send(
+            "conversation.item.truncate", item_id=item["id"], content_index=0, audio_end_ms=250
+        )
+        event = await c.until("conversation.item.truncated")
+        assert (event["item_id"], event["audio_end_ms"]) == (item["id"], 250)
+        await c.send("conversation.item.retrieve", item_id=item["id"])
+        shown = (await c.until("conversation.item.retrieved"))["item"]
+        assert shown["content"] == [{"type": "output_audio", "transcript": "Heard words"}]
+        await c.send("response.create")
+        await c.until("response.done")
+        assert others.asked[1]["messages"][-1] == {"role": "assistant", "content": "Heard words"}
+
+
+@pytest.mark.usefixtures("slow")
+async def test_only_finished_answers_with_sound_can_be_truncated(
+    server: Server, others: Endpoints
+) -> None:
+    async with talker(server.url) as c:
+        item_id = await begin(c)
+        fields = {"content_index": 0, "audio_end_ms": 0}
+        kind = "conversation.item.truncate"
+        assert "still" in str((await refused(c, kind, item_id=item_id, **fields))["message"])
+        user_id = next(e["item"]["id"] for e in c.events if e["type"] == "conversation.item.added")
+        assert (await refused(c, kind, item_id=user_id, **fields))["param"] == "item_id"
+        assert (await refused(c, kind, item_id="none", **fields))["code"] == "item_not_found"
+        await c.send("response.cancel")
+        await c.until("response.done")
+        await c.send(kind, item_id=item_id, **fields)
+        await c.until("conversation.item.truncated")
+        server.solo.behaviour.chunks = 1
+        await c.send("response.create")
+        await c.until("response.done")
+        last = others.asked[-1]["messages"][-1]
+        assert last["role"] == "user", "nothing of the answer was heard"
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_client_that_reads_nothing_holds_little(server: Server, others: Endpoints) -> None:
+    address = server.url.replace("http", "ws", 1) + "/v1/realtime"
+    server.solo.behaviour.interval_s = 0
+    async with connect(address, max_queue=1, close_timeout=0.5) as socket:
+        await Talker(socket).send("response.create")
+        await eventually(lambda: server.solo.counts.chunks > 50)
+        made = -1
+        while made != server.solo.counts.chunks:
+            made = server.solo.counts.chunks
+            await asyncio.sleep(0.3)
+        assert made < 2000, "5,000 chunks were there to be made"
+        await Talker(socket).send("response.cancel")
+        await eventually(lambda: server.solo.counts.open == 0)

@@ -1,0 +1,145 @@
+"""A session's settings: defaults, updates in part, the beta's names, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from endpoints import Endpoints
+from live_server import Server
+from talker import talker
+
+PCM = {"type": "audio/pcm", "rate": 24000}
+
+
+async def test_defaults_are_openais(server: Server) -> None:
+    async with talker(server.url, "?model=gpt-realtime") as c:
+        session = c.events[0]["session"]
+        assert session["id"].startswith("sess_")
+        assert session["object"] == "realtime.session"
+        assert (session["type"], session["model"]) == ("realtime", "solo")
+        assert session["output_modalities"] == ["audio"]
+        assert session["max_output_tokens"] == "inf"
+        assert session["audio"]["output"] == {"format": PCM, "voice": "clara", "speed": 1.0}
+        assert session["audio"]["input"] == {
+            "format": PCM,
+            "transcription": None,
+            "noise_reduction": None,
+            "turn_detection": {
+                "type": "server_vad",
+                "threshold": 0.5,
+                "prefix_padding_ms": 300,
+                "silence_duration_ms": 500,
+                "create_response": True,
+                "interrupt_response": True,
+                "idle_timeout_ms": None,
+            },
+        }
+
+
+async def test_an_update_keeps_what_it_does_not_name(server: Server) -> None:
+    async with talker(server.url) as c:
+        await c.update(instructions="Be kind.", audio={"output": {"voice": "onyx", "speed": 1.2}})
+        vad = {"type": "server_vad", "silence_duration_ms": 200}
+        await c.update(audio={"input": {"turn_detection": vad}}, tracing=None)
+        session = await c.update(audio={"input": {"turn_detection": {"threshold": 0.8}}})
+        assert session["instructions"] == "Be kind."
+        assert session["audio"]["output"] == {"format": PCM, "voice": "ben", "speed": 1.2}
+        found = session["audio"]["input"]["turn_detection"]
+        assert (found["silence_duration_ms"], found["threshold"]) == (200, 0.8)
+        session = await c.update(audio={"input": {"turn_detection": None}})
+        assert session["audio"]["input"]["turn_detection"] is None
+        session = await c.update(output_modalities=["text"])
+        assert session["audio"]["input"]["turn_detection"] is None
+        assert session["audio"]["output"]["voice"] == "ben"
+
+
+async def test_the_betas_fields_are_taken_and_todays_are_answered(server: Server) -> None:
+    async with talker(server.url) as c:
+        session = await c.update(
+            modalities=["text", "audio"],
+            voice="ben",
+            input_audio_format="g711_ulaw",
+            output_audio_format="pcm16",
+            input_audio_transcription={"model": "whisper-1"},
+            turn_detection={"type": "server_vad", "threshold": 0.7},
+            max_response_output_tokens=100,
+            temperature=0.8,
+        )
+        assert session["output_modalities"] == ["audio"]
+        assert session["max_output_tokens"] == 100
+        assert session["audio"]["output"] == {"format": PCM, "voice": "ben", "speed": 1.0}
+        entry = session["audio"]["input"]
+        assert entry["format"] == {"type": "audio/pcmu"}
+        assert entry["transcription"]["model"] == "whisper-1"
+        assert entry["turn_detection"]["threshold"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("sent", "param", "said"),
+    [
+        ({"output_modalities": ["audio", "text"]}, "session.output_modalities", "at most 1"),
+        ({"output_modalities": []}, "session.output_modalities", "at least 1"),
+        ({"type": "transcription"}, "session.type", "realtime"),
+        ({"audio": {"output": {"speed": 2}}}, "session.audio.output.speed", "1.5"),
+        ({"audio": {"output": {"voice": "nobody"}}}, "session.audio.output.voice", "clara"),
+        ({"audio": {"input": {"format": {"type": "audio/mp3"}}}}, None, "audio/pcmu"),
+        ({"audio": {"input": {"format": {**PCM, "rate": 16000}}}}, None, "24000"),
+        (
+            {"audio": {"input": {"turn_detection": {"type": "server_vad", "threshold": 2}}}},
+            None,
+            "1",
+        ),
+        ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, None, "server_vad"),
+        ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, None, "server_vad"),
+        ({"max_output_tokens": 0}, None, "1"),
+        ({"max_output_tokens": "many"}, None, "inf"),
+        ({"tools": [{"type": "function", "name": "f"}]}, "session.tools", "at most 0"),
+        ({"instructions": 7}, "session.instructions", "string"),
+        ({"audio": 7}, "session.audio", "dictionary"),
+        ({"modalities": 7}, "session.output_modalities", "list"),
+    ],
+)
+async def test_a_bad_value_is_named_and_changes_nothing(
+    server: Server, sent: dict[str, Any], param: str | None, said: str
+) -> None:
+    async with talker(server.url) as c:
+        before = await c.update(instructions="Stay.")
+        await c.send("session.update", session={"type": "realtime", **sent}, event_id="mine")
+        error = await c.error()
+        assert error["type"] == "invalid_request_error"
+        assert error["event_id"] == "mine"
+        assert error["param"].startswith(param or "session.")
+        assert said in error["message"]
+        assert await c.update() == before
+
+
+async def test_the_voice_is_fixed_once_it_was_heard(server: Server, others: Endpoints) -> None:
+    async with talker(server.url) as c:
+        await c.write("Speak.")
+        await c.update(audio={"output": {"voice": "ben"}})
+        await c.send("response.create")
+        await c.until("response.done")
+        assert server.solo.counts.requests[0].voice == "ben"
+        for change in ("session.update", "response.create"):
+            body = {"audio": {"output": {"voice": "clara"}}}
+            key = change.split(".")[0]
+            await c.send(change, **{key: body})
+            assert (await c.error())["code"] == "cannot_update_voice"
+        await c.update(audio={"output": {"voice": "onyx", "speed": 1.5}})
+        await c.send("response.create")
+        await c.until("response.done")
+        assert [(r.voice, r.speed) for r in server.solo.counts.requests[1:]] == [("ben", 1.5)]
+
+
+async def test_settings_of_one_answer_are_not_the_sessions(
+    server: Server, others: Endpoints
+) -> None:
+    async with talker(server.url) as c:
+        await c.update(instructions="Always.")
+        await c.write("Hello.")
+        for response in ({"instructions": "Once.", "output_modalities": ["text"]}, {}):
+            await c.send("response.create", response=response)
+            await c.until("response.done")
+        assert [asked["messages"][0]["content"] for asked in others.asked] == ["Once.", "Always."]
+        assert server.solo.counts.started == 1
