@@ -38,6 +38,7 @@ ON_SHARED_SERVER = (
     "e2e/test_first_packet.py",
     "e2e/test_judges.py",
     "e2e/test_stampede.py",
+    "e2e/test_realtime.py",
     "e2e/test_voice.py",
     "e2e/test_word_times.py",
     "e2e/test_idle.py",

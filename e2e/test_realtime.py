@@ -1,0 +1,130 @@
+"""A spoken conversation with the real voice: what it says is heard, answered, and understood."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from cantata_bench.asr import word_error_rate
+
+from .judges.speech import transcribe
+from .judges.waveform import faults
+from .server import Server, wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.level1]
+
+RATE = 24_000
+QUESTION = "The children walk home along the river after school."
+LONG = "Tell me: " + "she went to the market to buy some bread and milk, " * 4
+WORST_WER = 0.35
+"""Of one short text."""
+SILENCE_S = 1.0
+"""Longer than what ends a turn."""
+FREE_S = 20.0
+
+
+@dataclass
+class Conversation:
+    """One session, and all that came of it."""
+
+    socket: ClientConnection
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    async def send(self, kind: str, **fields: Any) -> None:
+        await self.socket.send(json.dumps({"type": kind, **fields}))
+
+    async def say(self, pcm: bytes) -> None:
+        for start in range(0, len(pcm), RATE):
+            data = base64.b64encode(pcm[start : start + RATE]).decode()
+            await self.send("input_audio_buffer.append", audio=data)
+
+    async def until(self, kind: str) -> dict[str, Any]:
+        async with asyncio.timeout(60):
+            while True:
+                event: dict[str, Any] = json.loads(await self.socket.recv())
+                assert event["type"] != "error", event
+                self.events.append(event)
+                if event["type"] == kind:
+                    return event
+
+    def sound(self) -> bytes:
+        deltas = [e["delta"] for e in self.events if e["type"] == "response.output_audio.delta"]
+        return b"".join(map(base64.b64decode, deltas))
+
+
+def spoken(server: Server, text: str) -> bytes:
+    """A question in another voice than the answer's, and the silence after it."""
+    answer = server.speech(input=text, voice="ben", response_format="pcm", sample_rate=RATE)
+    return bytes(RATE) + answer.content + bytes(2 * round(SILENCE_S * RATE))
+
+
+def talk(server: Server, conversation: Callable[[Conversation], Any]) -> Any:
+    async def run() -> Any:
+        address = server.url.replace("http", "ws", 1) + "/v1/realtime?model=gpt-realtime"
+        async with connect(address, max_size=None) as socket:
+            one = Conversation(socket)
+            await one.send(
+                "session.update",
+                session={"type": "realtime", "audio": {"input": {"transcription": {}}}},
+            )
+            await one.until("session.updated")
+            return await conversation(one)
+
+    return asyncio.run(run())
+
+
+def test_a_spoken_question_is_heard_and_its_answer_understood(
+    server: Server, figures: Callable[..., None]
+) -> None:
+    question = spoken(server, QUESTION)
+
+    async def turn(c: Conversation) -> tuple[str, str, bytes]:
+        await c.say(question)
+        await c.until("response.done")
+        heard = next(e["transcript"] for e in c.events if e["type"].endswith("n.completed"))
+        said = next(e["transcript"] for e in c.events if e["type"].endswith("transcript.done"))
+        return heard, said, c.sound()
+
+    heard, said, sound = talk(server, turn)
+    samples = np.frombuffer(sound, "<i2").astype(np.float32) / 32768
+    understood = transcribe(samples, RATE)
+    heard_wer = word_error_rate([QUESTION], [heard])
+    answer_wer = word_error_rate([said], [understood])
+    figures(conversation=said, heard=f"{heard_wer:.2f}", answer=f"{answer_wer:.2f}")
+    assert heard_wer <= WORST_WER, heard
+    assert said.startswith("You said: ")
+    assert answer_wer <= WORST_WER, understood
+    assert faults(samples, RATE) == []
+    wait_until(server.is_idle, FREE_S, "everything free again")
+
+
+def test_a_barge_in_frees_every_stage(server: Server) -> None:
+    question, interruption = spoken(server, LONG), spoken(server, QUESTION)
+
+    async def turns(c: Conversation) -> list[dict[str, Any]]:
+        await c.say(question)
+        await c.until("response.output_audio.delta")
+        # All at once: the answer of many seconds has only begun.
+        await c.say(interruption)
+        await c.until("response.done")
+        await c.until("response.done")
+        return c.events
+
+    events = talk(server, turns)
+    kinds = [event["type"] for event in events]
+    cancelled, completed = (e["response"] for e in events if e["type"] == "response.done")
+    assert cancelled["status"] == "cancelled"
+    assert cancelled["status_details"]["reason"] == "turn_detected"
+    assert completed["status"] == "completed"
+    second_start = [i for i, kind in enumerate(kinds) if kind.endswith("speech_started")][1]
+    end = kinds.index("response.done")
+    assert "response.output_audio.delta" not in kinds[second_start:end], "sound after the barge-in"
+    wait_until(server.is_idle, FREE_S, "everything free again")
