@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from pipecat.frames.frames import (
@@ -11,22 +13,110 @@ from pipecat.frames.frames import (
     Frame,
     InputAudioRawFrame,
     InterruptionFrame,
-    LLMContextFrame,
-    StartFrame,
     TTSAudioRawFrame,
     TTSStoppedFrame,
     TTSTextFrame,
 )
 from pipecat.pipeline.pipeline import Pipeline
-from pipecat.pipeline.runner import WorkerRunner
 from pipecat.pipeline.worker import PipelineWorker
-from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.openai.realtime import events
 from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
+from pipecat.workers.runner import WorkerRunner
 
 from .conftest import Address
-from .conversing import RATE, Answer, frames, spoken
+from .conversing import LONG_QUESTION, RATE, Answer, frames, spoken
 from .listening import KEY
 
 pytestmark = pytest.mark.e2e
+
+PATIENCE_S = 60.0
+
+
+class Speaker(FrameProcessor):
+    """The end of the pipeline, where a transport would play the sound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: asyncio.Queue[Frame] = asyncio.Queue()
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        self.frames.put_nowait(frame)
+        await self.push_frame(frame, direction)
+
+    async def until(self, kind: type[Frame]) -> Answer:
+        """What is spoken up to a frame of this type."""
+        answer = Answer()
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                frame = await self.frames.get()
+                assert not isinstance(frame, ErrorFrame), frame.error
+                if isinstance(frame, TTSAudioRawFrame):
+                    assert frame.sample_rate == RATE
+                    answer.sound += frame.audio
+                if isinstance(frame, TTSTextFrame):
+                    answer.text += frame.text
+                if isinstance(frame, kind):
+                    return answer
+
+
+@asynccontextmanager
+async def conversation(server: Address) -> AsyncIterator[tuple[PipelineWorker, Speaker]]:
+    """A running pipeline."""
+    detection = events.TurnDetection(type="server_vad", silence_duration_ms=500)
+    properties = events.SessionProperties(
+        audio=events.AudioConfiguration(
+            input=events.AudioInput(
+                transcription=events.InputAudioTranscription(), turn_detection=detection
+            ),
+            output=events.AudioOutput(voice="alloy"),
+        )
+    )
+    service = OpenAIRealtimeLLMService(
+        api_key=KEY,
+        base_url=f"{server.websocket}/v1/realtime",
+        settings=OpenAIRealtimeLLMService.Settings(session_properties=properties),
+    )
+    ready = asyncio.Event()
+    speaker = Speaker()
+    worker = PipelineWorker(Pipeline([service, speaker]), cancel_on_idle_timeout=False)
+
+    @worker.event_handler("on_pipeline_started")
+    async def on_pipeline_started(worker: PipelineWorker, frame: Frame) -> None:
+        ready.set()
+
+    runner = WorkerRunner(handle_sigint=False)
+    await runner.add_workers(worker)
+    running = asyncio.create_task(runner.run())
+    async with asyncio.timeout(PATIENCE_S):
+        await ready.wait()
+    try:
+        yield worker, speaker
+    finally:
+        await worker.queue_frame(EndFrame())
+        async with asyncio.timeout(PATIENCE_S):
+            await running
+
+
+async def say(worker: PipelineWorker, sound: bytes) -> None:
+    await worker.queue_frames([InputAudioRawFrame(frame, RATE, 1) for frame in frames(sound)])
+
+
+async def test_a_spoken_turn(server: Address) -> None:
+    async with conversation(server) as (worker, speaker):
+        await say(worker, spoken(server))
+        (await speaker.until(TTSStoppedFrame)).assert_understood()
+
+
+async def test_a_barge_in(server: Address) -> None:
+    async with conversation(server) as (worker, speaker):
+        await say(worker, spoken(server, LONG_QUESTION))
+        await speaker.until(TTSAudioRawFrame)
+        await say(worker, spoken(server))
+        # What a transport does when it hears that the user speaks: it also truncates.
+        await worker.queue_frame(InterruptionFrame())
+        await speaker.until(TTSStoppedFrame)
+        while not (answer := await speaker.until(TTSStoppedFrame)).sound:
+            pass
+        answer.assert_understood()
