@@ -226,6 +226,23 @@ def startup(
     typer.echo(startup_table(measure_startup(folder)))
 
 
+@app.command()
+def realtime(
+    sessions: Annotated[
+        list[int], typer.Option(min=1, help="Conversations at a time. Repeatable.")
+    ] = [1, 8],  # noqa: B006
+    turns: Annotated[int, typer.Option(min=1, help="Of each conversation.")] = 5,
+    model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
+    folder: Annotated[Path, typer.Option(help="Takes the log.")] = Path("artifacts/bench"),
+) -> None:
+    """Measure spoken conversations: how soon an answer sounds, and stops when interrupted."""
+    import asyncio
+
+    from cantata_bench.realtime import measure_realtime, realtime_table
+
+    typer.echo(realtime_table(asyncio.run(measure_realtime(model, sessions, turns, folder))))
+
+
 @app.command("plan")
 def plan_command(
     page: Annotated[Path, typer.Argument(exists=True, help="Such as docs/scaling.md.")],
