@@ -191,7 +191,8 @@ async def measure_realtime(
     Args:
         model: what is served; None: the embedded voice.
         sessions: at a time.
-        turns: of each session, after one that is not counted.
+        turns: of each session. As many sessions of one turn come before, uncounted: recognisers
+            are made when they are needed.
         folder: takes the server's log.
     """
     found = {}
@@ -206,8 +207,8 @@ async def measure_realtime(
         serving = running_server(folder / "realtime.log", options=options)
         server = await asyncio.to_thread(serving.__enter__)
         try:
-            await _converse(server.url, 1, 1)
             for number in sessions:
+                await _converse(server.url, number, 1)
                 found[number] = await _converse(server.url, number, turns)
         finally:
             await asyncio.to_thread(serving.__exit__, None, None, None)

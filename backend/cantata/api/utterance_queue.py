@@ -60,12 +60,27 @@ class UtteranceQueue:
     """
 
     def __init__(
-        self, outbox: Outbox, metrics: Metrics, max_jobs: int, on_busy: Callable[[bool], None]
+        self,
+        outbox: Outbox,
+        metrics: Metrics,
+        max_jobs: int,
+        on_busy: Callable[[bool], None],
+        max_ahead_s: float | None = None,
     ) -> None:
+        """
+        Args:
+            outbox: takes sound and messages.
+            metrics: the server's.
+            max_jobs: that wait.
+            on_busy: hears whether anything is spoken or waits.
+            max_ahead_s: sound is made this far ahead of a client that plays it at once, and then
+                as it is played; None: as fast as it can be.
+        """
         self._outbox = outbox
         self._metrics = metrics
         self._max_jobs = max_jobs
         self._on_busy = on_busy
+        self._max_ahead_s = max_ahead_s
         self._jobs: deque[Job] = deque()
         self._current: _Current | None = None
         self._finishing = False
@@ -166,12 +181,21 @@ class UtteranceQueue:
                         current.samples += frame.samples
                         arrived_s = asyncio.get_running_loop().time()
                         self._playback.take(arrived_s, frame.samples / job.model.sample_rate)
+                    await self._let_it_play()
                 if current.close():
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
                 logger.warning("failed: %s", error)
                 self._outbox.post(current.failed(error))
+
+    async def _let_it_play(self) -> None:
+        """Wait until the client has little enough left to play."""
+        if self._max_ahead_s is None:
+            return
+        ahead_s = self.heard_until - asyncio.get_running_loop().time()
+        if ahead_s > self._max_ahead_s:
+            await asyncio.sleep(ahead_s - self._max_ahead_s)
 
 
 class _Current:

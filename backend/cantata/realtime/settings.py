@@ -37,5 +37,8 @@ class RealtimeSettings:
     """Of a conversation; the oldest one goes when another comes."""
     max_item_characters: int = 65_536
     """Of the text of one item."""
+    max_ahead_s: float = 5.0
+    """Of sound that is sent before it can be played: what lies beyond would be made in vain if the
+    user interrupted."""
     answer_timeout_s: float = 60.0
     """Silence from the chat endpoint, or from the transcription, after which a response fails."""

@@ -43,8 +43,9 @@ class _Bench:
 
 
 def _decoder() -> Decoder:
-    # The second pass over an utterance takes longer than a listener wants to wait.
-    return Decoder(samprate=SPHINX_RATE, loglevel="FATAL", fwdflat=False)
+    """For answers without delay: no second pass over an utterance, and a narrower search, which
+    takes 9 instead of 17 seconds of CPU for 100 of speech and gets 2 more of 100 words wrong."""
+    return Decoder(samprate=SPHINX_RATE, loglevel="FATAL", fwdflat=False, maxhmmpf=3000, topn=2)
 
 
 def main(read: BinaryIO, write: BinaryIO) -> None:

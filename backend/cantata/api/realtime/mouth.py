@@ -51,7 +51,7 @@ class Mouth(Channel):
     """The connection's only channel."""
 
     def __init__(self, connection: SocketConnection, model: ServedModel, listener: Listener):
-        super().__init__(connection)
+        super().__init__(connection, connection.context.settings.realtime.max_ahead_s)
         self._socket = connection
         self._model = model
         self._listener = listener

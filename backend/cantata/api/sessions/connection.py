@@ -207,13 +207,17 @@ class Connection(ABC):
 class Channel(ABC):
     """One order of utterances on a connection: an utterance queue, its outbox and its writer."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, max_ahead_s: float | None = None) -> None:
         context = connection.context
         self._connection = connection
         self.busy = False
         self.outbox = Outbox(context.settings.outbox_bytes)
         self.utterances = UtteranceQueue(
-            self.outbox, context.metrics, context.settings.max_pending_utterances, self._set_busy
+            self.outbox,
+            context.metrics,
+            context.settings.max_pending_utterances,
+            self._set_busy,
+            max_ahead_s,
         )
 
     @abstractmethod

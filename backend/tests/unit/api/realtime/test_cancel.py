@@ -208,3 +208,23 @@ async def test_a_client_that_reads_nothing_holds_little(server: Server, others: 
         assert made < 2000, "5,000 chunks were there to be made"
         await Talker(socket).send("response.cancel")
         await eventually(lambda: server.solo.counts.open == 0)
+
+
+@pytest.mark.usefixtures("slow")
+async def test_sound_is_not_made_far_ahead_of_its_listener(
+    server: Server, others: Endpoints
+) -> None:
+    """An answer of 100 s, as fast as it can be: what nobody has heard yet may be in vain."""
+    server.solo.behaviour.interval_s = 0
+    async with talker(server.url) as c:
+        loop = asyncio.get_running_loop()
+        await begin(c)
+        begun = loop.time()
+        while len(c.sound()) < 5 * 2 * WIRE_RATE:
+            await c.until("response.output_audio.delta")
+        assert loop.time() - begun < 4, "five seconds come faster than they are played"
+        await c.until("response.output_audio.delta")
+        ahead_s = len(c.sound()) / (2 * WIRE_RATE) - (loop.time() - begun)
+        assert ahead_s < 6
+        await c.send("response.cancel")
+        await c.until("response.done")
