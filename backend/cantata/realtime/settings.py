@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class Endpoint:
     url: str
     """Its base address, such as `http://localhost:11434/v1`."""
     model: str
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class RealtimeSettings:
     """Of one message; longer ones end the connection."""
     max_items: int = 512
     """Of a conversation; the oldest one goes when another comes."""
-    max_item_characters: int = 65_536
-    """Of the text of one item."""
+    max_item_characters: int = 16_384
+    """Of the text of one item; an answer is cut there."""
     max_ahead_s: float = 5.0
     """Of sound that is sent before it can be played: what lies beyond would be made in vain if the
     user interrupted."""

@@ -11,7 +11,7 @@ import numpy as np
 import soundfile
 
 from cantata.contract.data.errors import CantataError
-from cantata.realtime.endpoint import explain, headers
+from cantata.realtime.endpoint import client_of, explain
 from cantata.realtime.settings import Endpoint
 from cantata.realtime.sound import HEARD_RATE
 
@@ -46,7 +46,7 @@ class EndpointTranscriber:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint
-        self._http = httpx.AsyncClient(timeout=timeout_s, headers=headers(endpoint))
+        self._http = client_of(endpoint, timeout_s)
 
     async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
         data = b"".join([piece async for piece in sound])

@@ -152,10 +152,13 @@ class Answering:
         chat = self._stage.context.cascade.chat
         async with aclosing(chat.answer(messages, limit)) as deltas:
             async for delta in deltas:
-                reply.cut = reply.cut or delta.cut
-                if delta.text:
-                    await self._outbox.put(reply.delta(delta.text))
-                    await self._speak(reply, delta.text)
+                room = self._stage.context.settings.realtime.max_item_characters - len(reply.text)
+                reply.cut = reply.cut or delta.cut or len(delta.text) > room
+                if text := delta.text[:room]:
+                    await self._outbox.put(reply.delta(text))
+                    await self._speak(reply, text)
+                if reply.cut:
+                    break
         if reply.speaks and reply.text.strip():
             await self._stage.mouth.utterances.wait_for_room(2)
             self._text.commit(reply.id)

@@ -7,11 +7,12 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cantata.api.realtime.refusals import NoSuchItem
+from cantata.api.realtime.refusals import ItemExists, NoSuchItem
 from cantata.api.realtime.server_events import ContentObject, ItemObject
-from cantata.contract.data.errors import InvalidRequest
 from cantata.realtime.chat import UNHEARD, ChatMessage, Role
 
+CHARACTERS_PER_S = 15.0
+"""Of speech at an even pace, spaces included."""
 ROOT = "root"
 """Stands before the first item."""
 
@@ -58,19 +59,24 @@ class Spoken:
     """Of words, ascending."""
     text_ends: list[int] = field(default_factory=list)
     """Of the same words, in the answer's text."""
+    whole: bool = False
+    """All of the text was spoken."""
+    speed: float = 1.0
 
     def heard(self, text: str, until_s: float) -> str:
         """The part of the answer that was heard up to a moment.
 
-        Without word times, as large a part of the text as of the sound, in whole words.
+        Without word times it is estimated, in whole words: as large a part of the text as of the
+        sound or, if more text was written than spoken, at a usual pace.
         """
         if self.ends_s:
             words = bisect_right(self.ends_s, until_s)
             return text[: self.text_ends[words - 1]] if words else ""
-        if self.sound_s == 0.0:
-            return ""
-        part = round(len(text) * min(1.0, until_s / self.sound_s))
-        return text if part == len(text) else text[: text.rfind(" ", 0, part + 1) + 1].rstrip()
+        pace = CHARACTERS_PER_S * self.speed
+        if self.whole and self.sound_s:
+            pace = len(text) / self.sound_s
+        part = round(pace * until_s)
+        return text if part >= len(text) else text[: text.rfind(" ", 0, part + 1) + 1].rstrip()
 
 
 @dataclass(slots=True, eq=False)
@@ -153,11 +159,11 @@ class Conversation:
             The id of the item before it.
 
         Raises:
-            InvalidRequest: the id is taken.
+            ItemExists: the id is taken.
             NoSuchItem: there is no item to put it after.
         """
         if any(one.id == item.id for one in self._items):
-            raise InvalidRequest(f"the conversation has an item {item.id!r} already", "item.id")
+            raise ItemExists(f"the conversation has an item {item.id!r} already", "item.id")
         place = len(self._items)
         if after == ROOT:
             place = 0

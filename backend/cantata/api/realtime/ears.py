@@ -12,7 +12,7 @@ from cantata.api.realtime.refusals import BufferFull, EmptyCommit
 from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
 from cantata.audio.pcm import BYTES_PER_SAMPLE
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.errors import CantataError, Overloaded
 from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
 from cantata.realtime.turns import SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
@@ -43,6 +43,8 @@ class Hearing:
         self.item_id = new_id("item")
         self.words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.words.add_done_callback(_read)
+        self.bytes = 0
+        """Of its sound."""
         # Bounded by the longest turn.
         self._sound: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._task = spawn(self._run(context))
@@ -50,6 +52,7 @@ class Hearing:
     def feed(self, sound: bytes) -> None:
         """More of it: s16le at `HEARD_RATE`."""
         if sound:
+            self.bytes += len(sound)
             self._sound.put_nowait(sound)
 
     def end(self) -> None:
@@ -119,6 +122,8 @@ class Ears:
         """s16le at `HEARD_RATE`: what may become an item."""
         self._end = 0
         """Samples of the session so far."""
+        self._waiting: list[Hearing] = []
+        """Whose words are being found out."""
         self._hearing: Hearing | None = None
         """Of the turn in progress."""
         self._detector: TurnDetector | None = None
@@ -168,6 +173,7 @@ class Ears:
 
         Raises:
             EmptyCommit: there is too little of it.
+            Overloaded: too much waits to be understood.
         """
         if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _LEAST_MS:
             raise EmptyCommit(
@@ -198,9 +204,9 @@ class Ears:
         """Sound that a client sends as an item of its own."""
         encoding, rate = wire_encoding(self._options.format)
         sound = SoundInput(encoding, rate)
-        hearing = Hearing(self._context, self._spawn)
-        hearing.feed(sound.feed(data).tobytes())
-        hearing.feed(sound.end().tobytes())
+        heard = sound.feed(data).tobytes() + sound.end().tobytes()
+        hearing = self._new_hearing()
+        hearing.feed(heard)
         hearing.end()
         return hearing
 
@@ -219,10 +225,26 @@ class Ears:
             else None
         )
 
+    def _new_hearing(self) -> Hearing:
+        """One more utterance to be understood.
+
+        Raises:
+            Overloaded: too much sound waits for that already.
+        """
+        self._waiting = [one for one in self._waiting if not one.words.done()]
+        most_s = self._context.cascade.settings.max_sound_s
+        if _seconds(sum(one.bytes for one in self._waiting)) > most_s:
+            raise Overloaded(
+                f"more than {most_s:g} s of sound wait to be understood; send it later"
+            )
+        hearing = Hearing(self._context, self._spawn)
+        self._waiting.append(hearing)
+        return hearing
+
     def _check_room(self, data: bytes) -> None:
         encoding, rate = wire_encoding(self._options.format)
         seconds = len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
-        waiting_s = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)
+        waiting_s = _seconds(len(self._sound))
         most_s = self._context.cascade.settings.max_sound_s
         if waiting_s + seconds > most_s:
             raise BufferFull(
@@ -240,7 +262,7 @@ class Ears:
 
     def _begin(self, at: int) -> SpeechBegan:
         self._keep(self._end - at + self._padding)
-        self._hearing = Hearing(self._context, self._spawn)
+        self._hearing = self._new_hearing()
         self._hearing.feed(bytes(self._sound))
         start = self._end - len(self._sound) // BYTES_PER_SAMPLE
         return SpeechBegan(self._hearing.item_id, _ms(start))
@@ -248,10 +270,10 @@ class Ears:
     def _take(self, at: int) -> HeardItem:
         hearing, self._hearing = self._hearing, None
         if hearing is None:
-            hearing = Hearing(self._context, self._spawn)
+            hearing = self._new_hearing()
             hearing.feed(bytes(self._sound))
         hearing.end()
-        seconds = len(self._sound) / (HEARD_RATE * BYTES_PER_SAMPLE)
+        seconds = _seconds(len(self._sound))
         self._sound.clear()
         return HeardItem(hearing, seconds, _ms(at))
 
@@ -262,6 +284,11 @@ class Ears:
         if self._hearing is not None:
             self._hearing.drop()
             self._hearing = None
+
+
+def _seconds(size: int) -> float:
+    """Of so many bytes of heard sound."""
+    return size / (HEARD_RATE * BYTES_PER_SAMPLE)
 
 
 def _ms(samples: int) -> int:

@@ -89,6 +89,7 @@ class Mouth(Channel):
                     answer.spoken.ends_s.append(answer.utterance_at_s + word.end)
                     answer.spoken.text_ends.append(word.text_end)
             case InputSpoken(context_id=answer.response_id):
+                answer.spoken.whole = True
                 await self._send(answer, answer.sound.end())
                 if self._answer is answer:
                     self._listener.spoken()

@@ -38,6 +38,12 @@ class NoSuchItem(ProtocolViolation):
         super().__init__(f"the conversation has no item {item_id[:64]!r}", param)
 
 
+class ItemExists(ProtocolViolation):
+    """The conversation has an item of this id."""
+
+    code = "item_create_duplicate_item_id"
+
+
 class VoiceFixed(ProtocolViolation):
     """The voice has been heard."""
 

@@ -72,6 +72,7 @@ class Reply:
 
     def __post_init__(self) -> None:
         kind = "output_audio" if self.speaks else "output_text"
+        self.spoken.speed = self.settings.audio.output.speed
         spoken = self.spoken if self.speaks else None
         self.item = Item(new_id("item"), "assistant", [Content(kind)], "in_progress", spoken)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cantata.api.api_keys import ApiKeys, read_keys
-from cantata.api.operator import OperatorOptions, settings_for
+from cantata.api.operator import EndpointOptions, OperatorOptions, settings_for
 from cantata.contract.data.errors import ConfigError
+from cantata.realtime.settings import Endpoint
 
 KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
 
@@ -90,3 +91,21 @@ def test_keys_do_not_show_themselves() -> None:
     keys = ApiKeys([KEY])
     assert KEY not in repr(keys) + str(vars(keys))
     assert KEY not in str(keys.match(KEY))
+
+
+def test_endpoints_of_conversations_are_named_in_full() -> None:
+    chat = EndpointOptions("http://localhost:11434/v1/", "a-model", "a-key")
+    realtime = settings_for(OperatorOptions(chat=chat), "127.0.0.1").realtime
+    assert realtime.chat == Endpoint("http://localhost:11434/v1", "a-model", "a-key")
+    assert "a-key" not in repr(realtime)
+    assert realtime.transcription is None
+    for wrong in (EndpointOptions("http://a/v1"), EndpointOptions(model="m")):
+        with pytest.raises(ConfigError, match="--transcription-url and --transcription-model"):
+            settings_for(OperatorOptions(transcription=wrong), "127.0.0.1")
+    with pytest.raises(ConfigError, match=r"--chat-url.*http://localhost"):
+        settings_for(OperatorOptions(chat=EndpointOptions("localhost:1", "m")), "127.0.0.1")
+
+
+def test_a_deployments_endpoints_are_used_where_no_option_names_one() -> None:
+    assert EndpointOptions(key="k").otherwise("u", "m") == EndpointOptions("u", "m", "k")
+    assert EndpointOptions("a", "b").otherwise("u", "m") == EndpointOptions("a", "b")

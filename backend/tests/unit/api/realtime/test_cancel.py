@@ -12,6 +12,8 @@ from live_server import Server
 from talker import WIRE_RATE, Talker, speech, talker
 from websockets.asyncio.client import connect
 
+from cantata.api.realtime.conversation import Spoken
+
 LONG = "A long answer of many words that nobody hears to its end."
 ENDED = [
     "response.output_audio.done",
@@ -228,3 +230,20 @@ async def test_sound_is_not_made_far_ahead_of_its_listener(
         assert ahead_s < 6
         await c.send("response.cancel")
         await c.until("response.done")
+
+
+@pytest.mark.parametrize(
+    ("spoken", "until_s", "heard"),
+    [
+        (Spoken(2.0, [0.5, 1.0], [3, 7]), 0.7, "One"),
+        (Spoken(2.0, [0.5, 1.0], [3, 7]), 0.4, ""),
+        (Spoken(2.0, whole=True), 2.0, "One two three four"),
+        (Spoken(2.0, whole=True), 1.0, "One two"),
+        (Spoken(0.6), 0.6, "One two"),
+        (Spoken(0.6, speed=1.5), 0.6, "One two three"),
+        (Spoken(0.0), 0.0, ""),
+    ],
+)
+def test_the_heard_part_of_an_answer(spoken: Spoken, until_s: float, heard: str) -> None:
+    """By word times, by the whole sound, or at a usual pace of 15 characters a second."""
+    assert spoken.heard("One two three four", until_s) == heard

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from typing import Any
 
 import pytest
 from endpoints import Endpoints
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from live_server import Server
 from talker import Talker, speech, talker
 from websockets.exceptions import ConnectionClosed
 
+from cantata.api.realtime.client_events import CLIENT_TYPES
 from cantata.realtime.settings import RealtimeSettings
 
 INVALID = "invalid_request_error"
@@ -134,6 +138,50 @@ async def test_every_mistake_is_named_and_ends_nothing(server: Server, others: E
         assert [event for event in other.events if event["type"] == "error"] == []
 
 
+def events() -> st.SearchStrategy[dict[str, Any]]:
+    """Events of a known type, with fields that other events have, and with any values."""
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
+        ),
+        max_leaves=6,
+    )
+    return st.builds(
+        lambda kind, fields: {**fields, "type": kind},
+        st.sampled_from(CLIENT_TYPES),
+        st.dictionaries(st.sampled_from(NAMES), values, max_size=4),
+    )
+
+
+NAMES = (
+    *("session", "audio", "item", "item_id", "previous_item_id", "response", "response_id"),
+    *("content_index", "audio_end_ms", "type", "role", "content", "input", "output", "format"),
+    *("turn_detection", "voice", "speed", "tools", "modalities", "input_audio_format", "metadata"),
+    *("conversation", "instructions", "output_modalities", "transcription", "event_id"),
+)
+
+
+async def test_any_event_is_answered_or_taken(server: Server, others: Endpoints) -> None:
+    """Nothing ends the session: after each event it answers as before."""
+
+    async def send(c: Talker, event: dict[str, Any]) -> None:
+        await c.socket.send(json.dumps(event))
+        await c.send("conversation.item.retrieve", item_id="none", event_id="still there?")
+        while (await c.error())["event_id"] != "still there?":
+            pass
+        c.events.clear()
+
+    def run(event: dict[str, Any]) -> None:
+        # In a thread of Hypothesis' own; the connection lives in the test's loop.
+        asyncio.run_coroutine_threadsafe(send(c, event), loop).result(30)
+
+    loop = asyncio.get_running_loop()
+    several = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    async with talker(server.url) as c:
+        await asyncio.to_thread(several(given(events())(run)))
+
+
 async def test_a_second_answer_is_refused_while_one_is_made(
     server: Server, others: Endpoints
 ) -> None:
@@ -202,7 +250,7 @@ async def test_items_are_put_where_they_belong(server: Server, others: Endpoints
         ]
         assert befores == [None, None, "b"]
         await c.send(ITEM_CREATE, item=item(id="b", content=TEXT))
-        assert (await c.error())["param"] == "item.id"
+        assert (await c.error())["code"] == "item_create_duplicate_item_id"
         await c.send("conversation.item.delete", item_id="b")
         await c.until("conversation.item.deleted")
         await c.send("response.create", response={"output_modalities": ["text"]})
@@ -247,3 +295,28 @@ async def test_a_message_beyond_all_limits_ends_the_connection(server: Server) -
             await c.event()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1009
+
+
+async def test_sound_that_waits_to_be_understood_is_bounded(
+    server: Server, others: Endpoints
+) -> None:
+    sound = base64.b64encode(speech(0.0, 0.0) * 2).decode()
+    async with talker(server.url) as c:
+        for _ in range(3):
+            content = [{"type": "input_audio", "audio": sound}]
+            await c.send(ITEM_CREATE, item=item(content=content))
+        error = await c.error()
+        assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
+        await c.send("response.create", response={"output_modalities": ["text"]})
+        done = await c.until("response.done")
+        assert done["response"]["status"] == "completed"
+        assert others.asked[0]["messages"], "what was taken is understood"
+
+
+async def test_an_answer_without_end_is_cut(server: Server, others: Endpoints) -> None:
+    others.deltas = ["word " * 1000] * 100
+    async with talker(server.url) as c:
+        await c.send("response.create", response={"output_modalities": ["text"]})
+        response = (await c.until("response.done"))["response"]
+        assert response["status"] == "incomplete"
+        assert len(response["output"][0]["content"][0]["text"]) == 16_384
