@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 
 from cantata.contract.data.errors import NotInstalled
 from cantata.realtime.chat import Chat
-from cantata.realtime.chat_endpoint import ChatEndpoint
 from cantata.realtime.responder import Responder
 from cantata.realtime.settings import RealtimeSettings
-from cantata.realtime.sphinx import SphinxTranscriber
-from cantata.realtime.transcription import EndpointTranscriber, Transcriber
+from cantata.realtime.transcription import Transcriber
 from cantata.realtime.turns import SilenceDetector, TurnDetector
-from cantata.realtime.vad import SileroJudge
+from cantata.realtime.vad import SileroJudge, load_weights
 
 _FOR_TURNS = ("onnxruntime", "silero_vad")
 _FOR_WORDS = ("pocketsphinx",)
@@ -39,22 +38,27 @@ class Cascade:
                 f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
             )
 
+    async def prepare(self) -> None:
+        """Load what the first session needs, while other clients are served.
+
+        Raises:
+            NotInstalled: as `check`.
+        """
+        self.check()
+        await asyncio.to_thread(load_weights)
+
     @property
     def transcriber(self) -> Transcriber:
         """What finds words."""
         if self._transcriber is None:
-            endpoint, limit = self.settings.transcription, self.settings.answer_timeout_s
-            self._transcriber = (
-                SphinxTranscriber() if endpoint is None else EndpointTranscriber(endpoint, limit)
-            )
+            self._transcriber = self._new_transcriber()
         return self._transcriber
 
     @property
     def chat(self) -> Chat:
         """What answers."""
         if self._chat is None:
-            endpoint, limit = self.settings.chat, self.settings.answer_timeout_s
-            self._chat = Responder() if endpoint is None else ChatEndpoint(endpoint, limit)
+            self._chat = self._new_chat()
         return self._chat
 
     def detector(self, threshold: float, silence_ms: int) -> TurnDetector:
@@ -67,3 +71,21 @@ class Cascade:
             if part is not None:
                 await part.close()
         self._transcriber = self._chat = None
+
+    # The server starts without what no session has asked for.
+
+    def _new_transcriber(self) -> Transcriber:
+        if self.settings.transcription is None:
+            from cantata.realtime.sphinx import SphinxTranscriber
+
+            return SphinxTranscriber()
+        from cantata.realtime.transcription_endpoint import TranscriptionEndpoint
+
+        return TranscriptionEndpoint(self.settings.transcription, self.settings.answer_timeout_s)
+
+    def _new_chat(self) -> Chat:
+        if self.settings.chat is None:
+            return Responder()
+        from cantata.realtime.chat_endpoint import ChatEndpoint
+
+        return ChatEndpoint(self.settings.chat, self.settings.answer_timeout_s)

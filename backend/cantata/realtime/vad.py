@@ -35,7 +35,7 @@ class SileroJudge:
     """
 
     def __init__(self) -> None:
-        self._session = _session()
+        self._session = load_weights()
         self._state = np.zeros((2, 1, 128), np.float32)
         self._context = np.zeros((1, _CONTEXT), np.float32)
         self._rate = np.array(HEARD_RATE, np.int64)
@@ -50,8 +50,9 @@ class SileroJudge:
 
 
 @cache
-def _session() -> Any:
-    """One for all streams: it holds weights alone."""
+def load_weights() -> Any:
+    """ONNX Runtime's session: one for all streams, for it has no state. The first call takes a
+    moment."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

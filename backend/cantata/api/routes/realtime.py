@@ -20,7 +20,7 @@ _OPENAI_MODELS = "gpt-"
 async def realtime(socket: WebSocket, context: Context) -> None:
     """One session; see docs/realtime.md."""
     try:
-        context.cascade.check()
+        await context.cascade.prepare()
         model = _model(context, socket.query_params.get("model"))
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))

@@ -187,9 +187,11 @@ import sys
 from types import SimpleNamespace
 sys.path.insert(0, {here!r})
 from fake_service import FakeService
+from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
-plan = SimpleNamespace(preload=lambda: None)
+deployment = SimpleNamespace(realtime=ConversationDeployment())
+plan = SimpleNamespace(preload=lambda: None, deployment=deployment)
 sys.modules["cantata.engine.plan"] = SimpleNamespace(plan_service=lambda *given: plan)
 service = SimpleNamespace(create_service=lambda *given: FakeService(start_error=error))
 sys.modules["cantata.engine.service"] = service
