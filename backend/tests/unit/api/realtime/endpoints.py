@@ -98,6 +98,7 @@ async def endpoints() -> AsyncIterator[Endpoints]:
     try:
         yield one
     finally:
-        server.should_exit = True
+        # Connections that clients keep open are not waited for.
+        server.should_exit = server.force_exit = True
         await serving
         listener.close()

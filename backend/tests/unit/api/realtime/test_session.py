@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from endpoints import Endpoints
 from live_server import Server
 from talker import talker
@@ -75,42 +74,40 @@ async def test_the_betas_fields_are_taken_and_todays_are_answered(server: Server
         assert entry["turn_detection"]["threshold"] == 0.7
 
 
-@pytest.mark.parametrize(
-    ("sent", "param", "said"),
-    [
-        ({"output_modalities": ["audio", "text"]}, "session.output_modalities", "at most 1"),
-        ({"output_modalities": []}, "session.output_modalities", "at least 1"),
-        ({"type": "transcription"}, "session.type", "realtime"),
-        ({"audio": {"output": {"speed": 2}}}, "session.audio.output.speed", "1.5"),
-        ({"audio": {"output": {"voice": "nobody"}}}, "session.audio.output.voice", "clara"),
-        ({"audio": {"input": {"format": {"type": "audio/mp3"}}}}, None, "audio/pcmu"),
-        ({"audio": {"input": {"format": {**PCM, "rate": 16000}}}}, None, "24000"),
-        (
-            {"audio": {"input": {"turn_detection": {"type": "server_vad", "threshold": 2}}}},
-            None,
-            "1",
-        ),
-        ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, None, "server_vad"),
-        ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, None, "server_vad"),
-        ({"max_output_tokens": 0}, None, "1"),
-        ({"max_output_tokens": "many"}, None, "inf"),
-        ({"tools": [{"type": "function", "name": "f"}]}, "session.tools", "at most 0"),
-        ({"instructions": 7}, "session.instructions", "string"),
-        ({"audio": 7}, "session.audio", "dictionary"),
-        ({"modalities": 7}, "session.output_modalities", "list"),
-    ],
-)
-async def test_a_bad_value_is_named_and_changes_nothing(
-    server: Server, sent: dict[str, Any], param: str | None, said: str
-) -> None:
+WRONG: list[tuple[dict[str, Any], str | None, str]] = [
+    ({"output_modalities": ["audio", "text"]}, "session.output_modalities", "at most 1"),
+    ({"output_modalities": []}, "session.output_modalities", "at least 1"),
+    ({"type": "transcription"}, "session.type", "realtime"),
+    ({"audio": {"output": {"speed": 2}}}, "session.audio.output.speed", "1.5"),
+    ({"audio": {"output": {"voice": "nobody"}}}, "session.audio.output.voice", "clara"),
+    ({"audio": {"input": {"format": {"type": "audio/mp3"}}}}, None, "audio/pcmu"),
+    ({"audio": {"input": {"format": {**PCM, "rate": 16000}}}}, None, "24000"),
+    (
+        {"audio": {"input": {"turn_detection": {"type": "server_vad", "threshold": 2}}}},
+        None,
+        "1",
+    ),
+    ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, None, "server_vad"),
+    ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, None, "server_vad"),
+    ({"max_output_tokens": 0}, None, "1"),
+    ({"max_output_tokens": "many"}, None, "inf"),
+    ({"tools": [{"type": "function", "name": "f"}]}, "session.tools", "at most 0"),
+    ({"instructions": 7}, "session.instructions", "string"),
+    ({"audio": 7}, "session.audio", "dictionary"),
+    ({"modalities": 7}, "session.output_modalities", "list"),
+]
+
+
+async def test_a_bad_value_is_named_and_changes_nothing(server: Server) -> None:
     async with talker(server.url) as c:
         before = await c.update(instructions="Stay.")
-        await c.send("session.update", session={"type": "realtime", **sent}, event_id="mine")
-        error = await c.error()
-        assert error["type"] == "invalid_request_error"
-        assert error["event_id"] == "mine"
-        assert error["param"].startswith(param or "session.")
-        assert said in error["message"]
+        for sent, param, said in WRONG:
+            await c.send("session.update", session={"type": "realtime", **sent}, event_id="mine")
+            error = await c.error()
+            assert error["type"] == "invalid_request_error", sent
+            assert error["event_id"] == "mine", sent
+            assert error["param"].startswith(param or "session."), sent
+            assert said in error["message"], sent
         assert await c.update() == before
 
 
