@@ -116,7 +116,7 @@ async def test_a_barge_in(server: Address) -> None:
         await say(worker, spoken(server))
         # What a transport does when it hears that the user speaks: it also truncates.
         await worker.queue_frame(InterruptionFrame())
-        await speaker.until(TTSStoppedFrame)
-        while not (answer := await speaker.until(TTSStoppedFrame)).sound:
+        # What is left of the first answer may come as one of its own.
+        while "children" not in (answer := await speaker.until(TTSStoppedFrame)).text:
             pass
         answer.assert_understood()

@@ -28,6 +28,8 @@ _PIECE = 64
 """Characters that are given to the mouth at once; they hold half as many sentences at most."""
 
 CANCELLED = "cancelled"
+TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
+"""Why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.messages import parse_message
-from cantata.api.realtime.answering import Stage
+from cantata.api.realtime.answering import CLIENT_CANCELLED, Stage
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
     CLIENT_TYPES,
@@ -161,7 +161,7 @@ class RealtimeConnection(SocketConnection):
                 self.check_staying()
                 await dialogue.respond(event.response)
             case ResponseCancel():
-                dialogue.answering.cancel("client_cancelled", event.response_id)
+                dialogue.answering.cancel(CLIENT_CANCELLED, event.response_id)
 
     def _session(self) -> dict[str, Any]:
         session = self._dialogue.settings.model_dump()

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cantata.api.errors import describe, explain_validation
-from cantata.api.realtime.answering import Answering, Stage
+from cantata.api.realtime.answering import CLIENT_CANCELLED, TURN_DETECTED, Answering, Stage
 from cantata.api.realtime.client_events import (
     ItemCreate,
     ItemTruncate,
@@ -119,11 +119,12 @@ class Dialogue:
         self._stage.tell(ItemDeleted(item_id=item_id))
 
     def truncate(self, event: ItemTruncate) -> None:
-        """Forget what the listener has not heard of an answer: its sound and its words.
+        """Forget what the listener has not heard of an answer: its sound and its words. One that is
+        still being spoken is cancelled.
 
         Raises:
             NoSuchItem: there is no such item.
-            InvalidRequest: it was not spoken, is being spoken, or is shorter.
+            InvalidRequest: it was not spoken, or is shorter.
         """
         item = self._stage.conversation.get(event.item_id)
         spoken = item.spoken
@@ -133,10 +134,6 @@ class Dialogue:
                 "only answers with sound can be truncated",
                 "item_id" if spoken is None else "content_index",
             )
-        if item.status == "in_progress":
-            raise InvalidRequest(
-                f"item {item.id} is still being spoken; send response.cancel first", "item_id"
-            )
         until_s = event.audio_end_ms / 1000
         if event.audio_end_ms > round(spoken.sound_s * 1000):
             raise InvalidRequest(
@@ -144,6 +141,9 @@ class Dialogue:
                 f"truncated at {event.audio_end_ms} ms",
                 "audio_end_ms",
             )
+        if item.status == "in_progress":
+            # Whoever stopped playing it does not wait for its rest.
+            self.answering.cancel(CLIENT_CANCELLED)
         item.content[0].text = spoken.heard(item.content[0].text, until_s)
         spoken.sound_s = until_s
         self._stage.tell(
@@ -208,7 +208,7 @@ class Dialogue:
         self._stop_waiting()
         self._stage.tell(SpeechStartedEvent(audio_start_ms=event.at_ms, item_id=event.item_id))
         if self._vad is not None and self._vad.interrupt_response and self.answering.reply:
-            self.answering.cancel("turn_detected")
+            self.answering.cancel(TURN_DETECTED)
 
     def _commit(self, heard: HeardItem, meaning: str | None = None) -> None:
         words = Content("input_audio", words=heard.hearing.words, meaning=meaning)
