@@ -178,7 +178,8 @@ def serve(
         typer.Option(file_okay=False, help="Uploaded voices. Default: the user's data folder."),
     ] = None,
     allow_ref_urls: Annotated[
-        bool, typer.Option("--allow-ref-urls", help="Fetch recordings from public addresses.")
+        bool,
+        typer.Option("--allow-ref-urls", help="Fetch recordings and media from public addresses."),
     ] = False,
     ref_url_port: Annotated[
         list[int] | None,

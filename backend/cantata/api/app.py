@@ -21,6 +21,7 @@ from cantata.api.openapi import errors_as
 from cantata.api.overload import OverloadMiddleware
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.routes import (
+    chat,
     health,
     models,
     realtime,
@@ -31,10 +32,12 @@ from cantata.api.routes import (
 )
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
-from cantata.contract.service import SpeechService
+from cantata.contract.chat_service import ChatService
+from cantata.media.fetching import Fetcher
+from cantata.media.loading import MediaLoader
+from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.realtime.cascade import Cascade
-from cantata.references.fetching import Fetcher
 from cantata.references.reader import ReferenceReader
 from cantata.references.store import VoiceStore
 
@@ -44,7 +47,7 @@ PAGES_GROUP = "cantata.pages"
 
 
 def create_app(
-    service: SpeechService,
+    service: ChatService,
     settings: ServerSettings | None = None,
     wyoming: socket.socket | None = None,
 ) -> FastAPI:
@@ -83,15 +86,24 @@ def create_app(
     app.add_middleware(DrainMiddleware, drain=context.drain)
     app.add_middleware(UnreadBodyMiddleware)
     app.add_middleware(RequestIdMiddleware)
-    for routes in (health, models, voices, speech, speech_batch, speech_websocket, realtime):
+    for routes in (
+        health,
+        models,
+        voices,
+        speech,
+        speech_batch,
+        speech_websocket,
+        chat,
+        realtime,
+    ):
         app.include_router(routes.router, responses=errors_as(ErrorBody))
     mount_adapters(app)
     return app
 
 
-def _make_context(service: SpeechService, settings: ServerSettings) -> ApiContext:
+def _make_context(service: ChatService, settings: ServerSettings) -> ApiContext:
     options = settings.references
-    fetcher = Fetcher(options.fetch, "ref_audio") if options.fetch else None
+    loader = MediaLoader(Fetcher(settings.fetch) if settings.fetch else None)
     store = VoiceStore(options.voices_dir, options.store) if options.voices_dir else None
     if store is not None:
         store.load()
@@ -100,16 +112,18 @@ def _make_context(service: SpeechService, settings: ServerSettings) -> ApiContex
         settings,
         ServiceLifecycle(service),
         Metrics(),
-        ReferenceReader(options.max_bytes, fetcher),
+        ReferenceReader(options.max_bytes, loader),
         store,
+        MediaReader(loader, settings.media),
         Cascade(settings.realtime),
     )
 
 
 def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
-    """Bodies of the routes that take recordings, as files and as base64."""
-    recording = settings.references.max_bytes
+    """Bodies of the routes that take files, as files and as base64."""
+    recording, media = settings.references.max_bytes, settings.media.max_bytes
     return {
+        "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
         "/v1/audio/voices": settings.max_body_bytes + recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,
     }

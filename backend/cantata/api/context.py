@@ -9,10 +9,13 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from cantata.api.chat.transcripts import Transcripts
 from cantata.api.drain import Drain
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
-from cantata.contract.service import ServedModel, SpeechService
+from cantata.contract.chat_service import ChatModel, ChatService
+from cantata.contract.service import ServedModel
+from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
@@ -23,15 +26,18 @@ from cantata.references.store import VoiceStore
 class ApiContext:
     """One app's parts."""
 
-    service: SpeechService
+    service: ChatService
     settings: ServerSettings
     lifecycle: ServiceLifecycle
     metrics: Metrics
     references: ReferenceReader
     voices: VoiceStore | None
     """Uploaded voices; None: uploads are not accepted."""
+    media: MediaReader
     cascade: Cascade
     """What spoken conversations share."""
+    transcripts: Transcripts = field(default_factory=Transcripts)
+    """Of answers that were spoken."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
     started_at: float = field(default_factory=time.monotonic)
@@ -47,6 +53,11 @@ class ApiContext:
         """
         self.lifecycle.check()
         return self.service.model(self.service.default_model if name is None else name)
+
+    def chat_model(self, name: str | None) -> ChatModel:
+        """The model of this name that answers messages, None the first; errors as of `model`."""
+        self.lifecycle.check()
+        return self.service.chat_model(name)
 
 
 def _context_of(connection: HTTPConnection) -> ApiContext:

@@ -117,30 +117,72 @@ def detail_of(error: CantataError, kind: str, param: str | None = None) -> Error
     return ErrorDetail(message=error.message, type=kind, param=param, code=error.code)
 
 
-def explain_validation(problems: Sequence[Any]) -> InvalidRequest:
-    """The first of Pydantic's problems as one sentence, and the field at fault."""
+def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequest:
+    """The first of Pydantic's problems as one sentence, and the field at fault.
+
+    Args:
+        problems: Pydantic's list.
+        sent: the request's body, if it has one.
+    """
     problem = problems[0]
-    # FastAPI puts the body's place in front, Pydantic the members of a union in between; the
-    # client wrote neither name.
-    path = [p for p in problem["loc"] if isinstance(p, str) and p not in ("body", "query")]
-    param = _field(problem["loc"], path)
     if problem["type"] == "json_invalid":
         reason = problem.get("ctx", {}).get("error", "")
         return InvalidRequest(f"the body is not valid JSON: {reason}")
+    missing = problem["type"] in ("missing", "union_tag_not_found")
+    if isinstance(sent, dict) and problem["loc"][0] == "body":
+        param = _place(problem["loc"][1:], sent, missing=missing)
+    else:
+        param = _field(problem["loc"])
     if param is None:
         return InvalidRequest("the body must be a JSON object, sent as application/json")
-    if problem["type"] == "missing":
+    if problem["type"] == "union_tag_not_found":
+        param += f".{_tag_of(problem)}"
+    if missing:
         return InvalidRequest(f"{param} is required", param=param)
-    sent = problem.get("input")
-    # A deeply nested value could not be written in full.
+    if problem["type"] == "union_tag_invalid":
+        param += f".{_tag_of(problem)}"
+        tag, valid = problem["ctx"]["tag"], problem["ctx"]["expected_tags"]
+        return InvalidRequest(f"{param} is {_shown(tag)}; valid: {valid}", param=param)
+    return InvalidRequest(f"{param}: {problem['msg']} (got {_shown(problem.get('input'))})", param)
+
+
+def _shown(sent: Any) -> str:
+    """A client's value, as far as it fits into a message."""
+    # A long or deeply nested value could not be written in full.
+    if isinstance(sent, str):
+        sent = sent[:_MAX_SHOWN_CHARACTERS]
     shown = reprlib.repr(sent) if isinstance(sent, dict | list) else repr(sent)
     if len(shown) > _MAX_SHOWN_CHARACTERS:
         shown = shown[:_MAX_SHOWN_CHARACTERS] + "..."
-    return InvalidRequest(f"{param}: {problem['msg']} (got {shown})", param=param)
+    return shown
 
 
-def _field(location: Sequence[int | str], path: Sequence[str]) -> str | None:
+def _tag_of(problem: Any) -> str:
+    """The field that tells the members of a union apart."""
+    return str(problem["ctx"]["discriminator"]).strip("'")
+
+
+def _place(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
+    """The way through a body to the value at fault, such as `messages[0].content[1].text`.
+
+    Pydantic's own has the members of unions in between, whose names the client did not write.
+    """
+    place = ""
+    for step in location:
+        if isinstance(sent, dict) and step in sent:
+            place, sent = f"{place}.{step}", sent[step]
+        elif isinstance(sent, list) and isinstance(step, int) and step < len(sent):
+            place, sent = f"{place}[{step}]", sent[step]
+    if missing and isinstance(sent, dict) and isinstance(location[-1], str):
+        place = f"{place}.{location[-1]}"
+    return place.removeprefix(".") or None
+
+
+def _field(location: Sequence[int | str]) -> str | None:
     """The name of the field at fault; of a list's entry also its place and the field in it."""
+    # FastAPI puts the query's place in front, Pydantic the members of a union in between; the
+    # client wrote neither name.
+    path = [p for p in location if isinstance(p, str) and p not in ("body", "query")]
     if not path:
         return None
     after = location[location.index(path[0]) + 1 :]
@@ -210,7 +252,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return respond(request, describe(explain_validation(error.errors())))
+    return respond(request, describe(explain_validation(error.errors(), error.body)))
 
 
 async def _on_http(request: Request, error: Exception) -> Response:

@@ -92,19 +92,20 @@ class _SseFraming(Framing):
     def audio(self, data: bytes) -> bytes:
         if not data:
             return b""
-        return _event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
+        return sse_event(SpeechAudioDelta(audio=base64.b64encode(data).decode("ascii")))
 
     def words(self, words: Sequence[SpokenWord]) -> bytes:
         if not (words and self._timestamps):
             return b""
-        return _event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
+        return sse_event(SpeechAudioTimestamps(words=timed_words(words, self._text)))
 
     def end(self, duration_s: float) -> bytes:
-        return _event(SpeechAudioDone(usage=usage_of(self._text, duration_s)))
+        return sse_event(SpeechAudioDone(usage=usage_of(self._text, duration_s)))
 
     def error(self, error: CantataError) -> bytes | None:
-        return _event(SpeechAudioError(error=describe(error).detail))
+        return sse_event(SpeechAudioError(error=describe(error).detail))
 
 
-def _event(event: BaseModel) -> bytes:
+def sse_event(event: BaseModel) -> bytes:
+    """One server-sent event."""
     return f"data: {event.model_dump_json()}\n\n".encode()

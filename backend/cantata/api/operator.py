@@ -19,8 +19,8 @@ from cantata.api.settings import (
     ServerSettings,
 )
 from cantata.contract.data.errors import ConfigError
+from cantata.media.fetching import FetchLimits
 from cantata.realtime.settings import Endpoint, RealtimeSettings
-from cantata.references.fetching import FetchLimits
 
 KEYS_VARIABLE = "CANTATA_API_KEYS"
 CHAT_KEY_VARIABLE = "CANTATA_CHAT_API_KEY"
@@ -81,10 +81,8 @@ def settings_for(options: OperatorOptions, address: str) -> ServerSettings:
             allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
-        references=ReferenceSettings(
-            voices_dir=_voices_dir(options),
-            fetch=fetch if options.allow_ref_urls else None,
-        ),
+        references=ReferenceSettings(voices_dir=_voices_dir(options)),
+        fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
             chat=_endpoint(options.chat, "chat"),
             transcription=_endpoint(options.transcription, "transcription"),

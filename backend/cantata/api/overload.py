@@ -1,5 +1,5 @@
-"""Rejects requests for speech while the queue is full: before their body is read, before a
-WebSocket session is set up.
+"""Rejects requests for speech and for answers while the queue is full: before their body is read,
+before a WebSocket session is set up.
 
 In a stampede most requests are rejected and soon retried. Each rejection takes api time that
 running streams need, so it costs no more than HTTP itself. Plain ASGI.
@@ -7,13 +7,17 @@ running streams need, so it costs no more than HTTP itself. Plain ASGI.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import refuse
+from cantata.contract.chat_service import ChatModel, ChatService
 from cantata.contract.data.errors import Overloaded
-from cantata.contract.service import SpeechService
+from cantata.contract.service import ServedModel
 
+_CHAT = "/v1/chat/completions"
 _POSTS = ("/v1/audio/speech", "/v1/speak")
 _POSTS_UNDER = "/v1/text-to-speech/"
 _SOCKETS = ("/v1/audio/speech/stream", "/v1/realtime")
@@ -28,33 +32,34 @@ class OverloadMiddleware:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        rejection = scope.get(_REJECTION)
-        if rejection is None and _asks_for_speech(scope):
-            rejection = _rejection(self._context.service)
+        models = _asked_models(scope, self._context.service)
+        rejection = scope.get(_REJECTION) or _rejection(models)
         if rejection is None:
             await self._app(scope, receive, send)
             return
-        self._context.metrics.rejected(self._context.service.default_model, rejection.code)
+        name = next(iter(models), self._context.service.default_model)
+        self._context.metrics.rejected(name, rejection.code)
         await refuse(scope, receive, send, rejection)
 
 
-def note_rejection(handshake: Scope, service: SpeechService) -> bool:
+def note_rejection(handshake: Scope, service: ChatService) -> bool:
     """Whether `OverloadMiddleware` is to reject this WebSocket handshake; if so, it will.
 
     Args:
         handshake: the HTTP request's scope; the rejection is noted in it.
         service: the session's.
     """
-    rejection = _rejection(service) if handshake["path"] in _SOCKETS else None
+    rejection = _rejection(service.models) if handshake["path"] in _SOCKETS else None
     if rejection is not None:
         handshake[_REJECTION] = rejection
     return rejection is not None
 
 
-def _rejection(service: SpeechService) -> Overloaded | None:
-    """Why no model accepts a request; None if one does, since only the body names the model."""
+def _rejection(models: Mapping[str, ServedModel | ChatModel]) -> Overloaded | None:
+    """Why none of these models accepts a request; None if one does, since only the body names the
+    model."""
     rejection: Overloaded | None = None
-    for model in service.models.values():
+    for model in models.values():
         try:
             model.check_room()
         except Overloaded as error:
@@ -64,10 +69,13 @@ def _rejection(service: SpeechService) -> Overloaded | None:
     return rejection
 
 
-def _asks_for_speech(scope: Scope) -> bool:
-    """Live speech; batches wait outside the queue."""
+def _asked_models(scope: Scope, service: ChatService) -> Mapping[str, ServedModel | ChatModel]:
+    """Those that a request may be for; batches wait outside the queue."""
     if scope["type"] == "websocket":
-        return scope["path"] in _SOCKETS
+        return service.models if scope["path"] in _SOCKETS else {}
     if scope["type"] != "http" or scope["method"] != "POST":
-        return False
-    return scope["path"] in _POSTS or str(scope["path"]).startswith(_POSTS_UNDER)
+        return {}
+    path = str(scope["path"])
+    if path == _CHAT:
+        return service.chat_models
+    return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}

@@ -248,6 +248,9 @@ class ModelObject(WireModel):
     created: int
     """Unix time; the start of this server."""
     owned_by: str = "cantata"
+    input_modalities: list[str]
+    """`text`, `audio`, `image`, `video`. Not part of OpenAI's protocol, as the next one."""
+    output_modalities: list[str]
 
 
 class ModelList(WireModel):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cantata.api.api_keys import ApiKeys
+from cantata.media.fetching import FetchLimits
+from cantata.media.request_media import MediaLimits
 from cantata.realtime.settings import RealtimeSettings
-from cantata.references.fetching import FetchLimits
 from cantata.references.store import StoreLimits
 
 ANY_ORIGIN = "*"
@@ -38,8 +39,6 @@ class ReferenceSettings:
     voices_dir: Path | None = None
     """Where uploaded voices are kept; None: none are taken."""
     store: StoreLimits = field(default_factory=StoreLimits)
-    fetch: FetchLimits | None = None
-    """None: recordings are not fetched from URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +81,7 @@ class ServerSettings:
     security: SecuritySettings = SecuritySettings()
     references: ReferenceSettings = ReferenceSettings()
     realtime: RealtimeSettings = field(default_factory=RealtimeSettings)
+    media: MediaLimits = field(default_factory=MediaLimits)
+    """Sound, pictures and videos in messages."""
+    fetch: FetchLimits | None = None
+    """None: recordings and media are not fetched from URLs."""

@@ -13,6 +13,8 @@ from starlette.types import Message, Receive, Scope, Send
 from cantata.api.disconnect import until_disconnect
 from cantata.api.request_id import arrived_at, request_id_of
 
+_PART_BYTES = 64 << 10
+
 
 class ClientStalled(ConnectionError):
     """The client keeps its connection open but reads nothing."""
@@ -45,6 +47,11 @@ class Body:
         await self._start()
         if data:
             await self._send_in_time(data, more=True)
+
+    async def write_in_parts(self, data: bytes) -> None:
+        """Send something long: a slow client reads some of it in time, if not all of it."""
+        for start in range(0, len(data), _PART_BYTES):
+            await self.write(data[start : start + _PART_BYTES])
 
     async def end(self, data: bytes = b"") -> None:
         """Send the rest. HTTP clients report a body without its end as incomplete."""

@@ -1,4 +1,4 @@
-"""A WAV header for sound whose length is not known yet."""
+"""WAV headers: for sound whose length is not known yet, and once it is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import struct
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 
 _UNKNOWN_SIZE = 0xFFFFFFFF
+_RIFF_SIZE_AT, _DATA_SIZE_AT, _HEADER_BYTES = 4, 40, 44
 _PCM = 1
 _FMT_CHUNK_BYTES = 16
 
@@ -34,3 +35,9 @@ def streaming_header(sample_rate: int, channels: int) -> bytes:
             struct.pack("<4sI", b"data", _UNKNOWN_SIZE),
         )
     )
+
+
+def set_sizes(file: bytearray) -> None:
+    """Write the sizes into a file that began with `streaming_header` and is complete now."""
+    struct.pack_into("<I", file, _RIFF_SIZE_AT, len(file) - 8)
+    struct.pack_into("<I", file, _DATA_SIZE_AT, len(file) - _HEADER_BYTES)

@@ -5,7 +5,7 @@ The life of an answer is that of an utterance (`contract.service`): entered, ite
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import Protocol
 from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import Voice
-from cantata.contract.service import AdmissionReport, SpeechChunk
+from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechService
 
 
 class FinishReason(StrEnum):
@@ -126,5 +126,22 @@ class ChatModel(Protocol):
         Raises:
             Overloaded: at capacity (on entering).
             InvalidRequest: a part or an option cannot be served (on entering).
+        """
+        ...
+
+
+class ChatService(SpeechService, Protocol):
+    """Every model of one server, those that think among them."""
+
+    @property
+    def chat_models(self) -> Mapping[str, ChatModel]:
+        """By name, in the order of the configuration; empty if none thinks."""
+        ...
+
+    def chat_model(self, name: str | None) -> ChatModel:
+        """The model of this name, None the first.
+
+        Raises:
+            ModelNotFound: none has it; the message lists the valid names.
         """
         ...

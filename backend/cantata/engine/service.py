@@ -27,7 +27,7 @@ DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 
 
 class PipelineService:
-    """Implements `contract.service.SpeechService` over pipelines in stage processes."""
+    """Implements `contract.chat_service.ChatService` over pipelines in stage processes."""
 
     def __init__(
         self, models: Sequence[PipelineModel], chat_models: Sequence[PipelineChatModel] = ()
@@ -53,6 +53,19 @@ class PipelineService:
         if name not in self.models:
             raise ModelNotFound(f"no model {name!r}; served: {', '.join(self.models)}", "model")
         return self.models[name]
+
+    def chat_model(self, name: str | None) -> PipelineChatModel:
+        """Look up a model that answers messages.
+
+        Raises:
+            ModelNotFound: lists the served names.
+        """
+        if name is None and self.chat_models:
+            name = next(iter(self.chat_models))
+        if name is None or name not in self.chat_models:
+            served = ", ".join(self.chat_models) or "none"
+            raise ModelNotFound(f"no model {name!r} that answers; served: {served}", "model")
+        return self.chat_models[name]
 
     async def start(self) -> None:
         """Start every model.

@@ -35,7 +35,7 @@ from cantata.contract.data.errors import (
     VoicesFull,
 )
 from cantata.contract.data.request import ReferenceAudio
-from cantata.references.decoding import MAX_KEPT_CHANNELS
+from cantata.media.sound import MAX_KEPT_CHANNELS
 from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
 
 logger = logging.getLogger(__name__)

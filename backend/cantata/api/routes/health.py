@@ -55,6 +55,7 @@ async def metrics(context: Context) -> Response:
     """Prometheus' text format."""
     reports = await context.service.stage_reports()
     admissions = {name: model.admission for name, model in context.service.models.items()}
+    admissions |= {name: model.admission for name, model in context.service.chat_models.items()}
     body = context.metrics.render(reports, admissions)
     return Response(body, headers={"content-type": CONTENT_TYPE})
 

@@ -19,6 +19,7 @@ from cantata.api.schemas import (
 )
 from cantata.api.security import is_trusted
 from cantata.audio.formats import FORMATS
+from cantata.contract.data.chat import Modality
 from cantata.contract.service import ServedModel
 
 router = APIRouter(prefix="/v1", tags=["models"])
@@ -27,13 +28,18 @@ router = APIRouter(prefix="/v1", tags=["models"])
 @router.get("/models")
 async def list_models(context: Context) -> ModelList:
     """Every served model."""
-    return ModelList(data=[_model_object(context, model) for model in _served(context)])
+    context.lifecycle.check()
+    names = {**context.service.models, **context.service.chat_models}
+    return ModelList(data=[_model_object(context, name) for name in names])
 
 
 @router.get("/models/{name:path}")
 async def retrieve_model(name: str, context: Context) -> ModelObject:
     """One served model, also by one of its other names."""
-    return _model_object(context, context.model(name))
+    context.lifecycle.check()
+    if name not in context.service.chat_models:
+        name = context.model(name).name
+    return _model_object(context, name)
 
 
 @router.get("/audio/models")
@@ -81,8 +87,22 @@ def _served(context: ApiContext) -> list[ServedModel]:
     return list(context.service.models.values())
 
 
-def _model_object(context: ApiContext, model: ServedModel) -> ModelObject:
-    return ModelObject(id=model.name, created=context.created)
+def _model_object(context: ApiContext, name: str) -> ModelObject:
+    """A model may speak texts, answer messages, or both."""
+    takes, makes = set[Modality](), set[Modality]()
+    if name in context.service.models:
+        takes.add(Modality.TEXT)
+        makes.add(Modality.AUDIO)
+    if name in context.service.chat_models:
+        model = context.service.chat_models[name]
+        takes |= model.takes
+        makes |= {Modality.TEXT, *([Modality.AUDIO] if model.voices else [])}
+    return ModelObject(
+        id=name,
+        created=context.created,
+        input_modalities=[one.value for one in Modality if one in takes],
+        output_modalities=[one.value for one in Modality if one in makes],
+    )
 
 
 def _formats_of(model: ServedModel) -> list[FormatObject]:

@@ -31,7 +31,6 @@ _AT_A_TIME = 4
 """Items of one batch that are spoken at the same time; this bounds its memory."""
 MAX_FILE_BYTES = 32 << 20
 """Of one item, which is kept until it is complete."""
-_PART_BYTES = 64 << 10
 
 
 @router.post("/speech/batch", response_class=Response, responses=answers(_MEDIA_TYPE))
@@ -78,9 +77,7 @@ class BatchResponse(StreamedResponse):
             # A file takes four times its size while it is written as text, so one at a time.
             async with self._writing:
                 line = await asyncio.to_thread(_line, item.custom_id, outcome)
-                # In parts: a slow client reads some of a long line in time, if not all of it.
-                for start in range(0, len(line), _PART_BYTES):
-                    await body.write(line[start : start + _PART_BYTES])
+                await body.write_in_parts(line)
 
     async def _outcome(self, item: BatchItem) -> _File | ErrorDetail:
         try:

@@ -7,7 +7,10 @@
     │   │   └── UploadNotFound
     │   ├── VoiceExists
     │   ├── VoicesFull          no more voices can be kept
-    │   ├── InvalidAudio        a recording that cannot be used, or not be fetched
+    │   ├── InvalidMedia        a file that cannot be used, or not be fetched
+    │   │   ├── InvalidAudio
+    │   │   ├── InvalidImage
+    │   │   └── InvalidVideo
     │   ├── PayloadTooLarge
     │   ├── Quarantined         the same request ended a stage process twice
     │   └── ProtocolViolation   a message out of order on a connection
@@ -83,10 +86,28 @@ class VoicesFull(InvalidRequest):
     code = "voices_full"
 
 
-class InvalidAudio(InvalidRequest):
-    """A recording cannot be used as a reference; says why."""
+class InvalidMedia(InvalidRequest):
+    """A file of sound, an image or a video cannot be used; says why."""
+
+    code = "invalid_media"
+
+
+class InvalidAudio(InvalidMedia):
+    """Of a recording."""
 
     code = "invalid_audio"
+
+
+class InvalidImage(InvalidMedia):
+    """Of an image."""
+
+    code = "invalid_image"
+
+
+class InvalidVideo(InvalidMedia):
+    """Of a video."""
+
+    code = "invalid_video"
 
 
 class PayloadTooLarge(InvalidRequest):

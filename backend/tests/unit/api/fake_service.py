@@ -1,4 +1,4 @@
-"""A `SpeechService` without an engine: real PCM over asyncio, faults on demand, exact counts."""
+"""A `ChatService` without an engine: real PCM over asyncio, faults on demand, exact counts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
+from fake_chat import CHAT_VOICES, FakeChatModel
 
+from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chat import Modality
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import (
     CantataError,
@@ -212,12 +215,15 @@ class FakeModel:
 
 
 class FakeService:
-    """Two models; the second is stereo."""
+    """Two models that speak, the second in stereo; two that answer, the second in text alone."""
 
     def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
         self.solo = FakeModel("solo", instructions=True)
         self.duo = FakeModel("duo", sample_rate=48000, channels=2)
         self.models: Mapping[str, ServedModel] = {"solo": self.solo, "duo": self.duo}
+        self.omni = FakeChatModel("omni", frozenset(Modality), CHAT_VOICES, 16_000)
+        self.reader = FakeChatModel("reader", frozenset({Modality.TEXT, Modality.IMAGE}), (), 0)
+        self.chat_models: Mapping[str, ChatModel] = {"omni": self.omni, "reader": self.reader}
         self.default_model = "solo"
         self.ready = False
         self.stops = 0
@@ -232,6 +238,13 @@ class FakeService:
         if name not in self.models:
             raise ModelNotFound(f"no model {name!r}; valid: {', '.join(self.models)}", "model")
         return self.models[name]
+
+    def chat_model(self, name: str | None) -> ChatModel:
+        name = name or "omni"
+        if name not in self.chat_models:
+            valid = ", ".join(self.chat_models)
+            raise ModelNotFound(f"no chat model {name!r}; valid: {valid}", "model")
+        return self.chat_models[name]
 
     async def stage_reports(self) -> list[StageReport]:
         return [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import test_chat_errors
 import test_speech_batch
 import test_speech_errors
 import test_speech_websocket_errors
@@ -313,6 +314,7 @@ def test_how_many_invalid_requests_are_tried() -> None:
         "every route": len(TABLE),
         "no HTTP": len(NO_HTTP),
         "speech": len(test_speech_errors.BAD_REQUESTS),
+        "chat": len(test_chat_errors.BAD_BODIES),
         "batches": len(test_speech_batch.BAD_BATCHES),
         "uploads": len(test_voices.CASES),
         "recordings": len(test_voices.REFERENCES),

@@ -28,7 +28,7 @@ def test_on_this_machine_none_is(address: str) -> None:
     assert not settings.security.api_keys
     assert settings.security.public_lists
     assert settings.security.allowed_origins == ()
-    assert settings.references.fetch is None
+    assert settings.fetch is None
     assert settings.references.voices_dir is not None
     assert settings.references.voices_dir.parts[-2:] == ("cantata", "voices")
 
@@ -43,9 +43,9 @@ def test_options_become_settings(tmp_path: Path) -> None:
         ref_url_ports=(8080,),
     )
     settings = settings_for(options, "127.0.0.1")
-    assert settings.references.fetch is not None
-    assert settings.references.fetch.ports == {80, 443, 8080}
-    assert settings.references.fetch.allowed_networks == ()
+    assert settings.fetch is not None
+    assert settings.fetch.ports == {80, 443, 8080}
+    assert settings.fetch.allowed_networks == ()
     assert settings.references.voices_dir == tmp_path
     assert settings.security.max_concurrent_per_key == 3
     assert not settings.security.public_lists

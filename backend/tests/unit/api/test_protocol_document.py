@@ -26,10 +26,13 @@ from wyoming.tts import (
 from cantata.api import messages, schemas
 from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
+from cantata.api.chat import answers, body, conversation, whole
+from cantata.api.chat import messages as chat_messages
 from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
 from cantata.audio.formats import FORMATS
+from cantata.media import images, video
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "protocol.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -38,7 +41,7 @@ EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re
 def types() -> dict[str, type[BaseModel]]:
     return {
         name: value
-        for module in (schemas, messages, deepgram_messages, elevenlabs_messages)
+        for module in (schemas, messages, body, answers, deepgram_messages, elevenlabs_messages)
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)
     }
@@ -76,6 +79,7 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies = {"SpeechBody", "SpeechAudioDelta", "SpeechAudioDone", "SpeechAudioError", "ErrorBody"}
     bodies |= {"SpeechAudioTimestamps"}
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
+    bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "Readiness"}
     assert bodies <= shown
 
@@ -129,6 +133,20 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"over {defaults.max_body_bytes >> 20} MiB" in DOCUMENT
     assert f"Up to {schemas.MAX_BATCH_REQUESTS} texts" in DOCUMENT
     assert f"at most {schemas.MAX_BATCH_INPUT_CHARACTERS} characters" in DOCUMENT
+    assert f"| `messages` | 1 to {chat_messages.MAX_MESSAGES} |" in DOCUMENT
+    assert f"a list of up to {chat_messages.MAX_PARTS} parts" in DOCUMENT
+    assert f"at most {conversation.MAX_MEDIA_PARTS} in all messages" in DOCUMENT
+    assert f"a text or up to {body.MAX_STOPS}," in DOCUMENT
+    media = defaults.media
+    assert f"may have {media.max_bytes >> 20} MiB" in DOCUMENT
+    assert f"take {media.max_decoded_bytes >> 20} MiB once" in DOCUMENT
+    assert f"and {media.work_s:g} s to load and decode" in DOCUMENT
+    assert f"| {media.max_audio_s:g} s |" in DOCUMENT
+    assert f"More than {media.max_image_pixels / 1e6:.1f} million pixels" in DOCUMENT
+    assert f"up to {images.MAX_DECODED_PIXELS // 1_000_000} million pixels" in DOCUMENT
+    assert f"up to {video.MAX_S:g} s and 3840" in DOCUMENT
+    assert f"at least {video.MIN_FRAMES} and at most {video.MAX_FRAMES}," in DOCUMENT
+    assert f"file of more than {whole.MAX_FILE_BYTES >> 20} MiB is an error" in DOCUMENT
     assert f"a file of more than {speech_batch.MAX_FILE_BYTES >> 20} MiB" in DOCUMENT
 
 

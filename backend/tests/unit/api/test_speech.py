@@ -322,7 +322,8 @@ async def test_openai_client(server: Server, openai_client: openai.AsyncOpenAI) 
     default = await speech.create(input="hello", model="tts-1", voice={"id": "nova"}, speed=1.5)
     assert decoded(default.content) == ("mp3float", 24_000, 1)
     assert server.solo.counts.requests[-1].speed == 1.5
-    assert [model.id async for model in openai_client.models.list()] == ["solo", "duo"]
+    models = [model.id async for model in openai_client.models.list()]
+    assert models == ["solo", "duo", "omni", "reader"]
     assert (await openai_client.models.retrieve("tts-1")).id == "solo"
 
 

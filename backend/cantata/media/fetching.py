@@ -1,4 +1,4 @@
-"""Fetching a recording from an untrusted URL without reaching internal addresses.
+"""Fetching a file from an untrusted URL without reaching internal addresses.
 
 Each connection resolves its host once, checks every address and connects to a checked one: there
 is no second look-up that could answer differently. Redirects are followed by hand, each through
@@ -16,8 +16,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpcore
 
-from cantata.contract.data.errors import InvalidAudio, PayloadTooLarge
-from cantata.references.addresses import Network, may_connect
+from cantata.contract.data.errors import InvalidMedia, PayloadTooLarge
+from cantata.media.addresses import Network, may_connect
+from cantata.media.kinds import MediaKind
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """Host, port -> addresses in text."""
@@ -30,9 +31,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What a fetch may reach, and how much it may take."""
+    """What a fetch may reach, and how long it may take."""
 
-    max_bytes: int = 10 << 20
     connect_s: float = 3.0
     total_s: float = 10.0
     """From the first connection to the last byte, redirects included."""
@@ -51,27 +51,46 @@ async def resolve(host: str, port: int) -> list[str]:
 class Fetcher:
     """Fetches whole files over HTTP."""
 
-    def __init__(self, limits: FetchLimits, param: str, resolver: Resolver = resolve) -> None:
+    def __init__(self, limits: FetchLimits, resolver: Resolver = resolve) -> None:
         self._limits = limits
-        self._param = param
         self._resolver = resolver
 
-    async def fetch(self, url: str) -> bytes:
+    async def fetch(self, url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
         """The body behind a URL.
 
+        Args:
+            url: as the client wrote it.
+            kind: of the file that is expected there, for error messages, as `param`.
+            param: the field that the URL came in.
+            max_bytes: the largest file that is taken.
+
         Raises:
-            InvalidAudio: the URL is not one that may be fetched, or did not answer with a file.
+            InvalidMedia: the URL is not one that may be fetched, or did not answer with a file.
             PayloadTooLarge: the file is larger than the limit.
         """
+        return await _Fetch(self._limits, self._resolver, kind, param, max_bytes).run(url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """The fetching of one file."""
+
+    limits: FetchLimits
+    resolver: Resolver
+    kind: MediaKind
+    param: str
+    max_bytes: int
+
+    async def run(self, url: str) -> bytes:
         try:
-            async with asyncio.timeout(self._limits.total_s):
+            async with asyncio.timeout(self.limits.total_s):
                 for _ in range(_MAX_REDIRECTS + 1):
                     found = await self._get(self._check_url(url))
                     if isinstance(found, bytes):
                         return found
                     url = urljoin(url, found.location)
         except TimeoutError:
-            raise self._refusal(f"took longer than {self._limits.total_s:g} s") from None
+            raise self._refusal(f"took longer than {self.limits.total_s:g} s") from None
         except (httpcore.TimeoutException, httpcore.NetworkError) as error:
             # The caller must not learn whether a port is closed or silent.
             raise self._refusal("cannot be reached") from error
@@ -80,8 +99,8 @@ class Fetcher:
         raise self._refusal(f"redirects more than {_MAX_REDIRECTS} times")
 
     async def _get(self, url: SplitResult) -> bytes | _Redirect:
-        backend = _CheckedBackend(self._limits, self._resolver, self._refusal)
-        timeout = dict.fromkeys(("connect", "read", "write", "pool"), self._limits.connect_s)
+        backend = _CheckedBackend(self.limits, self.resolver, self._refusal)
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), self.limits.connect_s)
         async with (
             httpcore.AsyncConnectionPool(network_backend=backend) as pool,
             pool.stream(
@@ -103,12 +122,12 @@ class Fetcher:
 
     async def _body(self, response: httpcore.Response, headers: dict[bytes, bytes]) -> bytes:
         announced = headers.get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > self._limits.max_bytes:
+        if announced.isdigit() and int(announced) > self.max_bytes:
             raise self._too_large()
         body = bytearray()
         async for piece in response.aiter_stream():
             body += piece
-            if len(body) > self._limits.max_bytes:
+            if len(body) > self.max_bytes:
                 raise self._too_large()
         return bytes(body)
 
@@ -128,18 +147,18 @@ class Fetcher:
             raise self._refusal("names no host")
         if parts.username is not None or parts.password is not None:
             raise self._refusal("must not hold a user name or password")
-        if (_SCHEMES[parts.scheme] if port is None else port) not in self._limits.ports:
-            ports = ", ".join(map(str, sorted(self._limits.ports)))
+        if (_SCHEMES[parts.scheme] if port is None else port) not in self.limits.ports:
+            ports = ", ".join(map(str, sorted(self.limits.ports)))
             raise self._refusal(f"names a port that is not allowed; valid: {ports}")
         return parts._replace(fragment="")
 
-    def _refusal(self, reason: str) -> InvalidAudio:
-        return InvalidAudio(f"the URL in {self._param} {reason}", self._param)
+    def _refusal(self, reason: str) -> InvalidMedia:
+        return self.kind.error(f"the URL in {self.param} {reason}", self.param)
 
     def _too_large(self) -> PayloadTooLarge:
-        limit = self._limits.max_bytes
         return PayloadTooLarge(
-            f"the file behind the URL in {self._param} is larger than {limit} bytes", self._param
+            f"the file behind the URL in {self.param} is larger than {self.max_bytes} bytes",
+            self.param,
         )
 
 
@@ -155,7 +174,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         self,
         limits: FetchLimits,
         resolver: Resolver,
-        refusal: Callable[[str], InvalidAudio],
+        refusal: Callable[[str], InvalidMedia],
     ) -> None:
         self._limits = limits
         self._resolver = resolver

@@ -6,12 +6,14 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from ipaddress import ip_network
 
 import pytest
 
 from cantata.contract.data.errors import InvalidAudio, PayloadTooLarge
-from cantata.references.fetching import Fetcher, FetchLimits, resolve
+from cantata.media.fetching import Fetcher, FetchLimits, resolve
+from cantata.media.kinds import AUDIO, IMAGE, VIDEO
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 FILE = b"RIFF" + bytes(range(256)) * 8
@@ -56,6 +58,16 @@ class Web:
             writer.close()
 
 
+@dataclass(frozen=True)
+class Fetching:
+    """A fetcher as one field of a request uses it."""
+
+    fetcher: Fetcher
+
+    async def fetch(self, url: str) -> bytes:
+        return await self.fetcher.fetch(url, AUDIO, "ref_audio", 10_000)
+
+
 @asynccontextmanager
 async def serving() -> AsyncIterator[Web]:
     web = Web()
@@ -75,15 +87,22 @@ async def web() -> AsyncIterator[Web]:
 
 def fetcher(
     web: Web, resolver: Callable[[str, int], Awaitable[list[str]]] = resolve, **limits: object
-) -> Fetcher:
+) -> Fetching:
     """A fetcher that may reach this machine, which no configuration allows."""
     options: dict[str, object] = {
         "ports": frozenset({80, 443, web.port}),
         "allowed_networks": (ip_network(f"{HERE}/32"),),
-        "max_bytes": 10_000,
         **limits,
     }
-    return Fetcher(FetchLimits(**options), "ref_audio", resolver)  # type: ignore[arg-type]
+    return Fetching(Fetcher(FetchLimits(**options), resolver))  # type: ignore[arg-type]
+
+
+async def test_errors_are_those_of_what_was_expected(web: Web) -> None:
+    fetching = fetcher(web).fetcher
+    for kind in (IMAGE, VIDEO):
+        with pytest.raises(kind.error, match="the URL in field must begin") as refusal:
+            await fetching.fetch("ftp://a/", kind, "field", 10)
+        assert refusal.value.param == "field"
 
 
 async def test_a_file_is_fetched(web: Web) -> None:
@@ -175,7 +194,7 @@ async def test_this_machine_is_not_reached_by_default(web: Web) -> None:
     limits = FetchLimits(ports=frozenset({web.port}))
     for host in (HERE, "localhost"):
         with pytest.raises(InvalidAudio, match="not public"):
-            await Fetcher(limits, "ref_audio").fetch(web.page("/", FILE).replace(HERE, host))
+            await Fetching(Fetcher(limits)).fetch(web.page("/", FILE).replace(HERE, host))
     assert web.requests == []
 
 
@@ -256,7 +275,7 @@ async def test_urls_that_are_not_fetched(url: str, says: str) -> None:
         raise OSError
 
     with pytest.raises(InvalidAudio, match=says) as refusal:
-        await Fetcher(FetchLimits(), "ref_audio", resolver).fetch(url)
+        await Fetching(Fetcher(FetchLimits(), resolver)).fetch(url)
     assert refusal.value.param == "ref_audio"
 
 

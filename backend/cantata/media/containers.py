@@ -1,4 +1,4 @@
-"""Detects the type of a sound file from its first bytes only.
+"""Detects the type of a sound file or a video from its first bytes only.
 
 FFmpeg never guesses: its readers include playlists, which open other files and
 addresses, and pictures, which may decompress to any size.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cantata.contract.data.errors import InvalidAudio
+from cantata.contract.data.errors import InvalidAudio, InvalidVideo
 
-FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
+AUDIO_FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
+VIDEO_FORMATS = "MP4, MOV, WebM, MKV"
 
 _AUDIO_LAYER_BITS = 0x06
 """Of the second byte of an MPEG frame: the layer, which is 0 for AAC in ADTS alone."""
@@ -31,9 +32,13 @@ _MP3 = Container("mp3", "audio/mpeg")
 _AAC = Container("aac", "audio/aac")
 _MP4 = Container("mov", "audio/mp4")
 _WEBM = Container("matroska", "audio/webm")
+_MP4_VIDEO = Container("mov", "video/mp4")
+_WEBM_VIDEO = Container("matroska", "video/webm")
+
+_EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
-def recognise(data: bytes, param: str) -> Container:
+def recognise_audio(data: bytes, param: str) -> Container:
     """The container of a sound file.
 
     Raises:
@@ -48,10 +53,23 @@ def recognise(data: bytes, param: str) -> Container:
         (b"fLaC", _FLAC),
         (b"OggS", _OGG),
         (b"ID3", _MP3),
-        (b"\x1a\x45\xdf\xa3", _WEBM),
+        (_EBML_MAGIC, _WEBM),
     ):
         if head.startswith(magic):
             return container
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
         return _MP3 if head[1] & _AUDIO_LAYER_BITS else _AAC
-    raise InvalidAudio(f"{param} is no sound file that can be read; valid: {FORMATS}", param)
+    raise InvalidAudio(f"{param} is no sound file that can be read; valid: {AUDIO_FORMATS}", param)
+
+
+def recognise_video(data: bytes, param: str) -> Container:
+    """The container of a video: those alone in which every frame has its time.
+
+    Raises:
+        InvalidVideo: it is none that can be read; names those that can.
+    """
+    if data[4:8] == b"ftyp":
+        return _MP4_VIDEO
+    if data.startswith(_EBML_MAGIC):
+        return _WEBM_VIDEO
+    raise InvalidVideo(f"{param} is no video that can be read; valid: {VIDEO_FORMATS}", param)

@@ -1,0 +1,1 @@
+"""Conversations over HTTP: OpenAI's chat completions."""

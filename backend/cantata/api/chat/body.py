@@ -1,0 +1,89 @@
+"""The body of POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag
+
+from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
+from cantata.api.chat.neutral import only
+from cantata.api.schemas import Name, Seed, Temperature, Text, VoiceName, WireModel
+
+MAX_STOPS = 4
+StopText = Annotated[Text, Field(min_length=1, max_length=256)]
+StopTexts = Annotated[
+    Annotated[StopText, Tag("one")]
+    | Annotated[list[StopText], Field(max_length=MAX_STOPS), Tag("list")],
+    ONE_OR_LIST,
+]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+AnswerFormat = Literal["wav", "aac", "mp3", "flac", "opus", "pcm16"]
+
+
+class AudioOptions(WireModel):
+    """How an answer is spoken."""
+
+    format: AnswerFormat | None = None
+    """Absent: `wav`, or `pcm16` in a stream, which takes no other."""
+    voice: VoiceName | None = None
+    """Absent: the model's default voice."""
+
+
+class StreamOptions(WireModel):
+    """What a stream has beside the answer."""
+
+    include_usage: bool = False
+
+
+class Neutral(WireModel):
+    """OpenAI's options that no model here has. Clients send them with values that change nothing,
+    and those are accepted."""
+
+    n: Annotated[int, only(1)] | None = None
+    presence_penalty: Annotated[float, only(0)] | None = None
+    frequency_penalty: Annotated[float, only(0)] | None = None
+    logit_bias: Annotated[dict[str, Any], only({})] | None = None
+    logprobs: Annotated[bool, only(False)] | None = None
+    top_logprobs: Annotated[int, only(0)] | None = None
+    response_format: Annotated[dict[str, Any], only({"type": "text"})] | None = None
+    tools: Annotated[list[Any], only([])] | None = None
+    tool_choice: Annotated[Any, only("none", "auto")] = "none"
+    functions: Annotated[list[Any], only([])] | None = None
+    function_call: Annotated[Any, only("none", "auto")] = "none"
+
+
+class ChatBody(Neutral):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
+    model: Name | None = None
+    """Absent: the server's first model that answers messages."""
+    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1)] | None = None
+    """With `audio`, the answer is spoken, and its text is the transcript. Absent: text."""
+    audio: AudioOptions = AudioOptions()
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+    stop: StopTexts | None = None
+    """Texts that end the answer; it does not contain them."""
+    max_completion_tokens: Count | None = None
+    """Tokens of text."""
+    max_tokens: Count | None = None
+    """The older name of `max_completion_tokens`."""
+    seed: Seed | None = None
+    temperature: Temperature | None = None
+    top_p: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
+    """0 and -1 mean all. Not part of OpenAI's protocol."""
+    repetition_penalty: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] | None = None
+    """Of the text; 1 changes nothing. Not part of OpenAI's protocol."""
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """`stop` in either way of writing it."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def spoken(self) -> bool:
+        """Whether the answer is to be spoken."""
+        return "audio" in (self.modalities or ())

@@ -1,0 +1,134 @@
+"""A request's messages -> the contract's, with every file loaded and decoded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from cantata.api.chat.messages import (
+    AssistantMessage,
+    InputAudio,
+    InputAudioAddress,
+    InputImage,
+    InputPart,
+    InputText,
+    InputVideo,
+    MessageBody,
+)
+from cantata.api.chat.transcripts import Transcripts
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.chat import Message, Modality, Part, Role, TextPart
+from cantata.contract.data.errors import InvalidRequest
+from cantata.media.request_media import RequestMedia
+
+MAX_MEDIA_PARTS = 64
+"""Of all messages together."""
+
+_MODALITIES = {
+    "text": Modality.TEXT,
+    "input_audio": Modality.AUDIO,
+    "audio_url": Modality.AUDIO,
+    "image_url": Modality.IMAGE,
+    "video_url": Modality.VIDEO,
+}
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+
+
+def check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
+    """Reject parts that the model does not take, before any file is loaded.
+
+    Raises:
+        InvalidRequest: names the part.
+    """
+    media_parts = 0
+    for where, part in _parts(messages):
+        modality = _MODALITIES[part.type]
+        if modality not in model.takes:
+            taken = ", ".join(one for one in Modality if one in model.takes)
+            raise InvalidRequest(
+                f"{where}.type is {part.type!r}, and {model.name} takes no {modality}; "
+                f"it takes: {taken}",
+                f"{where}.type",
+            )
+        media_parts += modality is not Modality.TEXT
+        if media_parts > MAX_MEDIA_PARTS:
+            raise InvalidRequest(
+                f"{where}: the messages hold more than {MAX_MEDIA_PARTS} files", where
+            )
+
+
+async def read_messages(
+    messages: Sequence[MessageBody], media: RequestMedia, transcripts: Transcripts
+) -> tuple[Message, ...]:
+    """The conversation.
+
+    Raises:
+        InvalidRequest: names the part that cannot be used.
+        Overloaded: there is no memory for its files now.
+    """
+    try:
+        async with asyncio.timeout(media.work_s):
+            return tuple(
+                [
+                    Message(
+                        _ROLES[body.role], await _read(body, f"messages[{i}]", media, transcripts)
+                    )
+                    for i, body in enumerate(messages)
+                ]
+            )
+    except TimeoutError:
+        raise InvalidRequest(
+            f"the files in messages take longer than {media.work_s:g} s to load and decode; "
+            "send fewer or smaller ones",
+            "messages",
+        ) from None
+
+
+def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
+    return [
+        (f"messages[{i}].content[{j}]", part)
+        for i, body in enumerate(messages)
+        if isinstance(body.content, list)
+        for j, part in enumerate(body.content)
+    ]
+
+
+async def _read(
+    body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts
+) -> tuple[Part, ...]:
+    match body.content:
+        case str(text):
+            return (TextPart(text),)
+        case list(parts):
+            return tuple(
+                [
+                    await _read_part(part, f"{where}.content[{j}].{part.type}", media)
+                    for j, part in enumerate(parts)
+                ]
+            )
+    assert isinstance(body, AssistantMessage)
+    if body.audio is None:
+        raise InvalidRequest(
+            f"{where}.content is required; of a spoken answer, {where}.audio", f"{where}.content"
+        )
+    return (TextPart(transcripts.find(body.audio.id, f"{where}.audio.id")),)
+
+
+async def _read_part(part: InputPart, param: str, media: RequestMedia) -> Part:
+    match part:
+        case InputText():
+            return TextPart(part.text)
+        case InputAudio():
+            return await media.audio(part.input_audio.data, param)
+        case InputAudioAddress():
+            return await media.audio_at(part.audio_url.url, param)
+        case InputImage():
+            low = part.image_url.detail == "low"
+            return await media.image_at(part.image_url.url, param, low=low)
+        case InputVideo():
+            return await media.video_at(part.video_url.url, param)

@@ -1,0 +1,122 @@
+"""One answer of one model, measured, and its text as it leaves."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cantata.api.chat.answers import ChatUsage, CompletionDetails, PromptDetails
+from cantata.api.chat.answers import FinishReason as FinishName
+from cantata.api.chat.stop import StopFilter
+from cantata.api.measured import Measured, admitted, counted
+from cantata.api.schemas import MILLISECONDS_PER_TOKEN
+from cantata.contract.chat_service import (
+    Answer,
+    AnswerEvent,
+    ChatModel,
+    FinishReason,
+    TextDelta,
+    TextEnd,
+)
+from cantata.contract.data.chat import ChatRequest
+from cantata.contract.service import Samples, SpeechChunk
+from cantata.metrics import Metrics
+
+
+class MeasuredAnswer(Measured):
+    """An open answer: text that may leave, and sound.
+
+    Iterating over it gives what is new, never empty, and ends with the answer, or where a stop text
+    has ended it.
+    """
+
+    def __init__(
+        self, model: ChatModel, answer: Answer, stops: StopFilter, asked_at: float, metrics: Metrics
+    ) -> None:
+        super().__init__(model.name, model.sample_rate, answer, asked_at, metrics)
+        self.tokens = 0
+        """Of text, those of a stop text too."""
+        self._prompt_tokens = answer.prompt_tokens
+        self._reason: FinishReason | None = None
+        self._stops = stops
+        self._events = aiter(answer)
+        self._texts: list[str] = []
+        self._begun = False
+
+    @property
+    def text(self) -> str:
+        """That has left."""
+        return "".join(self._texts)
+
+    @property
+    def finish_reason(self) -> FinishName:
+        """Why the text has ended; once it has."""
+        assert self._reason is not None, "an answer's text has one end"
+        return self._reason.value
+
+    @property
+    def usage(self) -> ChatUsage:
+        """What it cost so far."""
+        sound = math.ceil(self.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
+        return ChatUsage(
+            prompt_tokens=self._prompt_tokens,
+            completion_tokens=self.tokens + sound,
+            total_tokens=self._prompt_tokens + self.tokens + sound,
+            prompt_tokens_details=PromptDetails(),
+            completion_tokens_details=CompletionDetails(
+                text_tokens=self.tokens, audio_tokens=sound
+            ),
+        )
+
+    def __aiter__(self) -> MeasuredAnswer:
+        return self
+
+    async def __anext__(self) -> str | Samples:
+        while not self._stops.stopped:
+            event = await self._next_event()
+            if event is None:
+                break
+            if not isinstance(event, SpeechChunk):
+                if text := self._leaving(event):
+                    self._texts.append(text)
+                    return text
+            elif len(event.samples):
+                return event.samples
+        self.complete = True
+        raise StopAsyncIteration
+
+    async def _next_event(self) -> AnswerEvent | None:
+        asked_at = time.monotonic() if self._begun else self.asked_at
+        self._begun = True
+        try:
+            event = await anext(self._events, None)
+        finally:
+            now = time.monotonic()
+            self.waited_s += now - asked_at
+        if isinstance(event, SpeechChunk):
+            self._take(event, asked_at, now)
+        return event
+
+    def _leaving(self, event: TextDelta | TextEnd) -> str:
+        if isinstance(event, TextEnd):
+            self._reason = event.reason
+            return self._stops.finish()
+        self.tokens += event.tokens
+        text = self._stops.feed(event.text)
+        if self._stops.stopped:
+            self._reason = FinishReason.STOP
+        return text
+
+
+@asynccontextmanager
+async def open_answer(
+    model: ChatModel, request: ChatRequest, stops: tuple[str, ...], metrics: Metrics
+) -> AsyncIterator[MeasuredAnswer]:
+    """Open an answer; leaving awaits its abort and counts how it ended."""
+    asked_at = time.monotonic()
+    async with admitted(model.name, model.answer(request), asked_at, metrics) as answer:
+        measured = MeasuredAnswer(model, answer, StopFilter(stops), asked_at, metrics)
+        async with counted(measured, metrics, heard=request.voice is not None):
+            yield measured

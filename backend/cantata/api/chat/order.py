@@ -1,0 +1,92 @@
+"""A client's request for an answer, checked against the model that is to give it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata.api.chat.body import ChatBody
+from cantata.api.chat.conversation import check_parts
+from cantata.api.context import ApiContext
+from cantata.api.schemas import voice_id
+from cantata.audio.formats import FORMATS, OutputFormat, output_format
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.chat import ChatRequest, Message
+from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
+from cantata.contract.service import Samples
+
+PCM16 = "pcm16"
+PCM16_RATE = 24_000
+"""Hz; of OpenAI's clients, none asks which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOrder:
+    """A checked request; its messages are still as the client wrote them."""
+
+    model: ChatModel
+    body: ChatBody
+    voice: str | None
+    """None: the answer is not spoken."""
+    output: OutputFormat | None
+    """Of the sound, if there is any."""
+
+    def request(self, messages: tuple[Message, ...]) -> ChatRequest:
+        """What the model is asked, once the messages have been read."""
+        body = self.body
+        return ChatRequest(
+            messages,
+            voice=self.voice,
+            max_tokens=body.max_completion_tokens or body.max_tokens,
+            seed=body.seed,
+            temperature=body.temperature,
+            top_k=None if body.top_k is None else max(body.top_k, 0),
+            top_p=body.top_p,
+            repetition_penalty=body.repetition_penalty,
+        )
+
+    def mixed(self, samples: Samples) -> Samples:
+        """[N, C] of the model -> [N, 1] where the output has one channel."""
+        if self.output is not None and self.output.channels == 1:
+            samples = samples.mean(axis=1, keepdims=True)
+        return samples
+
+
+def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
+    """The checked request.
+
+    Raises:
+        InvalidRequest: a model that does not exist, does not speak or does not take a part; no such
+            voice; or a format that cannot be streamed.
+        Overloaded: the queue is full.
+    """
+    model = context.chat_model(body.model)
+    check_parts(body.messages, model)
+    voice, output = None, None
+    if body.spoken:
+        voice, output = _voice(model, body), _output(model, body)
+    # Before files are loaded for nothing.
+    model.check_room()
+    return ChatOrder(model, body, voice, output)
+
+
+def _voice(model: ChatModel, body: ChatBody) -> str:
+    if not model.voices:
+        raise InvalidRequest(
+            f'modalities: {model.name} does not speak its answers; valid: ["text"]', "modalities"
+        )
+    try:
+        return model.voice(voice_id(body.audio.voice)).id
+    except VoiceNotFound as error:
+        raise VoiceNotFound(error.message, "audio.voice") from None
+
+
+def _output(model: ChatModel, body: ChatBody) -> OutputFormat:
+    name = body.audio.format or (PCM16 if body.stream else "wav")
+    if name == PCM16:
+        return OutputFormat(FORMATS["pcm"], model.sample_rate, PCM16_RATE, channels=1)
+    if body.stream:
+        raise InvalidRequest(
+            f'audio.format: {name!r} cannot be streamed; valid with "stream": true: {PCM16!r}',
+            "audio.format",
+        )
+    return output_format(name, model.sample_rate, model.channels, None)

@@ -1,0 +1,78 @@
+"""An answer that is sent when it is complete."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+from cantata.api.chat.answers import AnswerAudio, AnswerMessage, ChatCompletion, Choice
+from cantata.api.chat.measured_answer import MeasuredAnswer
+from cantata.api.chat.order import ChatOrder
+from cantata.api.chat.response import ChatResponse
+from cantata.api.chat.transcripts import new_audio_id
+from cantata.api.context import ApiContext
+from cantata.api.streamed_response import Body
+from cantata.audio.wav import set_sizes
+from cantata.contract.data.errors import InvalidRequest
+
+MAX_FILE_BYTES = 32 << 20
+"""Of the sound, which is kept until it is complete."""
+
+
+class WholeAnswer(ChatResponse):
+    """One JSON object."""
+
+    def __init__(self, context: ApiContext, order: ChatOrder) -> None:
+        super().__init__(context, order, "application/json")
+
+    async def answer(self, body: Body) -> None:
+        """Ask the model, and write all that it answers."""
+        file = bytearray()
+        async with self.encoder() as encoder:
+            async with self.opened() as answer:
+                async for piece in answer:
+                    if encoder is not None and not isinstance(piece, str):
+                        file += await encoder.feed(self.order.mixed(piece))
+                        _check_size(file)
+            if encoder is not None:
+                file += await encoder.finish()
+        # A long file takes its time, and four times its size, to be written as text.
+        data = await asyncio.to_thread(self._written, answer, file)
+        await body.write_in_parts(data)
+        await body.end()
+
+    def _written(self, answer: MeasuredAnswer, file: bytearray) -> bytes:
+        completion = ChatCompletion(
+            id=self.completion_id,
+            created=self.created,
+            model=self.order.model.name,
+            choices=[
+                Choice(message=self._message(answer, file), finish_reason=answer.finish_reason)
+            ],
+            usage=answer.usage,
+        )
+        return completion.model_dump_json().encode()
+
+    def _message(self, answer: MeasuredAnswer, file: bytearray) -> AnswerMessage:
+        output = self.order.output
+        if output is None:
+            return AnswerMessage(content=answer.text)
+        if output.audio_format.name == "wav":
+            set_sizes(file)
+        audio_id = new_audio_id()
+        audio = AnswerAudio(
+            id=audio_id,
+            data=base64.b64encode(file).decode("ascii"),
+            transcript=answer.text,
+            expires_at=self.context.transcripts.keep(audio_id, answer.text),
+        )
+        return AnswerMessage(content=None, audio=audio)
+
+
+def _check_size(file: bytearray) -> None:
+    if len(file) > MAX_FILE_BYTES:
+        raise InvalidRequest(
+            f"this answer makes a file of more than {MAX_FILE_BYTES >> 20} MiB; stream it, or take "
+            "a compressed audio.format",
+            param="audio.format",
+        )

@@ -1,0 +1,31 @@
+"""POST /v1/chat/completions: messages in, an answer out, in text or spoken."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from cantata.api.bodies import CheckedRoute
+from cantata.api.chat.answers import ChatCompletion
+from cantata.api.chat.body import ChatBody
+from cantata.api.chat.order import chat_order
+from cantata.api.chat.streamed import StreamedAnswer
+from cantata.api.chat.whole import WholeAnswer
+from cantata.api.context import Context
+from cantata.api.framing import SSE_MEDIA_TYPE
+from cantata.api.openapi import answers
+
+router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute)
+
+
+@router.post(
+    "/completions",
+    response_class=Response,
+    responses={200: {"model": ChatCompletion, **answers(SSE_MEDIA_TYPE)[200]}},
+)
+async def chat_completions(body: ChatBody, context: Context) -> Response:
+    """Continue a conversation. See docs/protocol.md."""
+    order = chat_order(context, body)
+    if body.stream:
+        return StreamedAnswer(context, order)
+    return WholeAnswer(context, order)

@@ -1,0 +1,143 @@
+"""What one request shows a model: its files, loaded and decoded within the request's limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from cantata.contract.data.chat import AudioPart, ImagePart, VideoPart
+from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
+from cantata.media.images import read_image
+from cantata.media.kinds import AUDIO, IMAGE, VIDEO
+from cantata.media.loading import MediaLoader
+from cantata.media.sound import SoundLimits, read_sound
+from cantata.media.video import VideoLimits, read_video
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MediaLimits:
+    """What the files of a request may take."""
+
+    max_bytes: int = 32 << 20
+    """All files of a request, as files."""
+    max_audio_s: float = 600.0
+    """All sound of a request."""
+    max_image_pixels: int = 16_384 * 28 * 28
+    """Of one picture; a larger one is scaled down."""
+    max_low_image_pixels: int = 512 * 512
+    """The same for one that is sent with `"detail": "low"`."""
+    max_decoded_bytes: int = 256 << 20
+    """All parts of a request, decoded."""
+    max_held_bytes: int = 1 << 30
+    """The same for all requests together."""
+    work_s: float = 60.0
+    """To load and decode all files of a request."""
+
+
+class MediaReader:
+    """Reads the files of one server's requests."""
+
+    def __init__(self, loader: MediaLoader, limits: MediaLimits) -> None:
+        self.limits = limits
+        self.held_bytes = 0
+        """Of decoded parts, of all requests that are being answered."""
+        self._loader = loader
+
+    @contextmanager
+    def request(self) -> Iterator[RequestMedia]:
+        """One request's files, which count as held until the block is left."""
+        media = RequestMedia(self, self._loader, self.limits)
+        try:
+            yield media
+        finally:
+            self.held_bytes -= media.decoded_bytes
+
+
+class RequestMedia:
+    """The files of one request, read one after the other.
+
+    Every method raises:
+        InvalidMedia: the file cannot be loaded or decoded; of the kind that was asked for.
+        PayloadTooLarge: the request's files are larger than they may be, as files or decoded.
+        Overloaded: other requests hold the memory that it needs.
+    """
+
+    def __init__(self, reader: MediaReader, loader: MediaLoader, limits: MediaLimits) -> None:
+        self.decoded_bytes = 0
+        self._reader = reader
+        self._loader = loader
+        self._limits = limits
+        self._file_bytes = 0
+        self._audio_s = 0.0
+        self._deadline_s = time.monotonic() + limits.work_s
+
+    async def audio(self, encoded: str, param: str) -> AudioPart:
+        """The sound of a file in base64."""
+        data = await self._loader.unpack(encoded, AUDIO, param, self._bytes_left)
+        return await self._decode_audio(data, param)
+
+    async def audio_at(self, url: str, param: str) -> AudioPart:
+        """The sound of the file behind a URL."""
+        data = await self._loader.load(url, AUDIO, param, self._bytes_left)
+        return await self._decode_audio(data, param)
+
+    async def image_at(self, url: str, param: str, *, low: bool = False) -> ImagePart:
+        """The picture behind a URL; `low`: a small version of it."""
+        data = await self._loader.load(url, IMAGE, param, self._bytes_left)
+        limits = self._limits
+        max_pixels = limits.max_low_image_pixels if low else limits.max_image_pixels
+        work = partial(read_image, data, max_pixels, param)
+        pixels = await self._decode(data, work)
+        self._keep(pixels.nbytes, param)
+        return ImagePart(pixels)
+
+    async def video_at(self, url: str, param: str) -> VideoPart:
+        """Frames of the video behind a URL."""
+        data = await self._loader.load(url, VIDEO, param, self._bytes_left)
+        work = partial(read_video, data, VideoLimits(self._deadline_s), param)
+        video = await self._decode(data, work)
+        self._keep(video.frames.nbytes, param)
+        return video
+
+    @property
+    def work_s(self) -> float:
+        """In which all files must be loaded and decoded."""
+        return self._limits.work_s
+
+    @property
+    def _bytes_left(self) -> int:
+        return self._limits.max_bytes - self._file_bytes
+
+    async def _decode_audio(self, data: bytes, param: str) -> AudioPart:
+        left_s = self._limits.max_audio_s - self._audio_s
+        valid = f"up to {self._limits.max_audio_s:g} s are accepted in all messages together"
+        limits = SoundLimits(left_s, left_s, valid, self._deadline_s)
+        recording = await self._decode(data, partial(read_sound, data, limits, param))
+        if not len(recording.samples):
+            raise InvalidAudio(f"{param} holds no sound: it is 0 s long", param)
+        self._audio_s += recording.seconds
+        self._keep(recording.samples.nbytes, param)
+        return AudioPart(recording.samples, recording.sample_rate)
+
+    async def _decode(self, data: bytes, work: Callable[[], T]) -> T:
+        self._file_bytes += len(data)
+        return await self._loader.decode(work)
+
+    def _keep(self, size: int, param: str) -> None:
+        if self.decoded_bytes + size > self._limits.max_decoded_bytes:
+            limit = self._limits.max_decoded_bytes >> 20
+            raise PayloadTooLarge(
+                f"{param}: the messages' media take more than {limit} MiB once they are decoded; "
+                "send fewer or smaller files",
+                param,
+            )
+        if self._reader.held_bytes + size > self._limits.max_held_bytes:
+            raise Overloaded("other requests' media fill the memory that there is for them")
+        self.decoded_bytes += size
+        self._reader.held_bytes += size

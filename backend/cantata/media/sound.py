@@ -1,0 +1,192 @@
+"""Sound files -> samples.
+
+No header is trusted: sound is counted while it is decoded, and decoding stops at the limits. The
+functions block: the event loop calls them through `MediaLoader.decode`.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import av
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import InvalidAudio
+from cantata.media.containers import AUDIO_FORMATS, recognise_audio
+
+Samples = NDArray[np.float32]
+
+MAX_KEPT_RATE = 48_000
+"""Hz; a file at a higher rate is resampled to this one, any other keeps its own."""
+MAX_KEPT_CHANNELS = 2
+"""A file with more becomes mono."""
+MIN_RATE, MAX_RATE = 8_000, 192_000
+MAX_CHANNELS = 8
+MAX_WORK_S = 30.0
+"""Any valid file takes a small part of it; one that takes longer is malicious."""
+
+_MAX_MISSING_PACKETS = 8
+_DECODERS = (
+    *("pcm_u8", "pcm_s16le", "pcm_s24le", "pcm_s32le", "pcm_f32le", "pcm_f64le"),
+    *("pcm_alaw", "pcm_mulaw", "flac", "alac", "aac", "mp3", "mp3float"),
+    *("vorbis", "libvorbis", "opus", "libopus"),
+)
+"""Only these are opened. FFmpeg gets the list too, so that it ignores cover pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundLimits:
+    """How much of a file is read."""
+
+    max_s: float
+    """A longer file is rejected."""
+    kept_s: float
+    """How much of it is kept: its beginning."""
+    valid: str
+    """What is accepted, for the error message."""
+    deadline_s: float
+    """By `time.monotonic`; decoding that lasts longer is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A decoded file."""
+
+    samples: Samples
+    """[N, C], in -1..1: the part that is kept; one or two channels."""
+    sample_rate: int
+    """Hz, 8,000 to 48,000."""
+    seconds: float
+    """Of the whole file."""
+
+
+def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
+    """The sound of a whole file, in one of `AUDIO_FORMATS`.
+
+    Args:
+        data: the file.
+        limits: how much of it is read.
+        param: the field that it came in, for error messages.
+
+    Raises:
+        InvalidAudio: not a sound file, damaged or too long.
+    """
+    container = recognise_audio(data, param)
+    options = {"codec_whitelist": ",".join(_DECODERS), "protocol_whitelist": ""}
+    try:
+        with av.open(
+            io.BytesIO(data),
+            mode="r",
+            format=container.demuxer,
+            container_options=options,
+            metadata_errors="ignore",
+        ) as source:
+            return _read(source, limits, param)
+    except (av.FFmpegError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "not what it says it is"
+        raise InvalidAudio(
+            f"{param} cannot be decoded as {container.media_type} ({reason}); "
+            f"valid: {AUDIO_FORMATS}",
+            param,
+        ) from error
+
+
+def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:
+    if not source.streams.audio:
+        raise InvalidAudio(f"{param} holds no sound", param)
+    frames = _frames(source, limits.deadline_s, param)
+    first = next(frames, None)
+    if first is None:
+        return Recording(np.zeros((0, 1), np.float32), MAX_KEPT_RATE, 0.0)
+    rate, channels = first.sample_rate, first.layout.nb_channels
+    kept_rate, kept_channels = min(rate, MAX_KEPT_RATE), _kept_channels(channels)
+    resample = _resampling(rate, kept_rate, kept_channels)
+    kept = round(limits.kept_s * kept_rate)
+    # Grows in place: pieces that are joined at the end would take twice the memory.
+    buffer = bytearray()
+    seconds = 0.0
+    for frame in chain([first], frames):
+        if (frame.sample_rate, frame.layout.nb_channels) != (rate, channels):
+            raise InvalidAudio(f"{param} changes its sample rate or channels in the middle", param)
+        seconds += frame.samples / rate
+        if seconds > limits.max_s:
+            raise InvalidAudio(f"{param} is longer than {limits.max_s:g} s; {limits.valid}", param)
+        samples = _samples_of(frame, param)
+        if len(buffer) < kept * kept_channels * samples.itemsize:
+            buffer += resample(samples, False).tobytes()
+    buffer += resample(np.zeros((0, kept_channels), np.float32), True).tobytes()
+    samples = np.frombuffer(buffer, np.float32).reshape(-1, kept_channels)[:kept]
+    # Resampling may overshoot.
+    return Recording(np.clip(samples, -1, 1, out=samples), kept_rate, seconds)
+
+
+def _resampling(rate: int, kept_rate: int, channels: int) -> Callable[[Samples, bool], Samples]:
+    """A function of new samples, and whether they are the last, that gives those at the kept
+    rate."""
+    if rate == kept_rate:
+        return lambda samples, last: samples
+    stream = soxr.ResampleStream(rate, kept_rate, channels, dtype="float32")
+    return lambda samples, last: stream.resample_chunk(samples, last=last)
+
+
+def _frames(
+    source: av.container.InputContainer, deadline_s: float, param: str
+) -> Iterator[av.AudioFrame]:
+    """Decoded frames of the first audio stream, each within the limits."""
+    stream = source.streams.audio[0]
+    if stream.codec_context is None or stream.codec_context.name not in _DECODERS:
+        raise InvalidAudio(f"{param} has a codec that is not read; valid: {AUDIO_FORMATS}", param)
+    _check_shape(stream.codec_context.sample_rate, stream.codec_context.channels, param)
+    damaged = 0
+    for packet in source.demux(stream):
+        if time.monotonic() > deadline_s:
+            raise InvalidAudio(f"{param} takes too long to decode", param)
+        try:
+            frames = packet.decode()
+        except av.InvalidDataError:
+            # Streams that were cut or joined have a damaged packet or two; more is not sound.
+            damaged += 1
+            if damaged > _MAX_MISSING_PACKETS:
+                raise
+            continue
+        for frame in frames:
+            _check_shape(frame.sample_rate, frame.layout.nb_channels, param)
+            yield frame
+
+
+def _check_shape(rate: int, channels: int, param: str) -> None:
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise InvalidAudio(
+            f"{param} has {rate} samples per second; valid: {MIN_RATE} to {MAX_RATE}", param
+        )
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise InvalidAudio(f"{param} has {channels} channels; valid: 1 to {MAX_CHANNELS}", param)
+
+
+def _samples_of(frame: av.AudioFrame, param: str) -> Samples:
+    """[N, C], full scale at 1; one channel, the mean, where more than two would be kept."""
+    channels = frame.layout.nb_channels
+    samples = frame.to_ndarray()
+    if not frame.format.is_planar:
+        samples = samples.reshape(-1, channels).T
+    scaled: NDArray[np.float32] = samples.astype(np.float32)
+    if samples.dtype.kind in "iu":
+        scaled /= np.float32(2 ** (8 * samples.dtype.itemsize - 1))
+    if samples.dtype.kind == "u":
+        scaled -= 1
+    if not np.isfinite(scaled).all():
+        raise InvalidAudio(f"{param} holds samples that are not numbers", param)
+    clipped = np.clip(scaled, -1, 1).T
+    if channels != _kept_channels(channels):
+        clipped = clipped.mean(axis=1, keepdims=True)
+    return np.ascontiguousarray(clipped, dtype=np.float32)
+
+
+def _kept_channels(channels: int) -> int:
+    return channels if channels <= MAX_KEPT_CHANNELS else 1
