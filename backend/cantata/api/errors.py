@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from cantata.api.field_paths import field_of, place_in
 from cantata.api.lifecycle import NotReady
 from cantata.api.request_id import REQUEST_ID_HEADER, request_id_of
 from cantata.api.schemas import ErrorBody, ErrorDetail
@@ -130,9 +131,9 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
         return InvalidRequest(f"the body is not valid JSON: {reason}")
     missing = problem["type"] in ("missing", "union_tag_not_found")
     if isinstance(sent, dict) and problem["loc"][0] == "body":
-        param = _place(problem["loc"][1:], sent, missing=missing)
+        param = place_in(problem["loc"][1:], sent, missing=missing)
     else:
-        param = _field(problem["loc"])
+        param = field_of(problem["loc"])
     if param is None:
         return InvalidRequest("the body must be a JSON object, sent as application/json")
     if problem["type"] == "union_tag_not_found":
@@ -160,35 +161,6 @@ def _shown(sent: Any) -> str:
 def _tag_of(problem: Any) -> str:
     """The field that tells the members of a union apart."""
     return str(problem["ctx"]["discriminator"]).strip("'")
-
-
-def _place(location: Sequence[int | str], sent: Any, *, missing: bool) -> str | None:
-    """The way through a body to the value at fault, such as `messages[0].content[1].text`.
-
-    Pydantic's own has the members of unions in between, whose names the client did not write.
-    """
-    place = ""
-    for step in location:
-        if isinstance(sent, dict) and step in sent:
-            place, sent = f"{place}.{step}", sent[step]
-        elif isinstance(sent, list) and isinstance(step, int) and step < len(sent):
-            place, sent = f"{place}[{step}]", sent[step]
-    if missing and isinstance(sent, dict) and isinstance(location[-1], str):
-        place = f"{place}.{location[-1]}"
-    return place.removeprefix(".") or None
-
-
-def _field(location: Sequence[int | str]) -> str | None:
-    """The name of the field at fault; of a list's entry also its place and the field in it."""
-    # FastAPI puts the query's place in front, Pydantic the members of a union in between; the
-    # client wrote neither name.
-    path = [p for p in location if isinstance(p, str) and p not in ("body", "query")]
-    if not path:
-        return None
-    after = location[location.index(path[0]) + 1 :]
-    if not (after and isinstance(after[0], int)):
-        return path[0]
-    return ".".join((f"{path[0]}[{after[0]}]", *path[1:2]))
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
