@@ -22,7 +22,7 @@ from cantata.contract.data.chat import Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest
 
 CHAT = "/v1/chat/completions"
-SPOKEN = {"modalities": ["text", "audio"]}
+SPOKEN: dict[str, Any] = {"modalities": ["text", "audio"]}
 
 
 def asking(text: str = "Good morning.", **options: Any) -> dict[str, Any]:
@@ -98,10 +98,11 @@ async def test_a_spoken_answer(http: httpx.AsyncClient, audio_format: str | None
             heard = np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32767
         np.testing.assert_allclose(heard, expected[:, 0], atol=1e-4)
     else:
-        with av.open(io.BytesIO(data)) as file:
-            samples = sum(frame.samples / frame.sample_rate for frame in file.decode(audio=0))
-            # Two frames of AAC at 16 kHz, which decoders prepend, are 0.13 s.
-            assert samples == pytest.approx(seconds, abs=0.15)
+        with av.open(io.BytesIO(data), "r") as encoded:
+            frames = list(encoded.decode(audio=0))
+        samples = sum(frame.samples for frame in frames) / frames[0].sample_rate
+        # Two frames of AAC at 16 kHz, which decoders prepend, are 0.13 s.
+        assert samples == pytest.approx(seconds, abs=0.15)
     details = answer["usage"]["completion_tokens_details"]
     assert details["audio_tokens"] == np.ceil(seconds / 0.05)
     tokens = details["audio_tokens"] + details["text_tokens"]
@@ -169,6 +170,15 @@ async def test_a_stop_text_ends_the_answer(
     assert (counts.events, counts.aborted, counts.open) == (3, 1, 0)
     metrics = (await http.get("/metrics")).text
     assert 'cantata_speech_stream_completed_total{model="omni"} 1.0' in metrics
+
+
+async def test_what_only_looked_like_a_stop_text_leaves_at_the_end(
+    http: httpx.AsyncClient,
+) -> None:
+    answer = await answered(http, asking("To the END", stop="ENDING"))
+    assert answer["choices"][0]["message"]["content"] == "To the END"
+    answer = await answered(http, asking("To the END", stop="ENDING", **SPOKEN))
+    assert answer["choices"][0]["message"]["audio"]["transcript"] == "To the END"
 
 
 async def test_a_spoken_answer_stands_for_itself_later(

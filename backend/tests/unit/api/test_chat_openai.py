@@ -8,7 +8,6 @@ import io
 import wave
 from collections.abc import AsyncIterator
 
-import httpx
 import numpy as np
 import openai
 import pytest
@@ -25,9 +24,8 @@ TEXT = "The kettle is on."
 
 @pytest.fixture
 async def chat(server: Server) -> AsyncIterator[openai.resources.chat.AsyncCompletions]:
-    http = httpx.AsyncClient(verify=False)
     async with openai.AsyncOpenAI(
-        base_url=f"{server.url}/v1", api_key="unused", max_retries=0, http_client=http
+        base_url=f"{server.url}/v1", api_key="unused", max_retries=0
     ) as client:
         yield client.chat.completions
 
