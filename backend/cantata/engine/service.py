@@ -51,7 +51,8 @@ class PipelineService:
         if name in DEFAULT_MODEL_ALIASES:
             name = self.default_model
         if name not in self.models:
-            raise ModelNotFound(f"no model {name!r}; served: {', '.join(self.models)}", "model")
+            served = ", ".join(self.models) or "none"
+            raise ModelNotFound(f"no model {name!r} that speaks texts; served: {served}", "model")
         return self.models[name]
 
     def chat_model(self, name: str | None) -> PipelineChatModel:
