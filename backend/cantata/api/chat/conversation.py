@@ -23,6 +23,8 @@ from cantata.media.request_media import RequestMedia
 
 MAX_MEDIA_PARTS = 64
 """Of all messages together."""
+MAX_CHARACTERS = 1_000_000
+"""Of text, in all messages together, transcripts of earlier answers included."""
 
 _MODALITIES = {
     "text": Modality.TEXT,
@@ -39,12 +41,24 @@ _ROLES = {
 }
 
 
-def check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
-    """Reject parts that the model does not take, before any file is loaded.
+def check_messages(
+    messages: Sequence[MessageBody], model: ChatModel, transcripts: Transcripts
+) -> None:
+    """Reject what the model does not take, and too much of it, before any file is loaded.
 
     Raises:
         InvalidRequest: names the part.
     """
+    _check_parts(messages, model)
+    characters = sum(_characters(body, i, transcripts) for i, body in enumerate(messages))
+    if characters > MAX_CHARACTERS:
+        raise InvalidRequest(
+            f"messages hold {characters} characters of text; at most {MAX_CHARACTERS} are read",
+            "messages",
+        )
+
+
+def _check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
     media_parts = 0
     for where, part in _parts(messages):
         modality = _MODALITIES[part.type]
@@ -98,6 +112,25 @@ def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
     ]
 
 
+def _characters(body: MessageBody, number: int, transcripts: Transcripts) -> int:
+    match body.content:
+        case str(text):
+            return len(text)
+        case list(parts):
+            return sum(len(part.text) for part in parts if isinstance(part, InputText))
+    return len(_transcript(body, f"messages[{number}]", transcripts))
+
+
+def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
+    """What a message without content says: an earlier answer that was spoken."""
+    assert isinstance(body, AssistantMessage)
+    if body.audio is None:
+        raise InvalidRequest(
+            f"{where}.content is required; of a spoken answer, {where}.audio", f"{where}.content"
+        )
+    return transcripts.find(body.audio.id, f"{where}.audio.id")
+
+
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts
 ) -> tuple[Part, ...]:
@@ -111,12 +144,7 @@ async def _read(
                     for j, part in enumerate(parts)
                 ]
             )
-    assert isinstance(body, AssistantMessage)
-    if body.audio is None:
-        raise InvalidRequest(
-            f"{where}.content is required; of a spoken answer, {where}.audio", f"{where}.content"
-        )
-    return (TextPart(transcripts.find(body.audio.id, f"{where}.audio.id")),)
+    return (TextPart(_transcript(body, where, transcripts)),)
 
 
 async def _read_part(part: InputPart, param: str, media: RequestMedia) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
-from cantata.api.chat.conversation import check_parts
+from cantata.api.chat.conversation import check_messages
 from cantata.api.context import ApiContext
 from cantata.api.schemas import voice_id
 from cantata.audio.formats import FORMATS, OutputFormat, output_format
@@ -60,7 +60,7 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
         Overloaded: the queue is full.
     """
     model = context.chat_model(body.model)
-    check_parts(body.messages, model)
+    check_messages(body.messages, model, context.transcripts)
     voice, output = None, None
     if body.spoken:
         voice, output = _voice(model, body), _output(model, body)

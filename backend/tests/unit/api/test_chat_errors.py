@@ -155,6 +155,24 @@ async def test_too_many_parts(asgi: httpx.AsyncClient) -> None:
     assert "more than 64 files" in error["message"]
 
 
+async def test_too_much_text(asgi: httpx.AsyncClient) -> None:
+    half = "x" * 500_001
+    parts = [{"type": "text", "text": half}]
+    messages = [{"role": "user", "content": parts}, {"role": "user", "content": half}]
+    error = error_of(await asgi.post(CHAT, json={"messages": messages}))
+    assert error["param"] == "messages"
+    assert "1000002 characters of text; at most 1000000" in error["message"]
+    spoken = (await asgi.post(CHAT, json=asking(half, **SPOKEN, max_tokens=1))).json()
+    audio_id = spoken["choices"][0]["message"]["audio"]["id"]
+    context_text = "x" * 999_998
+    messages = [
+        {"role": "user", "content": context_text},
+        {"role": "assistant", "audio": {"id": audio_id}},
+    ]
+    error = error_of(await asgi.post(CHAT, json={"messages": messages}))
+    assert "1000001 characters" in error["message"]
+
+
 async def test_text_that_is_no_unicode(asgi: httpx.AsyncClient) -> None:
     body = rb'{"messages": [{"role": "user", "content": "\ud800"}]}'
     response = await asgi.post(CHAT, content=body, headers={"content-type": "application/json"})

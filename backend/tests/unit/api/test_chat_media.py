@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
@@ -16,9 +17,15 @@ from fake_service import eventually
 from live_server import Server
 from test_chat import CHAT
 
+from cantata.api.chat.conversation import read_messages
+from cantata.api.chat.messages import UserMessage
+from cantata.api.chat.transcripts import Transcripts
 from cantata.api.settings import ServerSettings
 from cantata.contract.data.chat import AudioPart, ImagePart, Part, TextPart, VideoPart
+from cantata.contract.data.errors import InvalidRequest
 from cantata.media.fetching import FetchLimits
+from cantata.media.kinds import MediaKind
+from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaLimits, MediaReader
 from images_and_videos import image_file, quarters, video_file
 from sounds import humming, muxed, sound_file, wav
@@ -212,6 +219,20 @@ async def test_all_requests_together_hold_a_bounded_amount(
     assert (await first).status_code == 200
     assert held(server) == 0
     assert len(await taken(server, http, picture)) == 1
+
+
+async def test_files_that_take_too_long() -> None:
+    class Hanging(MediaLoader):
+        async def load(self, url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
+            await asyncio.Event().wait()
+            return b""
+
+    reader = MediaReader(Hanging(None), replace(LIMITS, work_s=0.05))
+    message = UserMessage.model_validate(
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/"}}]}
+    )
+    with reader.request() as media, pytest.raises(InvalidRequest, match=r"longer than 0.05 s"):
+        await read_messages([message], media, Transcripts())
 
 
 class Web:

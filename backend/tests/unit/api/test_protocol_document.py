@@ -135,6 +135,7 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"at most {schemas.MAX_BATCH_INPUT_CHARACTERS} characters" in DOCUMENT
     assert f"| `messages` | 1 to {chat_messages.MAX_MESSAGES} |" in DOCUMENT
     assert f"a list of up to {chat_messages.MAX_PARTS} parts" in DOCUMENT
+    assert f"together may have {conversation.MAX_CHARACTERS:,} characters" in DOCUMENT
     assert f"at most {conversation.MAX_MEDIA_PARTS} in all messages" in DOCUMENT
     assert f"a text or up to {body.MAX_STOPS}," in DOCUMENT
     media = defaults.media
