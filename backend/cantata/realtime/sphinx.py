@@ -14,6 +14,9 @@ from cantata.realtime.transcription import TranscriptionFailed
 
 _MOST_AT_A_TIME = 16
 """Utterances in progress; each has a decoder of 12 to 40 MB."""
+_FOR_ONE_WORKER = 4
+"""Utterances, beyond which another process takes the next ones."""
+_MOST_WORKERS = 2
 _ANSWER_S = 60.0
 """For the words, from the end of the sound."""
 _PIECE_BYTES = SPHINX_RATE // 2
@@ -21,10 +24,11 @@ _PIECE_BYTES = SPHINX_RATE // 2
 
 
 class SphinxTranscriber:
-    """Owns one `sphinx_worker`, started with the first utterance and again after a crash."""
+    """Owns the `sphinx_worker`s: one, started with the first utterance and again after a crash, and
+    more while many speak at a time."""
 
     def __init__(self) -> None:
-        self._worker: _Worker | None = None
+        self._workers: list[_Worker] = []
         self._starting = asyncio.Lock()
         self._places = asyncio.Semaphore(_MOST_AT_A_TIME)
         self._ids = count()
@@ -34,6 +38,7 @@ class SphinxTranscriber:
             worker = await self._running()
             utterance = next(self._ids)
             try:
+                worker.take(utterance)
                 async for piece in sound:
                     await worker.send(utterance, piece)
                 return await worker.end(utterance)
@@ -46,16 +51,22 @@ class SphinxTranscriber:
                 worker.forget(utterance)
 
     async def close(self) -> None:
-        if self._worker is not None:
-            await self._worker.close()
-            self._worker = None
+        for worker in self._workers:
+            await worker.close()
+        self._workers.clear()
 
     async def _running(self) -> _Worker:
+        """The worker with the least to do, maybe a new one."""
         async with self._starting:
-            if self._worker is None or not self._worker.alive:
-                await self.close()
-                self._worker = await _Worker.start()
-            return self._worker
+            for worker in [one for one in self._workers if not one.alive]:
+                await worker.close()
+                self._workers.remove(worker)
+            least = min(self._workers, key=lambda one: one.utterances, default=None)
+            enough = len(self._workers) == _MOST_WORKERS
+            if least is None or (least.utterances >= _FOR_ONE_WORKER and not enough):
+                least = await _Worker.start()
+                self._workers.append(least)
+            return least
 
 
 class _Worker:
@@ -64,7 +75,8 @@ class _Worker:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._waiting: dict[int, asyncio.Future[str]] = {}
-        self._open: set[int] = set()
+        self._utterances: set[int] = set()
+        self._begun: set[int] = set()
         """Utterances that the process holds."""
         self._reader = asyncio.create_task(self._read(), name="sphinx:read")
 
@@ -80,23 +92,33 @@ class _Worker:
     def alive(self) -> bool:
         return not self._reader.done()
 
+    @property
+    def utterances(self) -> int:
+        """In progress."""
+        return len(self._utterances)
+
+    def take(self, utterance: int) -> None:
+        """Another one begins."""
+        self._utterances.add(utterance)
+
     async def send(self, utterance: int, sound: bytes) -> None:
-        self._open.add(utterance)
+        self._begun.add(utterance)
         for start in range(0, len(sound), _PIECE_BYTES):
             await self._write(utterance, Kind.SOUND, sound[start : start + _PIECE_BYTES])
 
     async def end(self, utterance: int) -> str:
         self._waiting[utterance] = asyncio.get_running_loop().create_future()
         await self._write(utterance, Kind.END)
-        self._open.discard(utterance)
+        self._begun.discard(utterance)
         async with asyncio.timeout(_ANSWER_S):
             return await self._waiting[utterance]
 
     def forget(self, utterance: int) -> None:
         """Free what is held for an utterance; one that has not ended is dropped."""
+        self._utterances.discard(utterance)
         self._waiting.pop(utterance, None)
-        if utterance in self._open and self.alive:
-            self._open.discard(utterance)
+        if utterance in self._begun and self.alive:
+            self._begun.discard(utterance)
             self._put(utterance, Kind.DROP)
 
     def kill(self) -> None:

@@ -144,3 +144,11 @@ def test_speech_needs_one_edge_of_sound() -> None:
     assert PIPELINE.sound == EdgeSpec("decoder.pcm", CLIENT)
     with pytest.raises(ConfigError, match="one edge of sound to 'client', not 0"):
         _ = PipelineSpec(stages, (EdgeSpec("a.codes", CLIENT),)).sound
+
+
+def test_a_deployment_may_name_what_hears_and_answers() -> None:
+    raw = {"stages": {"talker": {}, "decoder": {}}, "realtime": {"chat_url": "http://a/v1"}}
+    assert parse_deployment(raw, PIPELINE).realtime.chat_url == "http://a/v1"
+    assert parse_deployment({**raw, "realtime": {}}, PIPELINE).realtime.chat_url is None
+    with pytest.raises(ConfigError, match=r"realtime\.chat: Extra inputs"):
+        parse_deployment({**raw, "realtime": {"chat": "http://a/v1"}}, PIPELINE)

@@ -91,3 +91,11 @@ async def test_a_dead_process_fails_its_utterances_and_is_replaced(
         await transcriber.transcribe(interrupted())
     assert begun.is_set()
     assert SAID in await transcriber.transcribe(pieces(recording("clara")))
+
+
+async def test_many_at_a_time_share_two_processes(transcriber: SphinxTranscriber) -> None:
+    sound = recording("clara")
+    texts = await asyncio.gather(*(transcriber.transcribe(pieces(sound)) for _ in range(6)))
+    assert len(set(texts)) == 1
+    assert SAID in texts[0]
+    assert len(workers()) == 2
