@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutant import Mutant
 
 STAGE = "backend/cantata/engine/codec/stage.py"
-EMITTED = "        samples = samples[unheard * self._decoder.samples_per_frame :]\n"
+EMITTED = "        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]\n"
 ENDING = "        final = stream.complete and not stream.frames\n"
 JUDGED = ("e2e/test_judges.py::test_sound_speech_has_no_fault",)
 USUAL = ("e2e/test_voice.py::test_each_voice_keeps_its_pace_and_ends_in_silence",)
@@ -105,8 +105,8 @@ SOUND = (
         "crosstalk",
         "requests of a batch get each other's samples",
         STAGE,
-        "self._emit(request_id, stream, pcm[row], batch.frames)",
-        "self._emit(request_id, stream, pcm[row - 1], batch.frames)",
+        "in zip(rows, decoded, strict=True)",
+        "in zip(rows, [decoded[-1], *decoded[:-1]], strict=True)",
         ("e2e/test_crowd.py::test_in_a_crowd_every_request_ends_with_its_own_words",),
     ),
 )
