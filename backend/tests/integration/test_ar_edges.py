@@ -128,6 +128,21 @@ def test_a_request_that_waits_can_be_aborted_and_what_it_cannot_use_fails_it_alo
     np.testing.assert_array_equal(repeated(repeater, said(10)), whole)
 
 
+def test_a_request_with_nothing_to_say_ends_without_a_frame(repeater: Stage) -> None:
+    listener = Listener()
+    for name in ("silent", "gone"):
+        repeater.add(name, TinyInput(max_frames=FRAMES), batch=False)
+        repeater.receive([codes_chunk(name, 0, said(0), True)])
+    repeater.abort("gone")
+    assert repeater.has_work()
+    listener.step(repeater)
+    assert len(listener.frames("silent")) == 0
+    assert listener.finished("silent")
+    assert "gone" not in listener.chunks
+    assert not repeater.has_work()
+    assert set(repeater.counts().values()) == {0}
+
+
 async def speak(pipeline: Orchestrator, number: int, name: str) -> tuple[Frames, list[Pcm]]:
     """What the first talker said, and what the client heard of the second."""
     talker = TinyInput([number, number + 1, 9], FRAMES, min_frames=FRAMES)

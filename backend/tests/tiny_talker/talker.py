@@ -192,6 +192,8 @@ class HeardRows:
         self.open = not final
 
     def prompt(self) -> TalkerPrompt | None:
+        if not self.open and not len(self._heard):
+            return TalkerPrompt(self._heard, 0, max_frames=0)
         if len(self._heard) < HEARD_FIRST:
             return None
         rows, self._heard = self._heard[:HEARD_FIRST], self._heard[HEARD_FIRST:]

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Codes, Payload, Rows
-from cantata.contract.data.errors import ProtocolViolation, RequestFailed
+from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata_models.qwen3_omni.config.checkpoint import TextIds
@@ -114,13 +114,10 @@ class AnswerRows:
             raise ProtocolViolation(f"this request takes no {type(item).__name__}")
 
     def prompt(self) -> TalkerPrompt | None:
-        """The user's turns and the beginning of the answer, once its first token is there.
-
-        Raises:
-            RequestFailed: the answer is empty.
-        """
+        """The user's turns and the beginning of the answer, once its first token is there. An
+        answer without a token is not spoken."""
         if self._complete and not self._answer:
-            raise RequestFailed("the answer has no words to speak")
+            return TalkerPrompt(self._tables.text[:0], prompt_len=0, max_frames=0)
         if not self._answer or not self._has_media:
             return None
         media = torch.from_numpy(np.concatenate(self._media or [np.zeros((0, 0), np.float32)]))

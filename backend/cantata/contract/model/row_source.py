@@ -26,7 +26,8 @@ class TalkerPrompt:
     prompt_len: int
     """Positions that are prefilled; at least 1."""
     max_frames: int
-    """Frames after which the request ends even without an end code."""
+    """Frames after which the request ends even without an end code. 0: there is nothing to say; it
+    ends without a frame, and nothing else here matters."""
     min_frames: int = 0
     """Frames before which the end code cannot be chosen."""
     words: tuple[WordTiming, ...] = ()

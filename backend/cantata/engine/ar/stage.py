@@ -93,6 +93,8 @@ class ArStage:
         self._held: dict[str, _Held] = {}
         self._failures: list[tuple[str, CantataError]] = []
         """Found between steps."""
+        self._silent: list[str] = []
+        """Requests that have nothing to say, found between steps."""
 
     @property
     def capacity(self) -> StageCapacity:
@@ -158,17 +160,18 @@ class ArStage:
     def abort(self, request_id: str) -> None:
         """Free the request at once; unknown ids are fine."""
         self._waiting.pop(request_id, None)
+        self._silent = [name for name in self._silent if name != request_id]
         if request_id in self._held:
             self._engine.abort(request_id)
             self._free(request_id)
 
     def has_work(self) -> bool:
         """Whether a frame can be made, or a failure reported."""
-        return bool(self._failures) or self._engine.has_work()
+        return bool(self._failures or self._silent) or self._engine.has_work()
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
-        chunks: list[Chunk[Payload]] = []
+        chunks = self._silent_ends()
         ended: list[str] = []
         failures, self._failures = self._failures, []
         for request_id, error in self._supply.top_up():
@@ -216,6 +219,18 @@ class ArStage:
             return Chunk(request_id, LATENTS, index, Rows(values, unheard), final)
         return Chunk(request_id, CODES, index, Codes(values, unheard, words), final)
 
+    def _silent_ends(self) -> list[Chunk[Payload]]:
+        """The only chunks of requests that have nothing to say."""
+        silent, self._silent = self._silent, []
+        values = self._states.frames[0, :0].cpu().numpy()
+        port = LATENTS if self._makes_latents else CODES
+        nothing = Rows(values.astype("f4")) if self._makes_latents else Codes(values.astype("i4"))
+        chunks: list[Chunk[Payload]] = [Chunk(name, port, 0, nothing, True) for name in silent]
+        if self._exports_rows:
+            rows = Rows(np.zeros((0, self._talker.exported.shape[1]), np.float32))
+            chunks += [Chunk(name, ROWS, 0, rows, True) for name in silent]
+        return chunks
+
     def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Rows]]:
         """The rows of the positions that this step has computed."""
         exported = self._talker.talker_step.take_exported()
@@ -237,6 +252,10 @@ class ArStage:
                 if prompt is None and not source.open:
                     raise RequestFailed("the input ended before there was anything to begin with")
                 if prompt is None:
+                    return
+                if not prompt.max_frames:
+                    del self._waiting[request_id]
+                    self._silent.append(request_id)
                     return
                 check_prompt(prompt, self._deployment.max_model_len)
                 sampling = resolve_sampling(prompt.sampling, self._deployment.sampling)
