@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import torch
@@ -21,12 +22,19 @@ def main() -> None:
     parser.add_argument("--size", choices=sorted(SIZES), default="reduced")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--silent", action="store_true", help="without talker and code2wav")
+    parser.add_argument("--frames", type=int, help="the most of an answer; few end by themselves")
     arguments = parser.parse_args()
     dtype = torch.float32 if arguments.size == "tiny" else torch.bfloat16
     shape = SIZES[arguments.size]
     folder = write_checkpoint(
         arguments.folder, shape, arguments.seed, dtype, speaks=not arguments.silent
     )
+    if arguments.frames is not None:
+        path = folder / "generation_config.json"
+        generation = json.loads(path.read_text(encoding="utf-8"))
+        # The reference's last step of so many makes no frame.
+        generation["talker_max_new_tokens"] = arguments.frames + 1
+        path.write_text(json.dumps(generation, indent=2), encoding="utf-8")
     print(folder)
 
 
