@@ -24,10 +24,10 @@ class TalkerPrompt:
     rows: torch.Tensor
     """[L, D] float, or [L, W] of a `WideRows` talker: input rows by position, L >= prompt_len."""
     prompt_len: int
-    """Positions that are prefilled; at least 1."""
+    """Positions that are prefilled. 0: there is nothing to say; the request ends without a frame, and
+    nothing else here matters."""
     max_frames: int
-    """Frames after which the request ends even without an end code. 0: there is nothing to say; it
-    ends without a frame, and nothing else here matters."""
+    """Frames after which the request ends even without an end code."""
     min_frames: int = 0
     """Frames before which the end code cannot be chosen."""
     words: tuple[WordTiming, ...] = ()

@@ -1,7 +1,7 @@
 """The AR stage kind on stock vLLM: the only package of the backend that uses vLLM.
 
 A step, from the outside in: `stage` (requests in, frames out; `prompts` and `row_supply` help it
-with the requests' rows) calls a `FrameEngine` of `frames`:
+with the requests' rows, `chunking` with what leaves) calls a `FrameEngine` of `frames`:
 `plain_engine` for one listener without vLLM's Python, or else `engine` (vLLM's own scheduler and
 step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
 ask `talker_step` for input rows and frames, which it makes from `request_state` and `sampling`.

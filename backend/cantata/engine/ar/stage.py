@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import (
     CantataError,
     Overloaded,
@@ -19,12 +16,11 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
 from cantata.contract.model.row_source import RowSource, TalkerPrompt
-from cantata.contract.model.talker import LatentTalker
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
-from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest, NewFrame
+from cantata.engine.ar.chunking import Chunking, Sending
+from cantata.engine.ar.frames import Ending, FrameEngine, FrameRequest
 from cantata.engine.ar.prompts import (
     check_positions,
     check_prompt,
@@ -59,13 +55,7 @@ class _Held:
     resumable: bool
     """It began before all of its rows could be made."""
     priority: int
-    words: tuple[WordTiming, ...]
-    """Not sent yet, like the next: the first chunk takes them along."""
-    context: NDArray[Any] | None
-    exports_rows: bool
-    num_frames: int = 0
-    """Chunks so far, one frame each."""
-    num_row_chunks: int = 0
+    sending: Sending
 
 
 class ArStage:
@@ -83,8 +73,8 @@ class ArStage:
         self._deployment = deployment
         self._engine = engine
         self._talker = engine.talker
-        self._makes_latents = isinstance(engine.talker, LatentTalker)
         self._exports_rows = exports_rows
+        self._chunking = Chunking(engine.talker, exports_rows=exports_rows)
         if exports_rows:
             engine.talker.talker_step.export()
         self._states = self._talker.talker_step.states
@@ -171,9 +161,10 @@ class ArStage:
 
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
-        chunks = self._silent_ends()
         ended: list[str] = []
+        silent, self._silent = self._silent, []
         failures, self._failures = self._failures, []
+        chunks = [chunk for request_id in silent for chunk in self._chunking.silence(request_id)]
         for request_id, error in self._supply.top_up():
             self.abort(request_id)
             failures.append((request_id, error))
@@ -183,7 +174,7 @@ class ArStage:
                 failures.append((request_id, RequestFailed("the engine ended the request")))
                 self._free(request_id)
                 continue
-            chunk = self._chunk_of(output)
+            chunk = self._chunking.frame(self._held[request_id].sending, output)
             chunks.append(chunk)
             if chunk.final:
                 ended.append(request_id)
@@ -204,44 +195,13 @@ class ArStage:
         """End the engine."""
         self._engine.close()
 
-    def _chunk_of(self, output: NewFrame) -> Chunk[Payload]:
-        request_id, values, unheard = output.request_id, output.values, 0
-        held = self._held[request_id]
-        index, held.num_frames = held.num_frames, held.num_frames + 1
-        stopped = output.ending is Ending.END_CODE
-        if stopped:
-            values = values[:0]  # the end code's frame is not spoken
-        final = stopped or held.num_frames == held.max_frames
-        if held.context is not None:
-            values, unheard = np.concatenate([held.context, values]), len(held.context)
-        words, held.words, held.context = held.words, (), None
-        if self._makes_latents:
-            return Chunk(request_id, LATENTS, index, Rows(values, unheard), final)
-        return Chunk(request_id, CODES, index, Codes(values, unheard, words), final)
-
-    def _silent_ends(self) -> list[Chunk[Payload]]:
-        """The only chunks of requests that have nothing to say."""
-        silent, self._silent = self._silent, []
-        values = self._states.frames[0, :0].cpu().numpy()
-        port = LATENTS if self._makes_latents else CODES
-        nothing = Rows(values.astype("f4")) if self._makes_latents else Codes(values.astype("i4"))
-        chunks: list[Chunk[Payload]] = [Chunk(name, port, 0, nothing, True) for name in silent]
-        if self._exports_rows:
-            rows = Rows(np.zeros((0, self._talker.exported.shape[1]), np.float32))
-            chunks += [Chunk(name, ROWS, 0, rows, True) for name in silent]
-        return chunks
-
-    def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Rows]]:
+    def _row_chunks(self, ended: Sequence[str]) -> Iterator[Chunk[Payload]]:
         """The rows of the positions that this step has computed."""
         exported = self._talker.talker_step.take_exported()
-        nothing = np.zeros((0, self._talker.exported.shape[1]), np.float32)
-        exporting = [(name, held) for name, held in self._held.items() if held.exports_rows]
-        for request_id, held in exporting:
-            rows = exported.get(self._states.slot_of(request_id), nothing)
+        for request_id, held in self._held.items():
+            rows = exported.get(self._states.slot_of(request_id))
             final = request_id in ended
-            if len(rows) or final:
-                yield Chunk(request_id, ROWS, held.num_row_chunks, Rows(rows), final)
-                held.num_row_chunks += 1
+            yield from self._chunking.rows(request_id, held.sending, rows, final=final)
 
     def _begin(self, request_id: str) -> None:
         """Queue a waiting request if its prompt is there. The caller frees it if that fails."""
@@ -253,7 +213,7 @@ class ArStage:
                     raise RequestFailed("the input ended before there was anything to begin with")
                 if prompt is None:
                     return
-                if not prompt.max_frames:
+                if not prompt.prompt_len:
                     del self._waiting[request_id]
                     self._silent.append(request_id)
                     return
@@ -273,9 +233,7 @@ class ArStage:
             ),
             resumable=source.open,
             priority=priority,
-            words=prompt.words,
-            context=None if prompt.context is None else self._context(prompt.context),
-            exports_rows=self._exports_rows and prompt.exports_rows,
+            sending=self._chunking.begin(prompt),
         )
         self._engine.add(
             FrameRequest(
@@ -286,7 +244,7 @@ class ArStage:
                 token_ids=None if prompt.token_ids is None else prompt.token_ids.tolist(),
                 cache_salt=self._salt(request_id, prompt),
                 resumable=held.resumable,
-                computes_all=held.exports_rows,
+                computes_all=held.sending.exports_rows,
             )
         )
         if source.open:
@@ -335,11 +293,6 @@ class ArStage:
         # WHY: block hashes include only code 0 of generated positions. With less memory than the
         # slots may need, a request that computes its own again must not find another's.
         return salt_of(prompt) if self._deployment.kv_positions is None else request_id
-
-    def _context(self, frames: torch.Tensor) -> NDArray[Any]:
-        """As they leave: [C, Q] int32 codes or [C, E] float32 latents."""
-        values: NDArray[Any] = frames.cpu().numpy()
-        return values.astype(np.float32 if self._makes_latents else np.int32)
 
     def _end(self, request_id: str) -> None:
         """Free a request that vLLM has ended, or still considers running."""

@@ -129,4 +129,4 @@ def test_an_empty_answer_is_not_spoken(parts: tuple[int, ...]) -> None:
     source.feed(tokens(*parts), final=True)
     prompt = source.prompt()
     assert prompt is not None
-    assert prompt.max_frames == 0
+    assert prompt.prompt_len == 0
