@@ -24,7 +24,7 @@ class TalkerPrompt:
     rows: torch.Tensor
     """[L, D] float, or [L, W] of a `WideRows` talker: input rows by position, L >= prompt_len."""
     prompt_len: int
-    """Positions that are prefilled. 0: there is nothing to say; the request ends without a frame, and
+    """Positions that are prefilled. 0: there is nothing to say. The request ends without a frame, and
     nothing else here matters."""
     max_frames: int
     """Frames after which the request ends even without an end code."""
