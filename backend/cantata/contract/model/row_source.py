@@ -24,8 +24,8 @@ class TalkerPrompt:
     rows: torch.Tensor
     """[L, D] float, or [L, W] of a `WideRows` talker: input rows by position, L >= prompt_len."""
     prompt_len: int
-    """Positions that are prefilled. 0: there is nothing to say. The request ends without a frame, and
-    nothing else here matters."""
+    """Positions that are prefilled. 0: there is nothing to say. The request ends without a frame,
+    and nothing else here matters."""
     max_frames: int
     """Frames after which the request ends even without an end code."""
     min_frames: int = 0
