@@ -6,7 +6,6 @@ functions block: the event loop calls them through `MediaLoader.decode`.
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.errors import InvalidAudio
 from cantata.media.containers import AUDIO_FORMATS, recognise_audio
+from cantata.media.opening import opened
 
 Samples = NDArray[np.float32]
 
@@ -78,23 +78,8 @@ def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
         InvalidAudio: not a sound file, damaged or too long.
     """
     container = recognise_audio(data, param)
-    options = {"codec_whitelist": ",".join(_DECODERS), "protocol_whitelist": ""}
-    try:
-        with av.open(
-            io.BytesIO(data),
-            mode="r",
-            format=container.demuxer,
-            container_options=options,
-            metadata_errors="ignore",
-        ) as source:
-            return _read(source, limits, param)
-    except (av.FFmpegError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or "not what it says it is"
-        raise InvalidAudio(
-            f"{param} cannot be decoded as {container.media_type} ({reason}); "
-            f"valid: {AUDIO_FORMATS}",
-            param,
-        ) from error
+    with opened(data, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
+        return _read(source, limits, param)
 
 
 def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:

@@ -6,7 +6,6 @@ are decoded, and each is scaled down before the next one is decoded.
 
 from __future__ import annotations
 
-import io
 import math
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from cantata.contract.data.chat import VideoPart
 from cantata.contract.data.errors import InvalidVideo
 from cantata.media.containers import VIDEO_FORMATS, recognise_video
 from cantata.media.images import fitting
+from cantata.media.opening import opened
 
 FRAMES_PER_S = 2.0
 MIN_FRAMES, MAX_FRAMES = 4, 128
@@ -61,23 +61,8 @@ def read_video(data: bytes, limits: VideoLimits, param: str) -> VideoPart:
         InvalidVideo: not a video, damaged, too long or too large.
     """
     container = recognise_video(data, param)
-    options = {"codec_whitelist": ",".join(_DECODERS), "protocol_whitelist": ""}
-    try:
-        with av.open(
-            io.BytesIO(data),
-            mode="r",
-            format=container.demuxer,
-            container_options=options,
-            metadata_errors="ignore",
-        ) as source:
-            return _read(source, limits, param)
-    except (av.FFmpegError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or "not what it says it is"
-        raise InvalidVideo(
-            f"{param} cannot be decoded as {container.media_type} ({reason}); "
-            f"valid: {VIDEO_FORMATS}",
-            param,
-        ) from error
+    with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
+        return _read(source, limits, param)
 
 
 def _read(source: av.container.InputContainer, limits: VideoLimits, param: str) -> VideoPart:

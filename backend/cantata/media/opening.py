@@ -1,0 +1,51 @@
+"""Opens a file in memory with FFmpeg's readers, and with no more of them than it needs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import av
+
+from cantata.contract.data.errors import InvalidMedia
+from cantata.media.containers import Container
+
+
+@contextmanager
+def opened(
+    data: bytes,
+    container: Container,
+    decoders: Sequence[str],
+    param: str,
+    kind: type[InvalidMedia],
+    valid: str,
+) -> Iterator[av.container.InputContainer]:
+    """A file that is read in the block; whatever FFmpeg raises there is the caller's file's fault.
+
+    Args:
+        data: the whole file.
+        container: what its first bytes say it is.
+        decoders: the only ones that FFmpeg may use.
+        param: the field that it came in, for error messages, as the next two.
+        kind: of the error.
+        valid: what could be read.
+
+    Raises:
+        InvalidMedia: of `kind`: the file is damaged, or not what it says it is.
+    """
+    options = {"codec_whitelist": ",".join(decoders), "protocol_whitelist": ""}
+    try:
+        with av.open(
+            io.BytesIO(data),
+            mode="r",
+            format=container.demuxer,
+            container_options=options,
+            metadata_errors="ignore",
+        ) as source:
+            yield source
+    except (av.FFmpegError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "not what it says it is"
+        raise kind(
+            f"{param} cannot be decoded as {container.media_type} ({reason}); valid: {valid}", param
+        ) from error
