@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import soxr
-from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from tokenizers.decoders import DecodeStream
 
 from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput, Voice
+from cantata.contract.data.request import PipelineRequest, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
+from cantata_layers.omni.conversation import TokenReader, message_of, thinker_input
+from cantata_layers.omni.inputs import EncoderInput
+from cantata_layers.omni.preprocess import Preprocessor, SoundRules
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
-from cantata_models.qwen3_omni.config.preprocessor import RATE, load_preprocessor_config
-from cantata_models.qwen3_omni.inputs import EncoderInput, TalkerInput, ThinkerInput
-from cantata_models.qwen3_omni.messages import Message, Part, Picture, Role, Sound, Text, Video
+from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.pipeline import ENCODER, SPEAKERS, TALKER, THINKER
-from cantata_models.qwen3_omni.preprocess import Preprocessor
-from cantata_models.qwen3_omni.prompt import HeardPrompt, Prompt, PromptBuilder
+from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
+from cantata_models.qwen3_omni.sound_rows import sound_rows
 
 
 class OmniChatBuilder:
@@ -46,7 +40,7 @@ class OmniChatBuilder:
     def __init__(self, checkpoint: Path) -> None:
         self._config: OmniConfig = load_config(checkpoint)
         limits = load_preprocessor_config(checkpoint)
-        preprocessor = Preprocessor(limits, self._config.thinker.vision)
+        preprocessor = Preprocessor(limits, self._config.thinker.vision, SoundRules(sound_rows))
         self._prompts = PromptBuilder(checkpoint, self._config, preprocessor)
         self._tokenizer = load_qwen_tokenizer(checkpoint)
         self.voices = _voices(self._config.speech)
@@ -65,12 +59,18 @@ class OmniChatBuilder:
             InvalidAudio: a sound is too short or too long.
             InvalidRequest: a part cannot be read, or is in a turn that is not the user's.
         """
-        prompt = self._prompts.build([_message(message) for message in request.messages])
+        prompt = self._prompts.build([message_of(message) for message in request.messages])
         seed = secrets.randbits(63) if request.seed is None else request.seed
         media = tuple(placement.media for placement in prompt.placements)
         heard = self._prompts.heard(prompt)
         inputs: dict[str, StageInput] = {
-            THINKER: self._thinker(request, prompt, heard, seed),
+            THINKER: thinker_input(
+                request,
+                prompt,
+                self._config.sampling,
+                seed=seed,
+                exports_rows=request.voice is not None and len(heard.sources) > 0,
+            ),
         }
         if media:
             inputs[ENCODER] = EncoderInput(media)
@@ -84,27 +84,6 @@ class OmniChatBuilder:
     def reader(self) -> TokenReader:
         """For one answer."""
         return TokenReader(self._tokenizer)
-
-    def _thinker(
-        self, request: ChatRequest, prompt: Prompt, heard: HeardPrompt, seed: int
-    ) -> ThinkerInput:
-        defaults = self._config.sampling
-        places = [np.arange(p.offset, p.end, dtype=np.int32) for p in prompt.placements]
-        return ThinkerInput(
-            tokens=prompt.tokens,
-            media=np.concatenate(places) if places else np.zeros(0, np.int32),
-            positions=prompt.positions,
-            identities=_identities(prompt),
-            max_tokens=request.max_tokens,
-            exports_rows=request.voice is not None and len(heard.sources) > 0,
-            sampling=SamplingOptions(
-                seed=seed,
-                temperature=_or(request.temperature, defaults.settings.temperature),
-                top_k=_or(request.top_k, defaults.settings.top_k),
-                top_p=_or(request.top_p, defaults.settings.top_p),
-                repetition_penalty=_or(request.repetition_penalty, defaults.repetition_penalty),
-            ),
-        )
 
     def _talker(self, request: ChatRequest, heard: HeardPrompt, seed: int) -> TalkerInput:
         speech, voice = self._config.speech, request.voice or ""
@@ -122,56 +101,6 @@ class OmniChatBuilder:
         )
 
 
-class TokenReader:
-    """Implements `contract.model.conversation.TextReader`."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._stream = DecodeStream(skip_special_tokens=True)
-
-    def read(self, tokens: NDArray[np.int32]) -> str:
-        """The text of [T] more tokens, less what may be part of an unfinished character."""
-        pieces = (self._stream.step(self._tokenizer, token) for token in tokens.tolist())
-        return "".join(piece for piece in pieces if piece is not None)
-
-    def end(self) -> str:
-        """Nothing: what is unfinished is no character."""
-        return ""
-
-
-def _message(message: chat.Message) -> Message:
-    return Message(Role(message.role.value), tuple(_part(part) for part in message.parts))
-
-
-def _part(part: chat.Part) -> Part:
-    match part:
-        case chat.TextPart(text):
-            return Text(text)
-        case chat.ImagePart(pixels):
-            return Picture(pixels)
-        case chat.VideoPart(frames, frames_per_s):
-            return Video(frames, frames_per_s)
-        case chat.AudioPart(samples, sample_rate):
-            mono = samples.mean(axis=1)
-            if sample_rate != RATE:
-                mono = soxr.resample(mono, sample_rate, RATE)
-            return Sound(np.ascontiguousarray(mono, np.float32))
-
-
-def _identities(prompt: Prompt) -> NDArray[np.int32]:
-    """[P]: the tokens; in the place of media, 31 bits of a stream that their content seeds."""
-    identities = prompt.tokens.copy()
-    for placement in prompt.placements:
-        stream = hashlib.shake_256(placement.media.identity).digest(4 * placement.length)
-        numbers = np.frombuffer(stream, np.uint32) >> 1
-        identities[placement.offset : placement.end] = numbers.astype(np.int32)
-    return identities
-
-
 def _voices(speech: SpeechConfig | None) -> tuple[Voice, ...]:
     speakers: Mapping[str, int] = {} if speech is None else speech.talker.speakers
     return tuple(Voice(name, name.title()) for name in speakers)
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value

@@ -1,12 +1,11 @@
 """The encoder stage: the rows that media have in the thinker's prompt, from transformers' encoders.
 
-Letters: M rows of all media, D the thinker's width, W: D, and D for each level of DeepStack.
+Letters: D the thinker's width, W: D, and D for each level of DeepStack.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,16 @@ from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import (
     Qwen3OmniMoeVisionEncoder,
 )
 
-from cantata.contract.data.chunks import Payload, Rows
-from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
-from cantata_layers.checkpoint import read_tensors
 from cantata_layers.json_fields import read_json
+from cantata_layers.omni.encoder import ConversationEncoder, load_network
+from cantata_layers.omni.features import SoundFeatures, VisionFeatures
 from cantata_models.qwen3_omni.config.checkpoint import THINKER, load_config
-from cantata_models.qwen3_omni.features import SoundFeatures, VisionFeatures
-from cantata_models.qwen3_omni.inputs import EncoderInput
 
 AUDIO, VISION = f"{THINKER}audio_tower.", f"{THINKER}visual."
 
 
-class MediaEncoder:
-    """Implements `contract.model.feed_forward.FeedForward` with both encoders of a checkpoint.
+class MediaEncoder(ConversationEncoder):
+    """Both encoders of a checkpoint.
 
     Args:
         checkpoint: its folder.
@@ -45,34 +41,16 @@ class MediaEncoder:
         fields = read_json(checkpoint / "config.json").section("thinker_config")
         audio: Any = Qwen3OmniMoeAudioEncoderConfig
         vision: Any = Qwen3OmniMoeVisionEncoderConfig
-        self._audio: Any = _loaded(
-            Qwen3OmniMoeAudioEncoder, audio(**fields.items("audio_config")), checkpoint, AUDIO
-        ).to(device)
-        self._vision: Any = _loaded(
-            Qwen3OmniMoeVisionEncoder, vision(**fields.items("vision_config")), checkpoint, VISION
-        ).to(device)
+        audio_config = audio(**fields.items("audio_config"))
+        vision_config = vision(**fields.items("vision_config"))
+        self._audio = load_network(
+            Qwen3OmniMoeAudioEncoder, audio_config, checkpoint, AUDIO, device
+        )
+        self._vision = load_network(
+            Qwen3OmniMoeVisionEncoder, vision_config, checkpoint, VISION, device
+        )
         self._device = device
         self._width = thinker.backbone.layers.hidden_size * (1 + thinker.deepstack_levels)
-
-    def key(self, inputs: EncoderInput) -> bytes:
-        """Hash of all features."""
-        return hashlib.sha256(b"".join(media.identity for media in inputs.media)).digest()
-
-    def run(self, batch: Sequence[EncoderInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
-        """Encode conversations one after the other: the sizes of their media differ."""
-        return [self._encode(inputs) for inputs in batch]
-
-    def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload] | CantataError:
-        sounds = [media for media in inputs.media if isinstance(media, SoundFeatures)]
-        heard = iter(self._heard(sounds) if sounds else ())
-        parts = [
-            self._seen(m) if isinstance(m, VisionFeatures) else next(heard) for m in inputs.media
-        ]
-        rows = torch.cat(parts)
-        expected = sum(media.rows for media in inputs.media)
-        if len(rows) != expected:
-            return RequestFailed(f"the encoders made {len(rows)} rows of media, not {expected}")
-        return {"rows": Rows(rows.cpu().numpy())}
 
     def _heard(self, sounds: Sequence[SoundFeatures]) -> Sequence[torch.Tensor]:
         """[rows, W] float32 of each; they have nothing for later layers.
@@ -103,15 +81,3 @@ def load_encoder(checkpoint: Path, device: torch.device) -> MediaEncoder:
         ConfigError: weights are missing, or of another shape.
     """
     return MediaEncoder(checkpoint, device)
-
-
-def _loaded(network: Any, config: Any, checkpoint: Path, prefix: str) -> nn.Module:
-    """A network of transformers with a checkpoint's weights."""
-    config._attn_implementation = "sdpa"
-    made: nn.Module = network(config)
-    tensors = dict(read_tensors(checkpoint, prefix))
-    try:
-        made.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ConfigError(f"{checkpoint}: weights of {prefix}* do not fit: {error}") from error
-    return made.float().eval().requires_grad_(False)

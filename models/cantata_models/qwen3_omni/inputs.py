@@ -1,6 +1,6 @@
-"""What the request builder gives the stages.
+"""What the request builder gives the talker.
 
-Letters: P tokens, of the user's turns or of the whole conversation, M of them of media.
+Letters: P tokens of the user's turns, M of them of media.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.request import SamplingOptions
-from cantata_models.qwen3_omni.features import MediaFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +32,4 @@ class TalkerInput:
     """The voice's code."""
     max_frames: int | None
     """None: the checkpoint's default."""
-    sampling: SamplingOptions
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderInput:
-    """The media of a conversation."""
-
-    media: tuple[MediaFeatures, ...]
-    """In the order of the prompt; at least one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkerInput:
-    """A conversation as tokens."""
-
-    tokens: NDArray[np.int32]
-    """[P]"""
-    media: NDArray[np.int32]
-    """[M]: where the encoders' rows belong, ascending."""
-    positions: NDArray[np.float32]
-    """[3, P]: rotary positions."""
-    identities: NDArray[np.int32]
-    """[P]: the tokens, but for media numbers that tell different ones apart."""
-    max_tokens: int | None
-    """Of the answer; None: as many as there is room for."""
-    exports_rows: bool
-    """Whether the talker hears media of the user's."""
     sampling: SamplingOptions

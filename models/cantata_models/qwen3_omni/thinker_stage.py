@@ -1,13 +1,12 @@
 """The thinker for the AR stage: tokens in and out, with media's rows among them.
 
-Letters: N rows, R requests, P tokens of a prompt, M of them of media, D hidden size, W width of an
-input row: D, and D for each of the first layers, which add features of pictures (DeepStack,
-arXiv:2406.04334). V tokens of the vocabulary.
+Letters: N rows, R requests, D hidden size, W width of an input row: D, and D for each of the first
+layers, which add features of pictures (DeepStack, arXiv:2406.04334). V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,16 @@ from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.chunks import Payload, Rows, array_of
-from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
+from cantata_layers.omni.inputs import ThinkerInput
+from cantata_layers.omni.thinker_rows import ThinkerRows
 from cantata_layers.parameters import load_tensor
 from cantata_models.qwen3_omni.config.checkpoint import MODEL_TYPE, THINKER, load_config
-from cantata_models.qwen3_omni.inputs import ThinkerInput
 
 NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
 
@@ -110,26 +109,9 @@ class OmniThinker(nn.Module):
         return scores
 
     def open(self, inputs: ThinkerInput) -> RowSource:
-        """Begin at once, or when the rows of media have come.
-
-        Raises:
-            InvalidRequest: the prompt leaves no room for an answer.
-        """
-        room = self._max_positions - len(inputs.tokens)
-        if room < 1:
-            raise InvalidRequest(
-                f"the messages have {len(inputs.tokens)} tokens; this deployment has room for "
-                f"{self._max_positions} with the answer",
-                "messages",
-            )
-        if not len(inputs.media):
-            return WholeRows(self._prompt(inputs, room, None))
-
-        def begin(encoded: Sequence[Payload]) -> RowSource:
-            media = torch.from_numpy(array_of(encoded[0]))
-            return WholeRows(self._prompt(inputs, room, media))
-
-        return DeferredRows((Rows,), begin)
+        """As `ThinkerRows.open`."""
+        rows = ThinkerRows(self.embed_tokens.weight, self.row_width, self._max_positions)
+        return rows.open(inputs)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""
@@ -141,21 +123,3 @@ class OmniThinker(nn.Module):
     ) -> torch.Tensor:
         """[R] tokens -> [R, 1]."""
         return code0[:, None]
-
-    def _prompt(self, inputs: ThinkerInput, room: int, media: torch.Tensor | None) -> TalkerPrompt:
-        """The prompt, and a row of zeros under the answer's tokens."""
-        weight = self.embed_tokens.weight
-        tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(weight.device)
-        rows = weight.new_zeros(len(tokens) + 1, self.row_width)
-        rows[:-1, : self.export_width] = self.embed_tokens(tokens)
-        if media is not None:
-            rows[torch.from_numpy(inputs.media.astype("i8"))] = media.to(rows)
-        return TalkerPrompt(
-            rows=rows,
-            prompt_len=len(tokens),
-            max_frames=room if inputs.max_tokens is None else min(inputs.max_tokens, room),
-            sampling=inputs.sampling,
-            positions=torch.from_numpy(inputs.positions),
-            token_ids=torch.from_numpy(inputs.identities.astype("i8")),
-            exports_rows=inputs.exports_rows,
-        )

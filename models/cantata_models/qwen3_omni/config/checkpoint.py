@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
-from cantata_layers.sampling_settings import SamplingSettings
+from cantata_layers.omni.thinker_fields import ThinkerSampling, read_thinker_sampling
 from cantata_models.qwen3_omni.config.code2wav import Code2WavConfig, read_code2wav
 from cantata_models.qwen3_omni.config.talker import (
     TalkerConfig,
@@ -54,14 +54,6 @@ class SpeechConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkerSampling:
-    """How an answer is sampled by default."""
-
-    settings: SamplingSettings
-    repetition_penalty: float
-
-
-@dataclass(frozen=True, slots=True)
 class OmniConfig:
     """The configuration of a checkpoint."""
 
@@ -97,7 +89,7 @@ def load_config(folder: Path) -> OmniConfig:
             tts_bos=root.get("tts_bos_token_id", int),
             tts_eos=root.get("tts_eos_token_id", int),
         ),
-        sampling=_thinker_sampling(generation),
+        sampling=read_thinker_sampling(generation),
         speech=_speech(root, generation, thinker),
     )
 
@@ -112,16 +104,6 @@ def load_speech_config(folder: Path) -> tuple[OmniConfig, SpeechConfig]:
     if config.speech is None:
         raise ConfigError(f"{folder}: enable_audio_output is false, so there is no talker")
     return config, config.speech
-
-
-def _thinker_sampling(fields: JsonFields) -> ThinkerSampling:
-    sampled = fields.get("do_sample", bool, False)
-    settings = SamplingSettings(
-        temperature=fields.get("temperature", float, 1.0) if sampled else 0.0,
-        top_k=fields.get("top_k", int, 50),
-        top_p=fields.get("top_p", float, 1.0),
-    )
-    return ThinkerSampling(settings, fields.get("repetition_penalty", float, 1.0))
 
 
 def _speech(

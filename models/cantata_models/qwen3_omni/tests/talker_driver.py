@@ -20,15 +20,16 @@ from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
+from cantata_layers.omni.preprocess import Preprocessor, SoundRules
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
-from cantata_models.qwen3_omni.config.preprocessor import load_preprocessor_config
 from cantata_models.qwen3_omni.config.talker import RESERVED_CODES
 from cantata_models.qwen3_omni.inputs import TalkerInput
-from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.sampling_options import speech_sampling
+from cantata_models.qwen3_omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, MIN_GAP, Scenario
 
 SPEC = StageSpec("talker", StageKind.AR, "cantata_models.qwen3_omni.talker_stage:OmniTalker")
@@ -58,7 +59,9 @@ class Checkpoint:
         self.folder = write_checkpoint(folder / f"tiny-{seed}", TINY, seed)
         self.config: OmniConfig = load_config(self.folder)
         preprocessor = Preprocessor(
-            load_preprocessor_config(self.folder), self.config.thinker.vision
+            load_preprocessor_config(self.folder),
+            self.config.thinker.vision,
+            SoundRules(sound_rows),
         )
         self.prompts = PromptBuilder(self.folder, self.config, preprocessor)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_models.qwen3_omni.config.checkpoint import load_config, load_speech_config
-from cantata_models.qwen3_omni.config.preprocessor import load_preprocessor_config
 from cantata_models.qwen3_omni.random_checkpoint.configs import (
     GENERATION_CONFIG,
     PREPROCESSOR_CONFIG,

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata_layers.omni.features import SoundFeatures
+from cantata_layers.omni.messages import Message, Role, Text
+from cantata_layers.omni.preprocess import Preprocessor, SoundRules
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.tests.media import picture
 from cantata_models.qwen3_omni.config.checkpoint import load_config
-from cantata_models.qwen3_omni.config.preprocessor import load_preprocessor_config
-from cantata_models.qwen3_omni.features import SoundFeatures
-from cantata_models.qwen3_omni.messages import Message, Role, Text
-from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen3_omni.sound_rows import sound_rows
 from cantata_models.qwen3_omni.talker_rows import ANSWER_ROWS
-from cantata_models.qwen3_omni.tests.parity.media import picture
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     GOLDENS,
     SCENARIOS,
@@ -30,7 +31,9 @@ by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: sc
 
 def builder_of(folder: Path) -> PromptBuilder:
     config = load_config(folder)
-    preprocessor = Preprocessor(load_preprocessor_config(folder), config.thinker.vision)
+    preprocessor = Preprocessor(
+        load_preprocessor_config(folder), config.thinker.vision, SoundRules(sound_rows)
+    )
     return PromptBuilder(folder, config, preprocessor)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.tests.parity.scenarios import GOLDENS, SCENARIOS
@@ -20,17 +21,21 @@ from threads import threads
 
 PACKAGE = "cantata_models.qwen3_omni"
 LEAD, DECODER = f"{PACKAGE}.code2wav.lead", f"{PACKAGE}.code2wav.decoder"
-FEATURES, POSITIONS = f"{PACKAGE}.features", f"{PACKAGE}.positions"
-PREPROCESS, PROMPT = f"{PACKAGE}.preprocess", f"{PACKAGE}.prompt"
+SHARED = "cantata_layers.omni"
+SOUND_ROWS, PROMPT = f"{PACKAGE}.sound_rows", f"{PACKAGE}.prompt"
+FEATURES, POSITIONS = f"{SHARED}.features", f"{SHARED}.positions"
+PREPROCESS, LAYOUT = f"{SHARED}.preprocess", f"{SHARED}.prompt"
 CONFIG = f"{PACKAGE}.config.code2wav"
 MODULES = (
     CONFIG,
     f"{PACKAGE}.config.checkpoint",
     LEAD,
     DECODER,
+    SOUND_ROWS,
     FEATURES,
     POSITIONS,
     PREPROCESS,
+    LAYOUT,
     PROMPT,
 )
 """In import order."""
@@ -65,10 +70,10 @@ def check_prompts(checkpoint: Path) -> None:
 
 def _prompts(checkpoint: Path) -> Any:
     load = importlib.import_module(f"{PACKAGE}.config.checkpoint").load_config
-    fields = importlib.import_module(f"{PACKAGE}.config.preprocessor")
-    config = load(checkpoint)
-    make = importlib.import_module(PREPROCESS).Preprocessor
-    preprocessor = make(fields.load_preprocessor_config(checkpoint), config.thinker.vision)
+    config, preprocess = load(checkpoint), importlib.import_module(PREPROCESS)
+    rules = preprocess.SoundRules(importlib.import_module(SOUND_ROWS).sound_rows)
+    fields = load_preprocessor_config(checkpoint)
+    preprocessor = preprocess.Preprocessor(fields, config.thinker.vision, rules)
     return importlib.import_module(PROMPT).PromptBuilder(checkpoint, config, preprocessor)
 
 
@@ -95,9 +100,13 @@ MUTANTS = (
         ("rope_theta=_rope_theta(fields)", "rope_theta=9_000.0"),
     ),
     *mutants(
-        FEATURES,
+        SOUND_ROWS,
         check_prompts,
         ("rest = -(-rest // 2)", "rest = rest // 2"),
+    ),
+    *mutants(
+        FEATURES,
+        check_prompts,
         ("self.time * self.height * self.width // merge_size**2", "self.height * self.width // 4"),
     ),
     *mutants(
@@ -115,9 +124,13 @@ MUTANTS = (
         ("place = placement.end", "place = placement.end + 1"),
     ),
     *mutants(
-        PROMPT,
+        LAYOUT,
         check_prompts,
         ('text = f"{message.role}\\n"', 'text = f"{message.role} "'),
+    ),
+    *mutants(
+        PROMPT,
+        check_prompts,
         ("np.flatnonzero(turns == ids.user)", "np.flatnonzero(turns != ids.assistant)"),
         ("len(tokens) + ANSWER_ROWS, placements", "len(tokens) + ANSWER_ROWS, ()"),
     ),

@@ -12,11 +12,10 @@ import pytest
 import torch
 
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
-from cantata_models.qwen3_omni import chat_builder
+from cantata_layers.omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.encoder_stage import MediaEncoder
 from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.pipeline import TALKER
-from cantata_models.qwen3_omni.preprocess import Preprocessor
 from cantata_models.qwen3_omni.prompt import PromptBuilder
 from cantata_models.qwen3_omni.tests.parity.scenarios import (
     MIN_GAP,
@@ -208,9 +207,7 @@ def media_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> No
 
 @fault("system")
 def no_system_prompt(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    message = chat_builder._message
     build = PromptBuilder.build
-    assert message is not None
     patch.setattr(PromptBuilder, "build", lambda self, messages: build(self, messages[1:]))
 
 

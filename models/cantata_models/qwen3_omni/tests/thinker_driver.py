@@ -18,9 +18,9 @@ from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
+from cantata_layers.omni.messages import Message, Part, Picture, Sound, Text
 from cantata_models.qwen3_omni.chat_builder import OmniChatBuilder
 from cantata_models.qwen3_omni.encoder_stage import MediaEncoder, load_encoder
-from cantata_models.qwen3_omni.messages import Message, Part, Picture, Sound, Text
 from cantata_models.qwen3_omni.pipeline import ENCODER, PIPELINE, THINKER
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint

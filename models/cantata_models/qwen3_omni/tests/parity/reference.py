@@ -22,7 +22,7 @@ from transformers.models.qwen3_omni_moe import (
 )
 
 from cantata_layers.json_fields import read_json
-from cantata_models.qwen3_omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
 from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
 
 PROCESSING: Any = processing_qwen3_omni_moe

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata_models.qwen3_omni.messages import Message, Part, Role, Text
-from cantata_models.qwen3_omni.tests.parity.media import picture, sound, video
+from cantata_layers.omni.messages import Message, Part, Role, Text
+from cantata_layers.omni.tests.media import picture, sound, video
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 MIN_GAP = 1e-3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cantata_models.qwen3_omni.messages import Picture, Sound, Video
+from cantata_layers.omni.messages import Picture, Sound, Video
 
 RATE = 16_000
 

@@ -12,9 +12,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-WINDOW_FRAMES, WINDOW_ROWS = 100, 13
-"""Mel frames that the audio encoder's convolutions take at once, and the rows that they make."""
-
 
 class Modality(StrEnum):
     """As vLLM names them."""
@@ -44,16 +41,13 @@ class SoundFeatures:
 
     mels: NDArray[np.float32]
     """[M, F]: log-mel spectrogram as Whisper takes it, 100 frames a second."""
+    rows: int
+    """Tokens in a prompt."""
 
     @property
     def identity(self) -> bytes:
         """A hash: equal for equal recordings."""
         return hashlib.sha256(f"{self.mels.shape}".encode() + self.mels.tobytes()).digest()
-
-    @property
-    def rows(self) -> int:
-        """Tokens in a prompt."""
-        return sound_rows(self.mels.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +76,3 @@ class VisionFeatures:
 
 
 MediaFeatures = SoundFeatures | VisionFeatures
-
-
-def sound_rows(frames: int) -> int:
-    """Rows that the audio encoder makes of so many mel frames: each window by itself, halved three
-    times, and rounded up each time."""
-    whole, rest = divmod(frames, WINDOW_FRAMES)
-    for _ in range(3):
-        rest = -(-rest // 2)
-    return WINDOW_ROWS * whole + rest

@@ -20,8 +20,8 @@ class PixelLimits:
     most: int
 
 
-VIDEO_FRAME_PIXELS = PixelLimits(128 * 32 * 32, 768 * 32 * 32)
-"""Of each frame of a video; no file says it."""
+VIDEO_FRAME_ROWS = PixelLimits(128, 768)
+"""Of each frame of a video, in squares that become a row; no file says it."""
 
 
 @dataclass(frozen=True, slots=True)

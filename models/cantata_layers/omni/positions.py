@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_models.qwen3_omni.features import MediaFeatures, VisionFeatures
+from cantata_layers.omni.features import MediaFeatures, VisionFeatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,18 @@ class Placement:
         return self.offset + self.length
 
 
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """The time axis of videos."""
+
+    per_second: int
+    """Steps."""
+    whole: bool = False
+    """Whether frames between two steps stand at the one before; otherwise at fractions."""
+
+
 def positions_of(
-    count: int, placements: Sequence[Placement], positions_per_second: int
+    count: int, placements: Sequence[Placement], time: TimeScale
 ) -> NDArray[np.float32]:
     """Return the [3, P] positions of `count` tokens: time, line, column. What is generated behind
     them counts on from the greatest.
@@ -44,7 +54,7 @@ def positions_of(
     Args:
         count: P.
         placements: of the media among them, in order.
-        positions_per_second: steps on the time axis.
+        time: of videos.
     """
     parts: list[NDArray[np.float32]] = []
     place, start = 0, np.float32(0)
@@ -53,7 +63,7 @@ def positions_of(
             continue
         parts.append(_counting(start, placement.offset - place))
         start += np.float32(placement.offset - place)
-        parts.append(start + _inside(placement.media, positions_per_second))
+        parts.append(start + _inside(placement.media, time))
         start = parts[-1].max() + np.float32(1)
         place = placement.end
     parts.append(_counting(start, count - place))
@@ -65,10 +75,12 @@ def _counting(start: np.float32, count: int) -> NDArray[np.float32]:
     return np.broadcast_to(start + np.arange(count, dtype=np.float32), (3, count))
 
 
-def _inside(media: VisionFeatures, positions_per_second: int) -> NDArray[np.float32]:
+def _inside(media: VisionFeatures, scale: TimeScale) -> NDArray[np.float32]:
     """[3, rows]: from its beginning."""
     grid, merge = media.grid, media.merge_size
     shape = (grid.time, grid.height // merge, grid.width // merge)
     time, line, column = np.indices(shape, dtype=np.float32).reshape(3, -1)
-    time = time * np.float32(media.seconds_per_step) * np.float32(positions_per_second)
+    time = time * np.float32(media.seconds_per_step) * np.float32(scale.per_second)
+    if scale.whole:
+        time = np.floor(time)
     return np.stack([time, line, column])

@@ -9,26 +9,28 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
-from cantata_models.qwen3_omni.config.preprocessor import PixelLimits, PreprocessorConfig
-from cantata_models.qwen3_omni.config.thinker import VisionGrid
-from cantata_models.qwen3_omni.features import (
+from cantata_layers.omni.features import (
     Grid,
     Modality,
     SoundFeatures,
     VisionFeatures,
-    sound_rows,
 )
-from cantata_models.qwen3_omni.messages import Picture, Sound, Video
-from cantata_models.qwen3_omni.preprocess import Preprocessor
-from cantata_models.qwen3_omni.tests.parity.media import RATE, picture, sound, video
+from cantata_layers.omni.messages import Picture, Sound, Video
+from cantata_layers.omni.preprocess import Preprocessor, SoundRules
+from cantata_layers.omni.preprocessor_config import PixelLimits, PreprocessorConfig
+from cantata_layers.omni.tests.media import RATE, picture, sound, video
+from cantata_layers.omni.thinker_fields import VisionGrid
 
 HALVES = (0.5, 0.5, 0.5)
 CONFIG = PreprocessorConfig(128, 300.0, PixelLimits(3136, 12_845_056), HALVES, HALVES)
 
 
+RULES = SoundRules(lambda frames: frames // 8)
+
+
 @pytest.fixture(scope="module")
 def preprocessor() -> Preprocessor:
-    return Preprocessor(CONFIG, VisionGrid(16, 2, 2))
+    return Preprocessor(CONFIG, VisionGrid(16, 2, 2), RULES)
 
 
 def heard(preprocessor: Preprocessor, given: Sound) -> SoundFeatures:
@@ -47,13 +49,6 @@ def cube(frames: NDArray[np.uint8], top: int, left: int) -> NDArray[np.float64]:
     """[2, H, W, 3] -> the values of the patch there, scaled to -1..1."""
     values = frames[:, top : top + 16, left : left + 16].astype(np.float64) / 127.5 - 1
     return values.transpose(3, 0, 1, 2).reshape(-1)
-
-
-@pytest.mark.parametrize(
-    ("frames", "rows"), [(1, 1), (8, 1), (9, 2), (99, 13), (100, 13), (101, 14), (300, 39)]
-)
-def test_a_second_of_sound_has_thirteen_rows(frames: int, rows: int) -> None:
-    assert sound_rows(frames) == rows
 
 
 @pytest.mark.parametrize(("samples", "frames"), [(1600, 10), (1601, 11), (16_159, 101)])
@@ -125,7 +120,7 @@ def test_a_picture_is_resized_to_whole_rows(
 
 def test_a_large_picture_and_a_small_video_are_resized_to_their_limits() -> None:
     limited = PreprocessorConfig(128, 300.0, PixelLimits(3136, 40_000), HALVES, HALVES)
-    preprocessor = Preprocessor(limited, VisionGrid(16, 2, 2))
+    preprocessor = Preprocessor(limited, VisionGrid(16, 2, 2), RULES)
     grid = seen(preprocessor, picture(400, 200, 4)).grid
     assert 30_000 < grid.height * grid.width * 256 <= 40_000
     assert grid.height == 2 * grid.width - 2 or grid.height == 2 * grid.width

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,21 +15,21 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
 )
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
-from cantata_models.qwen3_omni.config.preprocessor import (
-    RATE,
-    VIDEO_FRAME_PIXELS,
-    PixelLimits,
-    PreprocessorConfig,
-)
-from cantata_models.qwen3_omni.config.thinker import VisionGrid
-from cantata_models.qwen3_omni.features import (
+from cantata_layers.omni.features import (
     Grid,
     MediaFeatures,
     Modality,
     SoundFeatures,
     VisionFeatures,
 )
-from cantata_models.qwen3_omni.messages import Picture, Sound, Video
+from cantata_layers.omni.messages import Picture, Sound, Video
+from cantata_layers.omni.preprocessor_config import (
+    RATE,
+    VIDEO_FRAME_ROWS,
+    PixelLimits,
+    PreprocessorConfig,
+)
+from cantata_layers.omni.thinker_fields import VisionGrid
 
 HOP = 160
 """Samples of a mel frame."""
@@ -37,16 +38,32 @@ MOST_UNEQUAL = 200
 """The longer side of a picture, at most, as a multiple of the shorter one."""
 
 
+@dataclass(frozen=True, slots=True)
+class SoundRules:
+    """How a model's recordings become features."""
+
+    rows: Callable[[int], int]
+    """Mel frames -> rows that the audio encoder makes of them."""
+    silence: int = 0
+    """Mel frames of silence behind each. Without any, the last frames of a conversation's longest
+    sound hear its end mirrored."""
+
+
 class Preprocessor:
     """Makes a checkpoint's features. Safe to call from several threads.
 
     Args:
         config: of the checkpoint, as the next.
         vision: sizes of patches.
+        sound: of the model.
     """
 
-    def __init__(self, config: PreprocessorConfig, vision: VisionGrid) -> None:
-        self._config, self._vision = config, vision
+    def __init__(self, config: PreprocessorConfig, vision: VisionGrid, sound: SoundRules) -> None:
+        self._config, self._vision, self._sound = config, vision, sound
+        unit = (vision.patch_size * vision.merge_size) ** 2
+        self._frame_pixels = PixelLimits(
+            VIDEO_FRAME_ROWS.least * unit, VIDEO_FRAME_ROWS.most * unit
+        )
         extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
         self._extractor = extractor(
             feature_size=config.mel_bins, sampling_rate=RATE, hop_length=HOP, dither=0.0
@@ -89,14 +106,16 @@ class Preprocessor:
             return_attention_mask=True,
             return_tensors="np",
         )
-        lengths = made["attention_mask"].sum(axis=1).tolist()
+        lengths = (made["attention_mask"].sum(axis=1) - self._sound.silence).tolist()
         return [
-            SoundFeatures(np.ascontiguousarray(mels[:, :length], np.float32))
+            SoundFeatures(
+                np.ascontiguousarray(mels[:, :length], np.float32), self._sound.rows(length)
+            )
             for mels, length in zip(made["input_features"], lengths, strict=True)
         ]
 
     def _whole_hops(self, sound: Sound) -> NDArray[np.float32]:
-        """[N], checked, with zeros behind it."""
+        """[N], checked, with zeros behind it: up to a whole hop, and the model's silence."""
         samples = sound.samples
         seconds, longest = len(samples) / RATE, self._config.longest_s
         if samples.ndim != 1 or not SHORTEST_S <= seconds <= longest:
@@ -107,7 +126,9 @@ class Preprocessor:
             )
         if not np.isfinite(samples).all():
             raise InvalidAudio("the recording has samples that are no numbers", "messages")
-        return np.pad(samples.astype(np.float32), (0, -len(samples) % HOP))
+        return np.pad(
+            samples.astype(np.float32), (0, -len(samples) % HOP + self._sound.silence * HOP)
+        )
 
     def _video(self, video: Video) -> VisionFeatures:
         if not 0 < video.fps < float("inf"):
@@ -116,7 +137,7 @@ class Preprocessor:
         frames = video.frames
         if missing := -len(frames) % together:
             frames = np.concatenate([frames, np.repeat(frames[-1:], missing, axis=0)])
-        patches, grid = self._patches(frames, VIDEO_FRAME_PIXELS)
+        patches, grid = self._patches(frames, self._frame_pixels)
         # Each frame's patches repeat it for every place in time; of each, take its own place.
         places = patches.reshape(grid.time // together, together, -1, 3, together, self._area)
         own = np.stack([places[:, t, :, :, t] for t in range(together)], axis=3)

@@ -1,0 +1,1 @@
+"""What omni models share: conversations with media, up to the rows that their thinkers read."""

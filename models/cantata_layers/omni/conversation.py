@@ -1,0 +1,107 @@
+"""Conversations of the api as omni models take them, and their answers' tokens as text."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from cantata.contract.data import chat
+from cantata.contract.data.chat import ChatRequest
+from cantata.contract.data.request import SamplingOptions
+from cantata_layers.omni.inputs import ThinkerInput
+from cantata_layers.omni.messages import Message, Part, Picture, Role, Sound, Text, Video
+from cantata_layers.omni.preprocessor_config import RATE
+from cantata_layers.omni.prompt import Prompt
+from cantata_layers.omni.thinker_fields import ThinkerSampling
+
+
+class TokenReader:
+    """Implements `contract.model.conversation.TextReader`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._stream = DecodeStream(skip_special_tokens=True)
+
+    def read(self, tokens: NDArray[np.int32]) -> str:
+        """The text of [T] more tokens, less what may be part of an unfinished character."""
+        pieces = (self._stream.step(self._tokenizer, token) for token in tokens.tolist())
+        return "".join(piece for piece in pieces if piece is not None)
+
+    def end(self) -> str:
+        """Nothing: what is unfinished is no character."""
+        return ""
+
+
+def message_of(message: chat.Message) -> Message:
+    """A message as the prompt takes it: sound mono, at the encoder's rate."""
+    return Message(Role(message.role.value), tuple(_part(part) for part in message.parts))
+
+
+def _part(part: chat.Part) -> Part:
+    match part:
+        case chat.TextPart(text):
+            return Text(text)
+        case chat.ImagePart(pixels):
+            return Picture(pixels)
+        case chat.VideoPart(frames, frames_per_s):
+            return Video(frames, frames_per_s)
+        case chat.AudioPart(samples, sample_rate):
+            mono = samples.mean(axis=1)
+            if sample_rate != RATE:
+                mono = soxr.resample(mono, sample_rate, RATE)
+            return Sound(np.ascontiguousarray(mono, np.float32))
+
+
+def thinker_input(
+    request: ChatRequest,
+    prompt: Prompt,
+    defaults: ThinkerSampling,
+    *,
+    seed: int,
+    exports_rows: bool,
+) -> ThinkerInput:
+    """What the thinker is given of a request.
+
+    Args:
+        request: says how the answer is sampled, and how long it may be.
+        prompt: its messages.
+        defaults: of the checkpoint.
+        seed: of the answer.
+        exports_rows: whether the talker needs hidden states.
+    """
+    places = [np.arange(p.offset, p.end, dtype=np.int32) for p in prompt.placements]
+    return ThinkerInput(
+        tokens=prompt.tokens,
+        media=np.concatenate(places) if places else np.zeros(0, np.int32),
+        positions=prompt.positions,
+        identities=_identities(prompt),
+        max_tokens=request.max_tokens,
+        exports_rows=exports_rows,
+        sampling=SamplingOptions(
+            seed=seed,
+            temperature=_or(request.temperature, defaults.settings.temperature),
+            top_k=_or(request.top_k, defaults.settings.top_k),
+            top_p=_or(request.top_p, defaults.settings.top_p),
+            repetition_penalty=_or(request.repetition_penalty, defaults.repetition_penalty),
+        ),
+    )
+
+
+def _identities(prompt: Prompt) -> NDArray[np.int32]:
+    """[P]: the tokens; in the place of media, 31 bits of a stream that their content seeds."""
+    identities = prompt.tokens.copy()
+    for placement in prompt.placements:
+        stream = hashlib.shake_256(placement.media.identity).digest(4 * placement.length)
+        numbers = np.frombuffer(stream, np.uint32) >> 1
+        identities[placement.offset : placement.end] = numbers.astype(np.int32)
+    return identities
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value

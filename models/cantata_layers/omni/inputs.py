@@ -1,0 +1,41 @@
+"""What a request builder gives the encoder and the thinker.
+
+Letters: P tokens of the conversation, M of them of media.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.request import SamplingOptions
+from cantata_layers.omni.features import MediaFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderInput:
+    """The media of a conversation."""
+
+    media: tuple[MediaFeatures, ...]
+    """In the order of the prompt; at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkerInput:
+    """A conversation as tokens."""
+
+    tokens: NDArray[np.int32]
+    """[P]"""
+    media: NDArray[np.int32]
+    """[M]: where the encoders' rows belong, ascending."""
+    positions: NDArray[np.float32]
+    """[3, P]: rotary positions."""
+    identities: NDArray[np.int32]
+    """[P]: the tokens, but for media numbers that tell different ones apart."""
+    max_tokens: int | None
+    """Of the answer; None: as many as there is room for."""
+    exports_rows: bool
+    """Whether the talker needs the thinker's hidden states."""
+    sampling: SamplingOptions

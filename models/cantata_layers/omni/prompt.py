@@ -1,0 +1,137 @@
+"""A dialogue as a thinker's tokens.
+
+Each turn is `<|im_start|>role`, a line feed, its parts, `<|im_end|>` and a line feed; the answer's
+beginning follows. A medium is a start token, a token for each of its rows, and an end token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.omni.features import MediaFeatures, Modality, SoundFeatures
+from cantata_layers.omni.messages import Message, Picture, Role, Sound, Text, Video
+from cantata_layers.omni.positions import Placement, TimeScale, positions_of
+from cantata_layers.omni.preprocess import Preprocessor
+from cantata_layers.omni.thinker_fields import MediaIds
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Tokens with media among them."""
+
+    tokens: NDArray[np.int32]
+    """[P]"""
+    placements: tuple[Placement, ...]
+    """In order."""
+    positions: NDArray[np.float32]
+    """[3, P]"""
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueIds:
+    """Special tokens of a dialogue."""
+
+    im_start: int
+    im_end: int
+    media: MediaIds
+
+
+class PromptLayout:
+    """Lays out the dialogues of one checkpoint.
+
+    Args:
+        tokenizer: of the checkpoint, as the next.
+        ids: special tokens.
+        preprocessor: makes features.
+        time: of videos.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, ids: DialogueIds, preprocessor: Preprocessor, time: TimeScale
+    ) -> None:
+        self._tokenizer, self._ids = tokenizer, ids
+        self._preprocessor, self._time = preprocessor, time
+        self.answer_begin = (ids.im_start, *self.encode(f"{Role.ASSISTANT}\n"))
+        """The tokens that begin an answer."""
+
+    def build(self, messages: Sequence[Message]) -> Prompt:
+        """Lay out a dialogue that the thinker shall answer.
+
+        Raises:
+            InvalidRequest: there is no message, or media in a turn that is not the user's.
+            InvalidAudio: as `Preprocessor.features`.
+        """
+        if not messages:
+            raise InvalidRequest("messages: at least one is needed", "messages")
+        tokens: list[int] = []
+        placements: list[Placement] = []
+        features = iter(self._preprocessor.features(_media_of(messages)))
+        for message in messages:
+            tokens.append(self._ids.im_start)
+            for text, is_last in _stretches(message):
+                tokens += self.encode(text)
+                if is_last:
+                    continue
+                media = next(features)
+                pad, start, end = self._marks(media)
+                placements.append(Placement(len(tokens) + 1, media))
+                tokens += [start, *[pad] * media.rows, end]
+            tokens += [self._ids.im_end, *self.encode("\n")]
+        tokens += self.answer_begin
+        return Prompt(
+            np.array(tokens, np.int32), tuple(placements), self.positions(len(tokens), placements)
+        )
+
+    def positions(self, count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
+        """[3, count]: of tokens with media among them."""
+        return positions_of(count, placements, self._time)
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens, none of them special."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _marks(self, media: MediaFeatures) -> tuple[int, int, int]:
+        """The repeated token, and those around it."""
+        ids = self._ids.media
+        if isinstance(media, SoundFeatures):
+            return ids.audio, ids.audio_start, ids.audio_end
+        pad = ids.image if media.modality is Modality.IMAGE else ids.video
+        return pad, ids.vision_start, ids.vision_end
+
+
+def _media_of(messages: Sequence[Message]) -> list[Sound | Picture | Video]:
+    """All that is not text, in order.
+
+    Raises:
+        InvalidRequest: a turn that is not the user's has some.
+    """
+    media: list[Sound | Picture | Video] = []
+    for message in messages:
+        own = [part for part in message.parts if not isinstance(part, Text)]
+        if own and message.role is not Role.USER:
+            raise InvalidRequest(
+                f"messages: a turn of role {message.role.value!r} may have text only", "messages"
+            )
+        media += own
+    return media
+
+
+def _stretches(message: Message) -> Iterator[tuple[str, bool]]:
+    """Yield the text in front of each medium, and the last text with True.
+
+    WHY text in one piece: neighbouring parts, and the line feed, share tokens.
+    """
+    text = f"{message.role}\n"
+    for part in message.parts:
+        if isinstance(part, Text):
+            text += part.text
+            continue
+        yield text, False
+        text = ""
+    yield text, True

@@ -1,0 +1,72 @@
+"""A thinker's input rows: a conversation's tokens, with the encoders' rows among them.
+
+Letters: P tokens of a prompt, M of them of media, D hidden size, W width of an input row, V tokens
+of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from cantata.contract.data.chunks import Payload, Rows, array_of
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata_layers.omni.inputs import ThinkerInput
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkerRows:
+    """Where the rows of a thinker's requests come from."""
+
+    embedding: torch.Tensor
+    """[V, D]: of tokens."""
+    row_width: int
+    """W"""
+    max_positions: int
+    """Of a conversation with its answer."""
+    widen: Callable[[torch.Tensor], torch.Tensor] | None = None
+    """[M, D] encoders' rows -> [M, W]; None: they come as wide as that."""
+
+    def open(self, inputs: ThinkerInput) -> RowSource:
+        """Begin at once, or when the rows of media have come.
+
+        Raises:
+            InvalidRequest: the prompt leaves no room for an answer.
+        """
+        room = self.max_positions - len(inputs.tokens)
+        if room < 1:
+            raise InvalidRequest(
+                f"the messages have {len(inputs.tokens)} tokens; this deployment has room for "
+                f"{self.max_positions} with the answer",
+                "messages",
+            )
+        if not len(inputs.media):
+            return WholeRows(self._prompt(inputs, room, None))
+
+        def begin(encoded: Sequence[Payload]) -> RowSource:
+            media = torch.from_numpy(array_of(encoded[0]))
+            return WholeRows(self._prompt(inputs, room, media))
+
+        return DeferredRows((Rows,), begin)
+
+    def _prompt(self, inputs: ThinkerInput, room: int, media: torch.Tensor | None) -> TalkerPrompt:
+        """The prompt, and a row of zeros under the answer's tokens."""
+        weight = self.embedding.detach()
+        tokens = torch.from_numpy(inputs.tokens.astype("i8")).to(weight.device)
+        rows = weight.new_zeros(len(tokens) + 1, self.row_width)
+        rows[:-1, : weight.shape[1]] = weight[tokens]
+        if media is not None:
+            wide = media if self.widen is None else self.widen(media)
+            rows[torch.from_numpy(inputs.media.astype("i8"))] = wide.to(rows)
+        return TalkerPrompt(
+            rows=rows,
+            prompt_len=len(tokens),
+            max_frames=room if inputs.max_tokens is None else min(inputs.max_tokens, room),
+            sampling=inputs.sampling,
+            positions=torch.from_numpy(inputs.positions),
+            token_ids=torch.from_numpy(inputs.identities.astype("i8")),
+            exports_rows=inputs.exports_rows,
+        )
