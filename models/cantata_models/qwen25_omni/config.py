@@ -1,7 +1,6 @@
 """The published config.json, as frozen dataclasses.
 
-Only the values that speech needs are read. The rest of the file (the thinker's towers,
-initialisers, training switches) is ignored.
+Only the values that speech needs are read; `thinker_config` reads the thinker's.
 """
 
 from __future__ import annotations
@@ -77,6 +76,23 @@ class Qwen25OmniConfig:
         return self.dit.codes
 
 
+def read_sections(fields: JsonFields) -> tuple[int, ...]:
+    """Rotary frequencies of each axis, from a stack's section.
+
+    Raises:
+        ConfigError: they are missing, or do not fit its heads.
+    """
+    place = "rope_parameters" if fields.items("rope_parameters") else "rope_scaling"
+    sections = fields.section(place).integers("mrope_section")
+    half = read_qwen3_stack(fields).head_dim // 2
+    if len(sections) != 3 or sum(sections) != half:
+        raise ConfigError(
+            f"{fields.where}: mrope_section {list(sections)} must be three numbers whose sum is "
+            f"half of head_dim, {half}"
+        )
+    return sections
+
+
 def load_config(folder: Path) -> Qwen25OmniConfig:
     """Read a checkpoint's configuration.
 
@@ -104,11 +120,10 @@ def load_config(folder: Path) -> Qwen25OmniConfig:
 
 def _talker(fields: JsonFields) -> TalkerConfig:
     codec, text = "tts_codec_{}_token_id", "tts_text_{}_token_id"
-    place = "rope_parameters" if fields.items("rope_parameters") else "rope_scaling"
     return TalkerConfig(
         stack=read_qwen3_stack(fields),
         embedding_size=fields.get("embedding_size", int),
-        mrope_section=fields.section(place).integers("mrope_section"),
+        mrope_section=read_sections(fields),
         codec=CodecIds(
             pad=fields.get(codec.format("pad"), int),
             start=fields.get(codec.format("start"), int),
@@ -128,12 +143,6 @@ def _check_consistent(config: Qwen25OmniConfig, thinker_size: int, where: str) -
         raise ConfigError(
             f"{where}: talker_config.embedding_size {talker.embedding_size} must be the thinker's "
             f"hidden_size {thinker_size}"
-        )
-    half, sections = talker.stack.head_dim // 2, talker.mrope_section
-    if len(sections) != 3 or sum(sections) != half:
-        raise ConfigError(
-            f"{where}: mrope_section {list(sections)} must be three numbers whose sum is half of "
-            f"head_dim, {half}"
         )
     codec = talker.codec
     for name in ("pad", "start", "end", "mask"):

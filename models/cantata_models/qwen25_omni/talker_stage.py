@@ -18,23 +18,21 @@ from torch import nn
 from torch.nn import functional
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
-from vllm.model_executor.models.llama import LlamaDecoderLayer
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
-from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_layers.checkpoint import read_rows, read_tensors
 from cantata_layers.parameters import load_tensor, missing_parameters
-from cantata_layers.qwen3 import config_fields, run_layers
+from cantata_layers.qwen3 import run_layers
 from cantata_models.qwen25_omni.config import (
     FRAME_PERIOD_S,
     MAX_FRAMES,
-    MODEL_TYPE,
     Qwen25OmniConfig,
     load_config,
 )
 from cantata_models.qwen25_omni.inputs import TalkerInput
+from cantata_models.qwen25_omni.layers import make_layers, make_rotation, qwen2_config_fields
 from cantata_models.qwen25_omni.rows import BEHIND_PROMPT, AnswerRows, FixedRows
 from cantata_models.qwen25_omni.speakers import Speaker, load_speakers
 
@@ -69,16 +67,8 @@ class Qwen25OmniTalker(nn.Module):
         self.prompt_codes = (codec.mask, codec.pad, codec.start)
         # Below float32 vLLM's products are not exact per row, for any number of rows.
         self.min_rows = SAFE_MIN_ROWS if model_config.dtype == torch.float32 else 1
-        # Llama's layers are Qwen2's, and can have heads of any width.
-        layers = [
-            LlamaDecoderLayer(vllm_config, prefix=f"{prefix}layers.{index}")
-            for index in range(talker.stack.layers)
-        ]
-        axes = consecutive_axes(talker.mrope_section)
-        self.rotation = AxialRotation(talker.stack.head_dim, talker.stack.rope_theta, axes)
-        for layer in layers:
-            layer.self_attn.rotary_emb = self.rotation
-        self.layers = nn.ModuleList(layers)
+        self.rotation = make_rotation(talker.stack, talker.mrope_section)
+        self.layers = make_layers(vllm_config, talker.stack.layers, self.rotation, prefix)
         self.norm = RMSNorm(talker.stack.hidden_size, eps=talker.stack.rms_norm_eps)
         self.thinker_to_talker_proj = RowLinear(talker.embedding_size, talker.stack.hidden_size)
         self.codec_head = RowLinear(talker.stack.hidden_size, talker.stack.vocab_size, bias=False)
@@ -89,9 +79,8 @@ class Qwen25OmniTalker(nn.Module):
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """Return the layers' sizes; only the first three products have biases."""
-        stack = load_config(checkpoint).talker.stack
-        return {**config_fields(stack, MODEL_TYPE, stack.vocab_size), "qkv_bias": True}
+        """Return the layers' sizes."""
+        return qwen2_config_fields(load_config(checkpoint).talker.stack)
 
     def load_checkpoint(self, checkpoint: Path) -> None:
         """Load the talker's part of a published checkpoint, and five rows of the thinker's."""

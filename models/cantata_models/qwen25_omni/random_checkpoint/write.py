@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 
 from cantata_layers.random_files import write_json
 from cantata_layers.random_qwen_tokenizer import write_qwen_tokenizer
@@ -28,9 +29,22 @@ VECTOR_SIZE, MELS = 192, 80
 
 
 def write_checkpoint(
-    folder: Path, shape: Shape, seed: int, dtype: torch.dtype = torch.float32
+    folder: Path,
+    shape: Shape,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    end_gain: float = 1.0,
 ) -> Path:
-    """Write a checkpoint into `folder` and return it."""
+    """Write a checkpoint into `folder` and return it.
+
+    Args:
+        folder: made if it is missing.
+        shape: one of `configs`.
+        seed: of all weights.
+        dtype: of all weights.
+        end_gain: of the row that scores the end of an answer.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = model_config(shape)
     write_json(folder / "config.json", config)
@@ -38,9 +52,19 @@ def write_checkpoint(
     write_json(folder / "preprocessor_config.json", PREPROCESSOR_CONFIG)
     write_json(folder / "chat_template.json", {"chat_template": CHAT_TEMPLATE})
     write_qwen_tokenizer(folder, token_ids(shape), {"processor_class": "Qwen2_5OmniProcessor"})
-    write_tensors(folder / "model.safetensors", checkpoint_tensors(config), seed, dtype)
+    path = folder / "model.safetensors"
+    write_tensors(path, checkpoint_tensors(config), seed, dtype)
+    if end_gain != 1.0:
+        _scale_end(path, token_ids(shape)["<|im_end|>"], end_gain)
     write_speakers(folder / FILE, token_ids(shape), seed)
     return folder
+
+
+def _scale_end(path: Path, token: int, gain: float) -> None:
+    tensors = load_file(path)
+    tensors["thinker.lm_head.weight"][token] *= gain
+    save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)
 
 
 def write_speakers(path: Path, tokens: dict[str, int], seed: int) -> None:

@@ -19,6 +19,12 @@ from transformers import Qwen2_5OmniForConditionalGeneration
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY, token_ids
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.tests.parity.conversations import (
+    CONVERSATIONS,
+    END_GAIN,
+    Conversation,
+)
+from cantata_models.qwen25_omni.tests.parity.reference import PADDING, Reference
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     GRID,
     LONG,
@@ -39,14 +45,12 @@ MIN_GAP = 1e-3
 """If the two best scores are closer than this, rounding alone could swap them."""
 MEL_STRIDE, WAVE_STRIDE = 3, 37
 """Of what is kept: 37 is coprime to every rate of the vocoder, so all phases occur."""
+ROW_STRIDE, SCORE_STRIDE = 5, 3
+"""Of what is kept of rows and scores. Coprime to the rows' width."""
+PENALTY = 1.05
+"""The reference's default."""
 WINDOW_NEW, WINDOW_PAST, WINDOW_AHEAD, VOCODER_SIDE = 36, 24, 12, 20
 HOP = 240
-PADDING = 1
-"""Tokens in front of a prompt that nothing attends to.
-
-WHY: without any, transformers 5.19 drops the attention mask, and its talker, which begins its
-speech where it is given one, adds neither the pad code nor the start code to its prompt.
-"""
 PATCHES_FOR = {"pixel_values": "thinker_pixel_values"}
 NEVER = -1
 """As the token that ends an answer: it has none."""
@@ -60,10 +64,10 @@ def checksum(folder: Path) -> str:
 
 
 @contextmanager
-def loaded(seed: int) -> Iterator[tuple[Path, Any]]:
+def loaded(seed: int, end_gain: float = 1.0) -> Iterator[tuple[Path, Any]]:
     """A checkpoint's folder, and the reference's model of it."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = write_checkpoint(Path(scratch), TINY, seed)
+        folder = write_checkpoint(Path(scratch), TINY, seed, end_gain=end_gain)
         kind: Any = Qwen2_5OmniForConditionalGeneration
         yield folder, kind.from_pretrained(folder, dtype=torch.float32).eval()
 
@@ -155,7 +159,7 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
         )
     codes = [code for code in talk.said if code not in stops]
     assert max(codes) < codec.tts_codec_pad_token_id, f"{codes}: not all can be decoded"
-    gap = smallest_gap(talk, codec, scenario.penalty)
+    gap = smallest_gap(talk.scores, talk.said, codec, scenario.penalty)
     ending = {stops[0]: "pad", stops[1]: "end"}.get(talk.said[-1], "length")
     distinct = len(set(codes))
     print(
@@ -174,15 +178,15 @@ def speak(model: Any, folder: Path, scenario: Scenario) -> Arrays:
     }
 
 
-def smallest_gap(talk: Talk, codec: Any, penalty: float) -> float:
+def smallest_gap(scores: torch.Tensor, said: list[int], codec: Any, penalty: float) -> float:
     """The smallest gap between the two best scores in the reference's choices.
 
     Raises:
         ValueError: our version of the reference's rules would have chosen other codes.
     """
     smallest, counted = float("inf"), {codec.tts_codec_mask_token_id, codec.tts_codec_pad_token_id}
-    for step, code in enumerate(talk.said):
-        row = talk.scores[step].clone()
+    for step, code in enumerate(said):
+        row = scores[step].clone()
         for seen in counted:
             row[seen] = row[seen] / penalty if row[seen] > 0 else row[seen] * penalty
         row[codec.tts_codec_start_token_id] = -torch.inf
@@ -255,9 +259,55 @@ def decode(model: Any, arrays: Arrays) -> None:
         keep(f"windows {count}", *decode_windows(Sound(model, SPEAKERS[0], count)))
 
 
+def converse(reference: Reference, codec: Any, conversation: Conversation) -> Arrays:
+    """Return the arrays of one conversation's golden."""
+    seen = reference.answer(conversation)
+    scores = torch.stack(seen.scores)
+    best = torch.topk(scores, 2).values
+    gap, codes = float((best[:, 0] - best[:, 1]).min()), list[int]()
+    arrays: Arrays = {
+        "tokens": seen.tokens.astype(np.int16),
+        "positions": seen.positions,
+        "answer": seen.answer.astype(np.int16),
+        "scores": scores.numpy()[:, ::SCORE_STRIDE],
+    }
+    if seen.code_scores is not None:
+        assert seen.talker_positions is not None
+        gap = min(gap, smallest_gap(seen.code_scores, seen.said, codec, PENALTY))
+        stops = (codec.tts_codec_pad_token_id, codec.tts_codec_end_token_id)
+        codes = [code for code in seen.said if code not in stops]
+        arrays |= {
+            "rows": seen.rows[:, ::ROW_STRIDE],
+            "talker_positions": seen.talker_positions,
+            "codes": np.array(codes, np.int16),
+        }
+    print(
+        f"{conversation.name}: {len(seen.tokens)} tokens, answer {len(seen.answer)}"
+        f"{'' if seen.answer[-1] == reference.end else ', cut'}, {len(codes)} codes"
+        f"{'' if len(codes) < len(seen.said) else ', cut'}, gap {gap:.1e}"
+        f"{'  TOO NEAR' if gap < MIN_GAP else ''}",
+        flush=True,
+    )
+    return arrays
+
+
+def write_conversations() -> None:
+    """Write the goldens of whole conversations."""
+    arrays: Arrays = {}
+    for seed in sorted({conversation.seed for conversation in CONVERSATIONS}):
+        with loaded(seed, END_GAIN) as (folder, model):
+            arrays[f"checksum {seed}"] = np.array(checksum(folder))
+            reference = Reference(folder, model)
+            for one in (one for one in CONVERSATIONS if one.seed == seed):
+                golden = converse(reference, model.config.talker_config, one)
+                arrays |= {f"{one.name}/{name}": value for name, value in golden.items()}
+    np.savez_compressed(GOLDENS / "conversations.npz", allow_pickle=False, **arrays)
+
+
 def main() -> None:
     """Make the checkpoints, run the reference, write the goldens."""
     torch.set_num_threads(1)
+    write_conversations()
     talker: Arrays = {}
     for seed in sorted({scenario.seed for scenario in SCENARIOS}):
         with loaded(seed) as (folder, model):

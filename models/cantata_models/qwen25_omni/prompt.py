@@ -1,0 +1,65 @@
+"""A dialogue as the thinker's tokens, with the published template's system prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from cantata_layers.omni.messages import Message, Role, Text
+from cantata_layers.omni.positions import TimeScale
+from cantata_layers.omni.preprocess import Preprocessor, SoundRules
+from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
+from cantata_models.qwen25_omni.rows import BEHIND_PROMPT
+from cantata_models.qwen25_omni.thinker_config import ThinkerConfig
+from cantata_models.qwen25_omni.turn_ids import turn_ids
+
+SYSTEM = Message(Role.SYSTEM, (Text("You are a helpful assistant."),))
+"""In front of a dialogue that has no system prompt."""
+SILENCE = 2
+"""Mel frames behind a sound that hear its end. The reference pads every sound to 300 s; more than
+these change nothing."""
+
+
+class PromptBuilder:
+    """Builds the prompts of one checkpoint.
+
+    Args:
+        checkpoint: its folder.
+        config: of the checkpoint, as the next.
+        tokenizer: of the text.
+
+    Raises:
+        ConfigError: a file is missing, or a value is wrong or not served.
+    """
+
+    def __init__(self, checkpoint: Path, config: ThinkerConfig, tokenizer: Tokenizer) -> None:
+        ids = turn_ids(tokenizer, checkpoint)
+        self._layout = PromptLayout(
+            tokenizer,
+            DialogueIds(ids.start, ids.end, config.media),
+            Preprocessor(
+                load_preprocessor_config(checkpoint), config.vision, SoundRules(sound_rows, SILENCE)
+            ),
+            TimeScale(config.positions_per_second, whole=True),
+        )
+
+    def build(self, messages: Sequence[Message]) -> Prompt:
+        """As `PromptLayout.build`, with a system prompt."""
+        if messages and messages[0].role is not Role.SYSTEM:
+            messages = [SYSTEM, *messages]
+        return self._layout.build(messages)
+
+    def spoken_positions(self, prompt: Prompt) -> NDArray[np.float32]:
+        """[3, P + 2]: of a prompt and of the two positions with which its speech begins."""
+        return self._layout.positions(len(prompt.tokens) + BEHIND_PROMPT, prompt.placements)
+
+
+def sound_rows(frames: int) -> int:
+    """Rows that the audio encoder makes of so many mel frames: a convolution and a mean halve them,
+    the one rounds up, the other down."""
+    return (-(-frames // 2)) // 2
