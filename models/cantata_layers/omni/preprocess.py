@@ -45,8 +45,8 @@ class SoundRules:
     rows: Callable[[int], int]
     """Mel frames -> rows that the audio encoder makes of them."""
     silence: int = 0
-    """Mel frames of silence behind each. Without any, the last frames of a conversation's longest
-    sound hear its end mirrored."""
+    """Mel frames of silence on the side where recordings are filled up. Without any, the frames at
+    that end of a conversation's longest sound hear it mirrored."""
 
 
 class Preprocessor:
@@ -66,7 +66,11 @@ class Preprocessor:
         )
         extractor: Any = WhisperFeatureExtractor  # its signatures are too narrow
         self._extractor = extractor(
-            feature_size=config.mel_bins, sampling_rate=RATE, hop_length=HOP, dither=0.0
+            feature_size=config.mel_bins,
+            sampling_rate=RATE,
+            hop_length=HOP,
+            dither=0.0,
+            padding_side="left" if config.pads_left else "right",
         )
         self._pictures = Qwen2VLImageProcessorPil(
             patch_size=vision.patch_size,
@@ -103,19 +107,25 @@ class Preprocessor:
             sampling_rate=RATE,
             padding=True,
             truncation=False,
-            return_attention_mask=True,
             return_tensors="np",
         )
-        lengths = (made["attention_mask"].sum(axis=1) - self._sound.silence).tolist()
         return [
-            SoundFeatures(
-                np.ascontiguousarray(mels[:, :length], np.float32), self._sound.rows(length)
-            )
-            for mels, length in zip(made["input_features"], lengths, strict=True)
+            self._features_of(mels, len(sound.samples))
+            for mels, sound in zip(made["input_features"], sounds, strict=True)
         ]
 
+    def _features_of(self, mels: NDArray[np.float32], samples: int) -> SoundFeatures:
+        """The mel frames that are the recording's own."""
+        if self._config.pads_left:
+            frames = samples // HOP
+            own = mels[:, -frames:]
+        else:
+            frames = -(-samples // HOP)
+            own = mels[:, :frames]
+        return SoundFeatures(np.ascontiguousarray(own, np.float32), self._sound.rows(frames))
+
     def _whole_hops(self, sound: Sound) -> NDArray[np.float32]:
-        """[N], checked, with zeros behind it: up to a whole hop, and the model's silence."""
+        """[N], checked, with zeros on one side: up to a whole hop, and the model's silence."""
         samples = sound.samples
         seconds, longest = len(samples) / RATE, self._config.longest_s
         if samples.ndim != 1 or not SHORTEST_S <= seconds <= longest:
@@ -126,9 +136,9 @@ class Preprocessor:
             )
         if not np.isfinite(samples).all():
             raise InvalidAudio("the recording has samples that are no numbers", "messages")
-        return np.pad(
-            samples.astype(np.float32), (0, -len(samples) % HOP + self._sound.silence * HOP)
-        )
+        zeros = -len(samples) % HOP + self._sound.silence * HOP
+        sides = (zeros, 0) if self._config.pads_left else (0, zeros)
+        return np.pad(samples.astype(np.float32), sides)
 
     def _video(self, video: Video) -> VisionFeatures:
         if not 0 < video.fps < float("inf"):

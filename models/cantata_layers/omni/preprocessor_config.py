@@ -31,6 +31,8 @@ class PreprocessorConfig:
     mel_bins: int
     longest_s: float
     """Of a recording."""
+    pads_left: bool
+    """Whether recordings are filled up in front, and so end with a mel frame; otherwise behind."""
     pixels: PixelLimits
     """Of a picture."""
     mean: tuple[float, float, float]
@@ -52,10 +54,18 @@ def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
     return PreprocessorConfig(
         mel_bins=fields.get("feature_size", int),
         longest_s=fields.get("n_samples", int) / RATE,
+        pads_left=_pads_left(fields),
         pixels=_pixels(fields),
         mean=_colours(fields, "image_mean"),
         std=_colours(fields, "image_std"),
     )
+
+
+def _pads_left(fields: JsonFields) -> bool:
+    side = fields.get("padding_side", str, "right")
+    if side not in ("left", "right"):
+        raise ConfigError(f"{fields.where}: padding_side {side!r}; valid: 'left', 'right'")
+    return side == "left"
 
 
 def _pixels(fields: JsonFields) -> PixelLimits:

@@ -21,7 +21,7 @@ from cantata_models.qwen25_omni.turn_ids import turn_ids
 SYSTEM = Message(Role.SYSTEM, (Text("You are a helpful assistant."),))
 """In front of a dialogue that has no system prompt."""
 SILENCE = 2
-"""Mel frames behind a sound that hear its end. The reference pads every sound to 300 s; more than
+"""Mel frames beside a sound that hear it. The reference fills every sound up to 300 s; more than
 these change nothing."""
 
 

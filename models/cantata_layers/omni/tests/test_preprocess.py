@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,15 +23,16 @@ from cantata_layers.omni.tests.media import RATE, picture, sound, video
 from cantata_layers.omni.thinker_fields import VisionGrid
 
 HALVES = (0.5, 0.5, 0.5)
-CONFIG = PreprocessorConfig(128, 300.0, PixelLimits(3136, 12_845_056), HALVES, HALVES)
+CONFIG = PreprocessorConfig(128, 300.0, False, PixelLimits(3136, 12_845_056), HALVES, HALVES)
 
 
+GRID = VisionGrid(16, 2, 2)
 RULES = SoundRules(lambda frames: frames // 8)
 
 
 @pytest.fixture(scope="module")
 def preprocessor() -> Preprocessor:
-    return Preprocessor(CONFIG, VisionGrid(16, 2, 2), RULES)
+    return Preprocessor(CONFIG, GRID, RULES)
 
 
 def heard(preprocessor: Preprocessor, given: Sound) -> SoundFeatures:
@@ -59,6 +61,19 @@ def test_a_recording_is_padded_to_whole_mel_frames(
     made = heard(preprocessor, Sound(tone))
     assert made.mels.shape == (128, frames)
     assert made.mels.dtype == np.float32
+
+
+@pytest.mark.parametrize(("samples", "frames"), [(1600, 10), (1601, 10), (16_159, 100)])
+def test_filled_up_in_front_a_recording_ends_with_a_mel_frame(samples: int, frames: int) -> None:
+    left = Preprocessor(replace(CONFIG, pads_left=True), GRID, SoundRules(RULES.rows, silence=2))
+    tone = np.sin(np.arange(samples, dtype=np.float32))
+    mels = heard(left, Sound(tone)).mels
+    assert mels.shape == (128, frames)
+    longer = heard(left, Sound(np.concatenate([np.zeros(3200, np.float32), tone]))).mels
+    np.testing.assert_allclose(mels, longer[:, -frames:], rtol=0, atol=1e-6)
+    [together, _] = left.features([Sound(tone), sound(2.0, 1)])
+    assert isinstance(together, SoundFeatures)
+    np.testing.assert_array_equal(together.mels, mels)
 
 
 @pytest.mark.parametrize("hertz", [440, 2500, 6000])
@@ -119,8 +134,8 @@ def test_a_picture_is_resized_to_whole_rows(
 
 
 def test_a_large_picture_and_a_small_video_are_resized_to_their_limits() -> None:
-    limited = PreprocessorConfig(128, 300.0, PixelLimits(3136, 40_000), HALVES, HALVES)
-    preprocessor = Preprocessor(limited, VisionGrid(16, 2, 2), RULES)
+    limited = PreprocessorConfig(128, 300.0, False, PixelLimits(3136, 40_000), HALVES, HALVES)
+    preprocessor = Preprocessor(limited, GRID, RULES)
     grid = seen(preprocessor, picture(400, 200, 4)).grid
     assert 30_000 < grid.height * grid.width * 256 <= 40_000
     assert grid.height == 2 * grid.width - 2 or grid.height == 2 * grid.width
