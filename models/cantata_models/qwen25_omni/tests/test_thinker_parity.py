@@ -20,7 +20,6 @@ from cantata_models.qwen25_omni.encoder_stage import MediaEncoder
 from cantata_models.qwen25_omni.prompt import PromptBuilder
 from cantata_models.qwen25_omni.tests.parity.conversations import (
     CONVERSATIONS,
-    FIRST_SEED,
     Conversation,
     conversation_named,
 )
@@ -46,15 +45,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 
-SEEDS = sorted({conversation.seed for conversation in CONVERSATIONS})
-OF_FIRST = {c.name: c for c in CONVERSATIONS if c.seed == FIRST_SEED}
 ROWS_ATOL = 2e-4
 """Of the rows' root mean square."""
 SCORES_RMS, SCORES_WORST = 2e-4, 2 * MIN_GAP
 """Scores have a root mean square of about 3. Random networks amplify rounding."""
-VARIANTS: dict[str, dict[str, Any]] = {
-    "in_parts": {"max_num_batched_tokens": 32, "kv_positions": 512},
-    "prefixes": {"prefix_caching": True},
+TIGHT: dict[str, Any] = {
+    "max_num_batched_tokens": 32,
+    "kv_positions": 512,
+    "prefix_caching": True,
 }
 
 
@@ -62,22 +60,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 class Loaded:
     """All of one process. WHY at once: an engine that ends takes what others need along."""
 
-    thinkers: dict[int, LoadedThinker]
-    """By seed."""
-    variants: dict[str, LoadedThinker]
-    """Of the first seed, otherwise deployed."""
+    thinker: LoadedThinker
+    tight: LoadedThinker
+    """With little memory; prompts in parts, and their beginnings kept."""
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
     folder = tmp_path_factory.mktemp("thinkers")
-    thinkers = {seed: LoadedThinker(folder, seed) for seed in SEEDS}
-    variants = {
-        name: LoadedThinker(folder, FIRST_SEED, WHOLE.model_copy(update=settings))
-        for name, settings in VARIANTS.items()
-    }
-    yield Loaded(thinkers, variants)
-    stages = [thinker.stage for thinker in (*thinkers.values(), *variants.values())]
+    thinkers = Loaded(LoadedThinker(folder), LoadedThinker(folder, WHOLE.model_copy(update=TIGHT)))
+    yield thinkers
+    stages = [thinkers.thinker.stage, thinkers.tight.stage]
     assert all(set(stage.counts().values()) == {0} for stage in stages)
     # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
     with patch.object(gc, "collect"):
@@ -86,14 +79,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
 
 
 @pytest.fixture
-def thinkers(loaded: Loaded) -> dict[int, LoadedThinker]:
-    return loaded.thinkers
+def thinker(loaded: Loaded) -> LoadedThinker:
+    return loaded.thinker
 
 
 @pytest.fixture(scope="module")
 def alone(loaded: Loaded) -> dict[str, Thought]:
-    first = loaded.thinkers[FIRST_SEED]
-    return {name: first.think({name: asked})[name] for name, asked in OF_FIRST.items()}
+    return {c.name: loaded.thinker.think({c.name: c})[c.name] for c in CONVERSATIONS}
 
 
 def check(thinker: LoadedThinker, conversation: Conversation) -> None:
@@ -132,37 +124,36 @@ def check_answer(thinker: LoadedThinker, conversation: Conversation, thought: Th
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
-def test_the_weights_are_those_of_the_goldens(loaded: Loaded) -> None:
-    for seed, thinker in loaded.thinkers.items():
-        assert checksum(thinker.folder) == goldens()[f"checksum {seed}"]
+def test_the_weights_are_those_of_the_goldens(thinker: LoadedThinker) -> None:
+    assert checksum(thinker.folder) == goldens()["checksum"]
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda conversation: conversation.name)
-def test_the_answer_is_the_reference_s(
-    thinkers: dict[int, LoadedThinker], conversation: Conversation
-) -> None:
-    check(thinkers[conversation.seed], conversation)
+def test_the_answer_is_the_reference_s(thinker: LoadedThinker, conversation: Conversation) -> None:
+    check(thinker, conversation)
 
 
-@pytest.mark.parametrize("variant", [None, *VARIANTS])
-def test_in_company_each_is_answered_alike(
-    loaded: Loaded, alone: dict[str, Thought], variant: str | None
+def test_in_company_each_is_answered_as_alone(
+    thinker: LoadedThinker, alone: dict[str, Thought]
 ) -> None:
-    first = loaded.thinkers[FIRST_SEED]
-    thinker = first if variant is None else loaded.variants[variant]
-    together = thinker.think(OF_FIRST, every=2)
-    for name, conversation in OF_FIRST.items():
-        check_answer(thinker, conversation, together[name])
-        if variant is None and alone[name].rows:
-            np.testing.assert_array_equal(together[name].all_rows, alone[name].all_rows)
+    together = thinker.think({c.name: c for c in CONVERSATIONS}, every=2)
+    for name, thought in alone.items():
+        assert together[name].tokens == thought.tokens, name
+        if thought.rows:
+            np.testing.assert_array_equal(together[name].all_rows, thought.all_rows)
+
+
+def test_with_little_memory_and_in_parts_each_is_answered_alike(loaded: Loaded) -> None:
+    together = loaded.tight.think({c.name: c for c in CONVERSATIONS}, every=2)
+    for conversation in CONVERSATIONS:
+        check_answer(loaded.tight, conversation, together[conversation.name])
 
 
 def test_a_known_beginning_sends_its_rows_again(loaded: Loaded) -> None:
     """Prefixes are kept, but the talker needs every row."""
-    thinker, asked = loaded.variants["prefixes"], OF_FIRST["picture"]
-    first, second = (thinker.think({name: asked})[name] for name in ("a", "b"))
-    assert second.tokens == first.tokens
-    check_answer(thinker, asked, second)
+    asked = conversation_named("picture")
+    for name in ("first", "second"):
+        check_answer(loaded.tight, asked, loaded.tight.think({name: asked})[name])
 
 
 fault = Faults[LoadedThinker]()
@@ -225,8 +216,8 @@ def media_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> No
     patch.setattr(MediaEncoder, "run", swapped)
 
 
-@fault("two_sounds")
-def no_silence_behind_a_sound(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
+@fault("sound")
+def no_silence_beside_a_sound(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
     preprocessor: Any = made.builder._prompts._layout._preprocessor
     patch.setattr(preprocessor, "_sound", replace(preprocessor._sound, silence=0))
 
@@ -260,11 +251,9 @@ def positions_at_fractions(made: LoadedThinker, patch: pytest.MonkeyPatch) -> No
 def test_a_fault_is_seen(
     name: str,
     inject: Inject[LoadedThinker],
-    thinkers: dict[int, LoadedThinker],
+    thinker: LoadedThinker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    conversation = conversation_named(name)
-    thinker = thinkers[conversation.seed]
     inject(thinker, monkeypatch)
     with pytest.raises(AssertionError):
-        check(thinker, conversation)
+        check(thinker, conversation_named(name))

@@ -25,7 +25,7 @@ from cantata_models.qwen25_omni.encoder_stage import MediaEncoder, load_encoder
 from cantata_models.qwen25_omni.pipeline import ENCODER, PIPELINE, THINKER
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
-from cantata_models.qwen25_omni.tests.parity.conversations import END_GAIN, Conversation
+from cantata_models.qwen25_omni.tests.parity.conversations import END_GAIN, SEED, Conversation
 
 GOLDENS = Path(__file__).parent / "goldens"
 WHOLE = ArDeployment(slots=8, max_model_len=512)
@@ -63,12 +63,11 @@ class LoadedThinker:
 
     Args:
         folder: for the checkpoint.
-        seed: of it.
         deployment: of the thinker, in float32.
     """
 
-    def __init__(self, folder: Path, seed: int, deployment: ArDeployment = WHOLE) -> None:
-        self.folder = write_checkpoint(folder / f"tiny-{seed}", TINY, seed, end_gain=END_GAIN)
+    def __init__(self, folder: Path, deployment: ArDeployment = WHOLE) -> None:
+        self.folder = write_checkpoint(folder, TINY, SEED, end_gain=END_GAIN)
         self.builder = OmniChatBuilder(self.folder)
         self.encoder: MediaEncoder = load_encoder(self.folder, torch.device("cpu"))
         self.stage: Stage = build_stage(PIPELINE.stage(THINKER), self.folder, deployment)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from cantata_layers.omni.messages import Message, Part, Role, Text
 from cantata_layers.omni.tests.media import picture, sound, video
 
-FIRST_SEED, SECOND_SEED = 13, 15
+SEED = 13
+"""Of the tiny checkpoint."""
 END_GAIN = 2.2
 """Of the row that scores the end of an answer: many end within a few steps."""
 TALKER_POSITIONS = 192
@@ -19,8 +20,6 @@ class Conversation:
     """One, and how it is answered."""
 
     name: str
-    seed: int
-    """Of the tiny checkpoint."""
     messages: tuple[Message, ...]
     speaker: str | None = "Chelsie"
     """None: the answer is not spoken."""
@@ -43,24 +42,20 @@ def _said(role: Role, text: str) -> Message:
 
 BRIEF = _said(Role.SYSTEM, "You answer briefly.")
 CONVERSATIONS: tuple[Conversation, ...] = (
-    Conversation("text", FIRST_SEED, (_user("Good morning! How are you?"),)),
-    Conversation("system", FIRST_SEED, (BRIEF, _user("Wie heißt du? 你叫什么？")), "Ethan"),  # noqa: RUF001
-    Conversation("line_feeds", SECOND_SEED, (_user("\n One\n\n two\n", " and three.\n"),)),
-    Conversation("sound", FIRST_SEED, (BRIEF, _user(sound(0.83, 1), "What is this?"))),
-    Conversation(
-        "two_sounds", SECOND_SEED, (_user(sound(0.31, 2), sound(2.513, 3), "Compare."),), "Ethan"
-    ),
-    Conversation("picture", FIRST_SEED, (BRIEF, _user("Look: ", picture(168, 140, 1), " Well?"))),
+    Conversation("text", (_user("Good morning! How are you?"),)),
+    Conversation("system", (BRIEF, _user("Wie heißt du? 你叫什么？")), "Ethan"),  # noqa: RUF001
+    Conversation("line_feeds", (_user("\n One\n\n two\n", " and three.\n"),)),
+    Conversation("sound", (BRIEF, _user(sound(0.83, 1), "What is this?"))),
+    Conversation("two_sounds", (_user(sound(0.31, 2), sound(2.513, 3), "Compare."),), "Ethan"),
+    Conversation("picture", (BRIEF, _user("Look: ", picture(168, 140, 1), " Well?"))),
     Conversation(
         "two_pictures",
-        SECOND_SEED,
         (BRIEF, _user(picture(84, 56, 2), "and", picture(56, 112, 3), "differ, but how?")),
     ),
-    Conversation("resized_picture", SECOND_SEED, (_user(picture(50, 101, 4)),), "Ethan"),
-    Conversation("video", SECOND_SEED, (_user(video(3, 364, 280, 3.0, 5), "What happens?"),)),
+    Conversation("resized_picture", (_user(picture(50, 101, 4)),), "Ethan"),
+    Conversation("video", (_user(video(3, 364, 280, 3.0, 5), "What happens?"),)),
     Conversation(
         "mixed",
-        FIRST_SEED,
         (
             BRIEF,
             _user(
@@ -71,16 +66,15 @@ CONVERSATIONS: tuple[Conversation, ...] = (
     ),
     Conversation(
         "two_turns",
-        FIRST_SEED,
         (
             _user(picture(56, 84, 8), "What colour?"),
             _said(Role.ASSISTANT, "Many colours."),
             _user(sound(0.5, 5), "And this?"),
         ),
     ),
-    Conversation("cut", FIRST_SEED, (BRIEF, _user("Tell me a long story.")), max_tokens=4),
-    Conversation("text_only", FIRST_SEED, (_user("Good evening."),), None),
-    Conversation("text_only_video", SECOND_SEED, (_user(video(4, 364, 280, 1.7, 9)),), None),
+    Conversation("cut", (BRIEF, _user("Tell me a long story.")), max_tokens=4),
+    Conversation("text_only", (_user("Good evening."),), None),
+    Conversation("text_only_video", (_user(video(4, 364, 280, 1.7, 9)),), None),
 )
 
 

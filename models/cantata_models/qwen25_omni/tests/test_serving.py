@@ -1,0 +1,142 @@
+"""Served, a conversation is answered as the reference answers it: its text, and its sound."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from numpy.typing import NDArray
+
+from cantata.config import load_deployment
+from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
+from cantata.contract.service import SpeechChunk
+from cantata.engine.chat_model import PipelineChatModel
+from cantata.engine.plan import ServicePlan
+from cantata.engine.service import create_service
+from cantata.plugins import locate
+from cantata_models.qwen25_omni.codec_stage import load_decoder
+from cantata_models.qwen25_omni.inputs import Token2WavInput
+from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
+from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint
+from cantata_models.qwen25_omni.tests.parity.conversations import (
+    CONVERSATIONS,
+    END_GAIN,
+    SEED,
+    TALKER_POSITIONS,
+    Conversation,
+)
+from cantata_models.qwen25_omni.tests.thinker_driver import golden, request_of
+from cantata_models.qwen25_omni.tests.token2wav_checks import (
+    CPU,
+    WAVE_TOLERANCE,
+    assert_close,
+    hear,
+)
+from threads import threads
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+SERVED = [c for c in CONVERSATIONS if len(golden(c, "tokens")) + 26 <= TALKER_POSITIONS]
+"""Whose speech has the room that the reference had."""
+SETTINGS = {
+    "thinker": {"slots": 4, "max_model_len": 256},
+    "talker": {"slots": 4, "max_model_len": TALKER_POSITIONS},
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("omni"), TINY, SEED, end_gain=END_GAIN)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model(checkpoint: Path) -> AsyncIterator[PipelineChatModel]:
+    located = locate(str(checkpoint))
+    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
+    stages = {
+        name: stage.model_copy(update=SETTINGS.get(name, {"slots": 4}))
+        for name, stage in whole.stages.items()
+    }
+    deployment = whole.model_copy(update={"stages": stages})
+    service = create_service(ServicePlan(located, located.pipeline, deployment))
+    await service.start()
+    yield service.chat_models["qwen2.5-omni"]
+    await service.stop()
+
+
+async def answered(
+    model: PipelineChatModel, conversation: Conversation
+) -> tuple[int, FinishReason, NDArray[np.float32]]:
+    """Tokens of text, why it ended, and [N] samples."""
+    tokens, reason, parts = 0, None, [np.zeros((0, 1), np.float32)]
+    async with model.answer(request_of(conversation)) as answer:
+        assert answer.prompt_tokens == len(golden(conversation, "tokens"))
+        async for event in answer:
+            match event:
+                case TextDelta():
+                    tokens += event.tokens
+                case TextEnd():
+                    reason = event.reason
+                case SpeechChunk():
+                    parts.append(event.samples)
+    assert reason is not None
+    return tokens, reason, np.concatenate(parts)[:, 0]
+
+
+async def test_each_answer_is_the_reference_s_alone_and_together(
+    model: PipelineChatModel, checkpoint: Path
+) -> None:
+    together = await asyncio.gather(*(answered(model, one) for one in SERVED))
+    alone = [await answered(model, one) for one in SERVED[::3]]
+    for one, other in zip(alone, together[::3], strict=True):
+        assert one[:2] == other[:2]
+        np.testing.assert_array_equal(one[2], other[2])
+    with threads(1):
+        decoder = load_decoder(checkpoint, CPU)
+        for conversation, (tokens, reason, samples) in zip(SERVED, together, strict=True):
+            written = golden(conversation, "answer")
+            cut = len(written) == conversation.max_tokens
+            assert reason is (FinishReason.LENGTH if cut else FinishReason.STOP), conversation.name
+            assert tokens == len(written) - (not cut), conversation.name
+            if conversation.speaker is None:
+                assert not len(samples)
+                continue
+            codes = golden(conversation, "codes").astype(np.int32)[:, None]
+            spoken = {"a": (codes, Token2WavInput(conversation.speaker, seed=0))}
+            expected = hear(decoder, spoken, len(codes))["a"]
+            assert samples.shape == expected.shape, conversation.name
+            # The stage's process may use other threads, and so add in another order.
+            assert_close(samples, expected, WAVE_TOLERANCE)
+
+
+def test_answers_of_every_kind_are_served() -> None:
+    """Else the test above would show less than it says."""
+    kinds = {type(p).__name__ for c in SERVED for m in c.messages for p in m.parts}
+    assert kinds == {"Text", "Sound", "Picture"}
+    ended = {len(golden(c, "answer")) < c.max_tokens for c in SERVED}
+    assert ended == {True, False}
+    assert {c.speaker for c in SERVED} == {"Chelsie", "Ethan", None}
+
+
+async def test_a_checkpoint_that_only_writes_has_no_stage_that_speaks(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, TINY, SEED)
+    config = folder / "config.json"
+    config.write_text(
+        config.read_text(encoding="utf-8").replace(
+            '"enable_audio_output": true', '"enable_audio_output": false'
+        ),
+        encoding="utf-8",
+    )
+    located = locate(str(folder))
+    assert [stage.name for stage in located.pipeline.stages] == ["encoder", "thinker"]
+    assert located.plugin.load_chat_builder is not None
+    assert located.plugin.load_chat_builder(folder).voices == ()
