@@ -45,7 +45,7 @@ def test_tokens_and_positions_are_the_reference_s(
         return
     talker = planned.request.inputs[TALKER]
     assert isinstance(talker, TalkerInput)
-    np.testing.assert_array_equal(talker.positions, golden(conversation, "talker_positions"))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(talker.positions, golden(conversation, "talker_positions"))
     assert (talker.prompt_rows, talker.speaker) == (len(thinker.tokens), conversation.speaker)
     assert planned.request.inputs[TOKEN2WAV] == Token2WavInput(conversation.speaker, seed=0)
 

@@ -11,7 +11,7 @@ SEED = 13
 """Of the tiny checkpoint."""
 END_GAIN = 2.2
 """Of the row that scores the end of an answer: many end within a few steps."""
-TALKER_POSITIONS = 192
+TALKER_POSITIONS = 150
 """Of an answer's speech and all before it, unless the prompt leaves too little."""
 
 

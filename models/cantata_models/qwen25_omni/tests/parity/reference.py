@@ -122,6 +122,9 @@ class Reference:
 
         def talking(**given: Any) -> torch.Tensor:
             seen.given = {k: v.clone() for k, v in given.items() if torch.is_tensor(v)}
+            # The reference could choose the mask code, which its decoder does not know.
+            codec = model.config.talker_config
+            given["suppress_tokens"] = [*given["suppress_tokens"], codec.tts_codec_mask_token_id]
             made = talk(**given, return_dict_in_generate=True, output_logits=True)
             seen.code_scores = torch.stack(made.logits)[:, 0]
             seen.said = made.sequences[0, given["input_ids"].shape[1] :].tolist()

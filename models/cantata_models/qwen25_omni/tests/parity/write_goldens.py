@@ -190,7 +190,7 @@ def smallest_gap(scores: torch.Tensor, said: list[int], codec: Any, penalty: flo
         row = scores[step].clone()
         for seen in counted:
             row[seen] = row[seen] / penalty if row[seen] > 0 else row[seen] * penalty
-        row[codec.tts_codec_start_token_id] = -torch.inf
+        row[[codec.tts_codec_start_token_id, codec.tts_codec_mask_token_id]] = -torch.inf
         top = torch.topk(row, 2)
         if int(top.indices[0]) != code:
             raise ValueError(f"step {step}: expected {code}, found {int(top.indices[0])}")
@@ -277,6 +277,7 @@ def converse(reference: Reference, codec: Any, conversation: Conversation) -> Ar
         gap = min(gap, smallest_gap(seen.code_scores, seen.said, codec, PENALTY))
         stops = (codec.tts_codec_pad_token_id, codec.tts_codec_end_token_id)
         codes = [code for code in seen.said if code not in stops]
+        assert max(codes) < codec.tts_codec_pad_token_id, f"{codes}: not all can be decoded"
         arrays |= {
             "rows": seen.rows[:, ::ROW_STRIDE],
             "talker_positions": seen.talker_positions,
