@@ -53,7 +53,6 @@ SERVED = [
         "two_sounds",
         "resized_picture",
         "two_turns",
-        "text",
         "sound",
         "cut",
         "text_only",
