@@ -16,6 +16,7 @@ import torch
 from cantata_layers.axial_rotation import AxialRotation, interleaved_axes
 from cantata_layers.omni.features import VisionFeatures
 from cantata_layers.omni.preprocess import Preprocessor
+from cantata_layers.omni.tests.thinker_driver import Thought
 from cantata_models.qwen25_omni.encoder_stage import MediaEncoder
 from cantata_models.qwen25_omni.prompt import PromptBuilder
 from cantata_models.qwen25_omni.tests.parity.conversations import (
@@ -32,7 +33,6 @@ from cantata_models.qwen25_omni.tests.parity.write_goldens import (
 from cantata_models.qwen25_omni.tests.thinker_driver import (
     WHOLE,
     LoadedThinker,
-    Thought,
     golden,
     goldens,
 )
@@ -202,7 +202,8 @@ def the_answer_is_not_fed_back(made: LoadedThinker, patch: pytest.MonkeyPatch) -
 
 @fault("picture")
 def every_block_of_the_encoder_sees_all(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
-    network = made.encoder._vision
+    encoder: Any = made.encoder
+    network = encoder._vision
     patch.setattr(network, "fullatt_block_indexes", list(range(len(network.blocks))))
 
 

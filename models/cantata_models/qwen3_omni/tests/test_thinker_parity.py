@@ -13,6 +13,7 @@ import torch
 
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_layers.omni.preprocess import Preprocessor
+from cantata_layers.omni.tests.thinker_driver import Thought
 from cantata_models.qwen3_omni.encoder_stage import MediaEncoder
 from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.pipeline import TALKER
@@ -24,7 +25,7 @@ from cantata_models.qwen3_omni.tests.parity.scenarios import (
     scenario_named,
 )
 from cantata_models.qwen3_omni.tests.talker_driver import golden
-from cantata_models.qwen3_omni.tests.thinker_driver import WHOLE, LoadedThinker, Thought
+from cantata_models.qwen3_omni.tests.thinker_driver import WHOLE, LoadedThinker
 from faults import Faults, Inject
 
 pytestmark = [

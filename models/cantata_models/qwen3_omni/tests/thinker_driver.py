@@ -1,27 +1,20 @@
-"""Runs conversations through the real encoder and thinker stages."""
+"""Runs scenarios through the real encoder and thinker stages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cantata.config import ArDeployment
-from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest
-from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import StageInput
-from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
-from cantata_layers.omni.messages import Message, Part, Picture, Sound, Text
+from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
 from cantata_models.qwen3_omni.chat_builder import OmniChatBuilder
-from cantata_models.qwen3_omni.encoder_stage import MediaEncoder, load_encoder
-from cantata_models.qwen3_omni.pipeline import ENCODER, PIPELINE, THINKER
+from cantata_models.qwen3_omni.encoder_stage import load_encoder
+from cantata_models.qwen3_omni.pipeline import PIPELINE, THINKER
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
@@ -29,22 +22,7 @@ from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
 WHOLE = ArDeployment(slots=8, max_model_len=512)
 
 
-@dataclass(slots=True)
-class Thought:
-    """What the thinker made of one conversation."""
-
-    tokens: list[int] = field(default_factory=list)
-    rows: list[NDArray[np.float32]] = field(default_factory=list)
-    stopped: bool = False
-    """It ended the answer itself."""
-
-    @property
-    def all_rows(self) -> NDArray[np.float32]:
-        """[positions, E]"""
-        return np.concatenate(self.rows)
-
-
-class LoadedThinker:
+class LoadedThinker(ThinkerDriver):
     """A tiny checkpoint's encoder and thinker.
 
     Args:
@@ -56,87 +34,24 @@ class LoadedThinker:
     def __init__(self, folder: Path, seed: int, deployment: ArDeployment = WHOLE) -> None:
         self.folder = write_checkpoint(folder / f"tiny-{seed}", TINY, seed)
         self.builder = OmniChatBuilder(self.folder)
-        self.encoder: MediaEncoder = load_encoder(self.folder, torch.device("cpu"))
-        self.stage: Stage = build_stage(PIPELINE.stage(THINKER), self.folder, deployment)
-
-    @property
-    def thinker(self) -> Any:
-        """The `OmniThinker` that vLLM runs, with the engine's mixins."""
-        return self.stage._talker  # type: ignore[attr-defined]
+        super().__init__(
+            load_encoder(self.folder, torch.device("cpu")),
+            build_stage(PIPELINE.stage(THINKER), self.folder, deployment),
+        )
 
     def think(self, scenarios: Mapping[str, Scenario], *, every: int = 0) -> dict[str, Thought]:
-        """Answer conversations together.
-
-        Args:
-            scenarios: by request id.
-            every: steps between two of them.
-        """
-        waiting = {name: self.inputs(asked) for name, asked in scenarios.items()}
-        thoughts = {name: Thought() for name in scenarios}
-        steps = 0
-        try:
-            while waiting or self.stage.has_work():
-                started = len(thoughts) - len(waiting)
-                while waiting and steps >= every * started and self._has_slot:
-                    name = next(iter(waiting))
-                    self._begin(name, waiting.pop(name))
-                    started += 1
-                steps += 1
-                if self.stage.has_work():
-                    self._step(thoughts)
-        finally:
-            for name in scenarios:
-                self.stage.abort(name)
-        return thoughts
+        """As `answer`, of scenarios by request id."""
+        inputs = {name: self.inputs(scenario) for name, scenario in scenarios.items()}
+        return self.answer(inputs, every=every)
 
     def inputs(self, scenario: Scenario) -> Mapping[str, StageInput]:
         """As the server's request builder makes them."""
         return self.builder.build("r", request_of(scenario)).request.inputs
 
-    @property
-    def _has_slot(self) -> bool:
-        return self.stage.counts()["slots"] < self.stage.capacity.slots
-
-    def _begin(self, name: str, inputs: Mapping[str, StageInput]) -> None:
-        self.stage.add(name, inputs[THINKER], batch=False)
-        if ENCODER in inputs:
-            with torch.inference_mode():
-                [made] = self.encoder.run([inputs[ENCODER]])  # type: ignore[list-item]
-            assert isinstance(made, dict)
-            self.stage.receive([Chunk(name, "rows", 0, made["rows"], final=True)])
-
-    def _step(self, thoughts: Mapping[str, Thought]) -> None:
-        result = self.stage.step()
-        assert not result.failures
-        for chunk in result.chunks:
-            thought = thoughts[chunk.request_id]
-            if isinstance(chunk.payload, Rows):
-                thought.rows.append(chunk.payload.values)
-                continue
-            assert isinstance(chunk.payload, Codes)
-            thought.tokens += chunk.payload.values[:, 0].tolist()
-            thought.stopped = chunk.final and not len(chunk.payload.values)
-
 
 def request_of(scenario: Scenario) -> ChatRequest:
     """A scenario as the api asks it: greedily, at every level."""
-    messages = tuple(_message(message) for message in scenario.messages)
+    messages = tuple(asked(message) for message in scenario.messages)
     return ChatRequest(
         messages, scenario.speaker, max_tokens=scenario.max_tokens, seed=0, temperature=0.0
     )
-
-
-def _message(message: Message) -> chat.Message:
-    return chat.Message(chat.Role(message.role.value), tuple(_part(part) for part in message.parts))
-
-
-def _part(part: Part) -> chat.Part:
-    match part:
-        case Text(text):
-            return chat.TextPart(text)
-        case Sound(samples):
-            return chat.AudioPart(samples[:, None], 16_000)
-        case Picture(pixels):
-            return chat.ImagePart(pixels)
-        case _:
-            return chat.VideoPart(part.frames, part.fps)
