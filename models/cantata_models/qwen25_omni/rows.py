@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from cantata.contract.data.chunks import Payload, Rows
-from cantata.contract.data.errors import ProtocolViolation, RequestFailed
+from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata_models.qwen25_omni.inputs import TalkerInput
@@ -81,17 +81,14 @@ class AnswerRows:
         self._rows, self.open = torch.cat(parts), not final
 
     def prompt(self) -> TalkerPrompt | None:
-        """The prompt's rows and what begins the answer, once its first row is there.
-
-        Raises:
-            RequestFailed: the answer is empty.
-        """
+        """The prompt's rows and what begins the answer, once its first row is there. An answer
+        without a row is not spoken."""
         inputs, fixed, count = self._inputs, self._fixed, self._inputs.prompt_rows
         ending = 0 if self.open else 2
         if len(self._rows) - ending <= count:
             if self.open:
                 return None
-            raise RequestFailed("the answer has no text to speak")
+            return TalkerPrompt(fixed.pad[:0, None], prompt_len=0, max_frames=0)
         begun, self._rows = self._rows[: count + 1], self._rows[count + 1 :]
         rows = [begun[:count], fixed.speaker[None], begun[count:] + fixed.start]
         later = self.more()
