@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, WebSocket
+from fastapi import APIRouter, Response, WebSocket
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
@@ -28,6 +28,15 @@ async def realtime(socket: WebSocket, context: Context) -> None:
     with context.metrics.conversations.sessions.track_inprogress():
         await socket.accept()
         await RealtimeConnection(socket, context, model).run()
+
+
+@router.get("/realtime", include_in_schema=False, status_code=204)
+async def can_talk(context: Context, model: str | None = None) -> Response:
+    """Answers as a handshake with the same query would, for browsers: their WebSockets do not say
+    why they are refused. 204: a session would be opened."""
+    await context.cascade.prepare()
+    _model(context, model).check_room()
+    return Response(status_code=204)
 
 
 def _model(context: ApiContext, name: str | None) -> ServedModel:

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 
+import httpx
 import pytest
 from endpoints import Endpoints
 from fake_service import FakeService, eventually
@@ -61,6 +62,30 @@ async def test_a_missing_package_is_named(server: Server, monkeypatch: pytest.Mo
     assert (status, error["code"]) == (501, "not_installed")
     assert "silero_vad" in error["message"]
     assert "cantata[realtime]" in error["message"]
+
+
+async def test_http_says_what_a_handshake_would(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Browsers hide why a WebSocket was refused."""
+    address = f"{server.url}/v1/realtime"
+
+    async def compare(query: str) -> int:
+        status, error = await refusal(server.url, query)
+        answer = await client.get(address + query)
+        assert (answer.status_code, answer.json()["error"]) == (status, error)
+        return status
+
+    async with httpx.AsyncClient() as client:
+        for query in ("", "?model=solo", "?model=gpt-realtime"):
+            assert (await client.get(address + query)).status_code == 204
+        assert await compare("?model=nobody") == 404
+        with monkeypatch.context() as patched:
+            patched.setattr(cascade, "find_spec", lambda name: None)
+            assert await compare("") == 501
+        for model in (server.solo, server.service.duo):
+            model.behaviour.full = True
+        assert await compare("") == 429
 
 
 async def test_keys_and_their_limit_hold_here_too(others: Endpoints) -> None:
