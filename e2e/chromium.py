@@ -21,12 +21,15 @@ ARGUMENTS = [
 ]
 
 
-def launch_chromium(playwright: Playwright, microphone: Path | None = None) -> Browser:
+def launch_chromium(
+    playwright: Playwright, microphone: Path | None = None, *, once: bool = False
+) -> Browser:
     """Starts it without a window.
 
     Args:
         playwright: drives it.
         microphone: a WAV file that its microphone hears, again and again.
+        once: from its beginning whenever the microphone is opened, and then silence.
 
     Raises:
         FileNotFoundError: none is installed.
@@ -34,7 +37,8 @@ def launch_chromium(playwright: Playwright, microphone: Path | None = None) -> B
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         raise FileNotFoundError(f"none of {', '.join(NAMES)} is here: apt-get install chromium")
-    heard = [] if microphone is None else [f"--use-file-for-fake-audio-capture={microphone}"]
+    file = f"{microphone}%noloop" if once else microphone
+    heard = [] if microphone is None else [f"--use-file-for-fake-audio-capture={file}"]
     return playwright.chromium.launch(executable_path=found, args=[*ARGUMENTS, *heard])
 
 

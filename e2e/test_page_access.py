@@ -101,6 +101,21 @@ def test_a_key_that_is_missed_at_the_socket_is_asked_for_and_the_text_is_spoken(
     speech_page.wait_for_state("done")
 
 
+def test_a_key_that_is_missed_at_the_start_of_a_talk_is_asked_for(
+    browser_page: Page, locked_server: Server
+) -> None:
+    browser_page.goto(locked_server.url)
+    enter_key(browser_page, KEY)
+    speech_page = SpeechPage(browser_page)
+    speech_page.wait_until_ready()
+    browser_page.evaluate("sessionStorage.clear()")
+    speech_page.tab("Talk")
+    speech_page.press("Start talking")
+    enter_key(browser_page, KEY)
+    browser_page.wait_for_function("window.cantata.talk.state === 'listening'")
+    speech_page.press("Stop talking")
+
+
 def test_code_reads_the_key_from_the_environment(
     browser_page: Page, locked_server: Server, tmp_path: Path
 ) -> None:

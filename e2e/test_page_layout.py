@@ -17,7 +17,7 @@ from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Talk", "Your voice", "In parallel", "Server")
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
 SCREENS = pytest.mark.parametrize("screen", [PHONE, LAPTOP], ids=["phone", "laptop"])
@@ -188,7 +188,7 @@ def test_a_finger_hits_every_control(speech_page: SpeechPage, tab: str) -> None:
     assert page.evaluate(SMALL_TARGETS, FINGER_PX) == []
 
 
-@pytest.mark.parametrize("tab", ["Speak", "In parallel"])
+@pytest.mark.parametrize("tab", ["Speak", "Talk", "In parallel"])
 def test_explanations_open_by_touch_and_none_needs_a_mouse(
     browser: Browser, server: Server, tab: str
 ) -> None:

@@ -12,7 +12,7 @@ from .speech_page import SpeechPage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 
-TABS = ("Speak", "Your voice", "In parallel", "Server")
+TABS = ("Speak", "Talk", "Your voice", "In parallel", "Server")
 RUN_DEADLINE_MS = 120_000
 
 UNNAMED_CONTROLS = """

@@ -1,4 +1,4 @@
-"""The page's files: its markup, one script, one stylesheet, and the audio thread's script."""
+"""The page's files: its markup, one script, one stylesheet, and the audio threads' scripts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cantata_web.assets import Asset
-from cantata_web.sources import HERE, WORKLET, fill, read, script
+from cantata_web.sources import HERE, MICROPHONE, WORKLET, fill, read, script
 
 ASSETS_PATH = "cantata_web"
 
-PARTS = ("speak", "keep", "clone", "parallel", "metrics")
+PARTS = ("speak", "keep", "talk", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "narrow", "forced")
+STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "talk", "narrow", "forced")
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ def build_page(api_base: str = "") -> Page:
         BundleError: the scripts cannot be linked.
     """
     worklet = _script("worklet.js", script(WORKLET))
-    worklet_url = f"new URL({json.dumps(worklet.hashed_name)}, import.meta.url)"
-    page = _script("page.js", script("page.js", {WORKLET: worklet_url}))
+    microphone = _script("microphone.js", script(MICROPHONE))
+    urls = {WORKLET: _url_of(worklet), MICROPHONE: _url_of(microphone)}
+    page = _script("page.js", script("page.js", urls))
     style = "".join(read(f"styles/{name}.css") for name in STYLES)
     stylesheet = Asset.of_text("page.css", "text/css", style)
     icon = Asset("favicon.png", "image/png", (HERE / "favicon.png").read_bytes())
@@ -53,9 +54,14 @@ def build_page(api_base: str = "") -> Page:
     return Page(
         document=Asset.of_text("page.html", "text/html", document),
         icon=icon,
-        assets=(page, worklet, stylesheet, icon),
+        assets=(page, worklet, microphone, stylesheet, icon),
     )
 
 
 def _script(name: str, source: str) -> Asset:
     return Asset.of_text(name, "text/javascript", source)
+
+
+def _url_of(asset: Asset) -> str:
+    """Its URL in a script beside it."""
+    return f"new URL({json.dumps(asset.hashed_name)}, import.meta.url)"

@@ -12,7 +12,9 @@ from cantata_web.bundle import link
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "static"
 WORKLET = "player/worklet.js"
-"""The audio thread's script, which browsers load apart."""
+"""The script of the audio thread that plays, which browsers load apart."""
+MICROPHONE = "talk/worklet.js"
+"""The script of the one that listens."""
 
 
 def read(name: str) -> str:

@@ -97,7 +97,7 @@ def test_what_the_page_loads_is_kept_forever_and_the_page_is_not(
     client: TestClient, assets: list[str]
 ) -> None:
     assert {name.rsplit(".", 1)[1] for name in assets} == {"js", "css", "png"}
-    assert len(assets) == 4, "script, worklet, stylesheet, icon"
+    assert len(assets) == 5, "script, two worklets, stylesheet, icon"
     for name in assets:
         assert re.fullmatch(r"cantata_web/\w+-[0-9a-f]{16}\.\w+", name)
         answer = client.get(f"/{name}")

@@ -9,6 +9,8 @@ import { Readings } from "./speech/readings.js";
 import { openTakes } from "./kept/takes.js";
 import { Speaker } from "./speech/speaker.js";
 import { State } from "./speech/states.js";
+import { openTalk, TalkReadings } from "./talk/open.js";
+import { TalkState } from "./talk/states.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { CodeView } from "./views/code.js";
@@ -25,6 +27,7 @@ import { followLink, offerLink } from "./views/share.js";
 import { SpeakView } from "./views/speak.js";
 import { startTabs } from "./views/tabs.js";
 import { TakesView } from "./views/takes.js";
+import { TalkView } from "./views/talk.js";
 
 function start(root) {
   const part = (name) => root.querySelector(`#cantata-${name}`);
@@ -39,9 +42,12 @@ function start(root) {
   const speaker = new Speaker(server);
   const hush = new Hush(root);
   // Before the views: they change their status lines at the same events.
-  speaker.addEventListener("state", () => {
-    hush.set(speaker.busy && speaker.state !== State.PAUSED);
-  });
+  const { talk, voice } = openTalk(server, settings);
+  const hear = () => {
+    hush.set((speaker.busy && speaker.state !== State.PAUSED) || voice.active);
+  };
+  speaker.addEventListener("state", hear);
+  talk.addEventListener("state", hear);
   const speak = new SpeakView(part("speak"), { speaker, server, settings, store });
   new NowPlaying(speaker, () => ({ text: speak.value, voice: settings.voiceName }));
   offerLink(part("speak"), () => speak.request);
@@ -53,6 +59,17 @@ function start(root) {
   choices.addEventListener("change", () => code.refresh());
   new TakesView(part("speak"), { speaker, speak, takes: openTakes(base), confirm });
   const preview = offerPreview(part("speak"), { server, settings, speaker, speak });
+  new TalkView(part("talk"), { talk, voice, settings });
+  // One voice at a time, and none that the microphone would take for the user's.
+  talk.addEventListener("state", () => {
+    if (talk.state !== TalkState.CONNECTING) return;
+    speaker.stop();
+    preview.stop();
+  });
+  speaker.addEventListener("begin", () => talk.stop());
+  preview.addEventListener("change", () => {
+    if (preview.playing !== null) talk.stop();
+  });
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
   const tabs = startTabs(root, (name) => metrics.watch(name === "metrics"));
@@ -68,13 +85,14 @@ function start(root) {
     if (root.querySelector("dialog[open]") !== null) return;
     if (event.key === "Escape") {
       speak.stop();
+      talk.interrupt();
       parallel.stop();
       preview.stop();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       if (!part("speak").hidden) speak.speak();
     }
   });
-  expose(speaker, parallel);
+  expose(speaker, { parallel, talk, voice });
   connect(server, choices, new ServerNotice(root.querySelector("[data-role='server']")));
 }
 
@@ -125,9 +143,10 @@ function connect(server, choices, notice) {
 }
 
 // For tests and the browser's console.
-function expose(speaker, parallel) {
+function expose(speaker, { parallel, talk, voice }) {
   window.cantata = new Readings(speaker);
   Object.defineProperty(window.cantata, "streams", { get: () => parallel.streams });
+  window.cantata.talk = new TalkReadings(talk, voice);
 }
 
 start(document.querySelector(".cantata"));

@@ -51,8 +51,8 @@ export class Server extends EventTarget {
     }
   }
 
-  openSocket() {
-    const url = new URL("v1/audio/speech/stream", this.base);
+  openSocket(path = "v1/audio/speech/stream") {
+    const url = new URL(path, this.base);
     url.protocol = this.base.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(url, this.#keys.subprotocols);
     socket.addEventListener("close", ({ wasClean }) => {
@@ -64,10 +64,11 @@ export class Server extends EventTarget {
   /**
    * Why a WebSocket could not be opened, which browsers do not say. Resolves with null when a key
    * was missing and is there now; rejects with a SpeechError otherwise.
+   * @param {string} path that may be asked for over HTTP where the socket is allowed
    */
-  async checkAccess() {
+  async checkAccess(path = "metrics") {
     const before = this.#keys.key;
-    await this.request("metrics");
+    await this.request(path);
     if (this.#keys.key !== before) return;
     throw new SpeechError("The server refused the connection. Reload the page and try again.");
   }

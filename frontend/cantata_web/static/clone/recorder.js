@@ -1,13 +1,8 @@
 // Recording a voice with the browser's MediaRecorder, with its loudness while it lasts.
 
-import { SpeechError } from "../api/errors.js";
+import { openMicrophone } from "./microphone.js";
 
 const TYPES = ["audio/webm;codecs=opus", "audio/mp4", "audio/ogg;codecs=opus"];
-const REFUSED = {
-  NotAllowedError: "The browser was not allowed to use the microphone. Allow it and try again.",
-  NotFoundError: "There is no microphone. Connect one, or take a file.",
-  NotReadableError: "The microphone is in use by another program.",
-};
 
 /** Dispatches "level" (detail: {seconds, peak 0..1}) a few dozen times a second. */
 export class Recorder extends EventTarget {
@@ -66,19 +61,5 @@ export class Recorder extends EventTarget {
       else requestAnimationFrame(frame);
     };
     frame();
-  }
-}
-
-async function openMicrophone() {
-  if (navigator.mediaDevices === undefined) {
-    throw new SpeechError(
-      "Browsers lend the microphone only to pages that come over HTTPS or from this machine. " +
-        "Take a file instead.",
-    );
-  }
-  try {
-    return await navigator.mediaDevices.getUserMedia({ audio: true });
-  } catch (error) {
-    throw new SpeechError(REFUSED[error.name] ?? `The microphone cannot be used: ${error.name}.`);
   }
 }

@@ -49,3 +49,9 @@ export function fillMenu(menu, entries, preferred) {
   const kept = [before, ...preferred].find((value) => offered.includes(value));
   if (kept !== undefined) menu.value = kept;
 }
+
+/** As `fillMenu`, with voices. */
+export function fillVoices(menu, voices, preferred) {
+  const label = ({ name, kind }) => (kind === "uploaded" ? `${name} (yours)` : name);
+  fillMenu(menu, voices.map((voice) => ({ value: voice.id, label: label(voice) })), preferred);
+}

@@ -1,6 +1,6 @@
 // The controls of how to speak, and their values under the API's names. The browser keeps them.
 
-import { fillMenu } from "./choices.js";
+import { fillMenu, fillVoices } from "./choices.js";
 
 const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
@@ -72,10 +72,14 @@ export class Settings extends EventTarget {
     return this.voice?.name ?? "The default voice";
   }
 
+  /** Those of the chosen model. */
+  get voices() {
+    return this.#choices.voicesOf(this.#controls.model.value);
+  }
+
   /** The chosen voice; undefined until the lists have come. */
   get voice() {
-    const { model, voice } = this.#controls;
-    return this.#choices.voicesOf(model.value).find(({ id }) => id === voice.value);
+    return this.voices.find(({ id }) => id === this.#controls.voice.value);
   }
 
   pickVoice(id) {
@@ -154,12 +158,7 @@ export class Settings extends EventTarget {
     const model = this.#model;
     this.#controls.seedControl.hidden = !model?.sampled;
     const voices = this.#choices.voicesOf(model?.id);
-    const label = ({ name, kind }) => (kind === "uploaded" ? `${name} (yours)` : name);
-    fillMenu(
-      this.#controls.voice,
-      voices.map((voice) => ({ value: voice.id, label: label(voice) })),
-      [this.#wanted.voice, model?.default_voice],
-    );
+    fillVoices(this.#controls.voice, voices, [this.#wanted.voice, model?.default_voice]);
     const formats = this.#formats.map(({ id }) => ({ value: id, label: id.toUpperCase() }));
     fillMenu(this.#controls.format, formats, [this.#wanted.format, PLAYED]);
     this.#describe();

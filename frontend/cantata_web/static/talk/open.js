@@ -1,0 +1,43 @@
+// A talk with its parts, and what can be read of it.
+
+import { Line } from "./line.js";
+import { Microphone } from "./microphone.js";
+import { Talk } from "./talk.js";
+import { AnswerVoice } from "./voice.js";
+
+/** @param {Settings} settings which voice answers */
+export function openTalk(server, settings) {
+  const voice = new AnswerVoice();
+  const line = new Line(server);
+  const choice = () => settings.request;
+  const talk = new Talk({ line, microphone: new Microphone(), voice, choice });
+  return { talk, voice };
+}
+
+/** For tests and the browser's console. */
+export class TalkReadings {
+  #talk;
+  #voice;
+
+  constructor(talk, voice) {
+    this.#talk = talk;
+    this.#voice = voice;
+  }
+
+  get state() {
+    return this.#talk.state;
+  }
+
+  get turns() {
+    return this.#talk.transcript.turns;
+  }
+
+  get latencies() {
+    return this.#talk.latencies;
+  }
+
+  /** The samples of the last answer that the audio thread played. */
+  capturedPcm() {
+    return this.#voice.playedPcm;
+  }
+}

@@ -1,0 +1,328 @@
+import assert from "node:assert/strict";
+import test, { beforeEach, mock } from "node:test";
+
+import { SpeechError } from "../cantata_web/static/api/errors.js";
+import { encodePcm } from "../cantata_web/static/talk/base64.js";
+import { HeardClock, Latencies } from "../cantata_web/static/talk/latencies.js";
+import { Line } from "../cantata_web/static/talk/line.js";
+import { TalkState } from "../cantata_web/static/talk/states.js";
+import { Talk } from "../cantata_web/static/talk/talk.js";
+
+const HEARD_MS = 420;
+
+class FakeSocket extends EventTarget {
+  static OPEN = 1;
+  static made = [];
+  readyState = 0;
+  sent = [];
+
+  constructor(path) {
+    super();
+    this.path = path;
+    FakeSocket.made.push(this);
+  }
+
+  send(text) {
+    this.sent.push(JSON.parse(text));
+  }
+
+  close() {
+    this.readyState = 3;
+    this.dispatchEvent(new Event("close"));
+  }
+
+  connect() {
+    this.readyState = FakeSocket.OPEN;
+    this.dispatchEvent(new Event("open"));
+  }
+
+  deliver(type, fields = {}) {
+    const data = JSON.stringify({ type, ...fields });
+    this.dispatchEvent(new MessageEvent("message", { data }));
+  }
+
+  get types() {
+    return this.sent.map(({ type }) => type);
+  }
+}
+
+globalThis.WebSocket = FakeSocket;
+
+class FakeVoice extends EventTarget {
+  active = false;
+  pushed = 0;
+  unlock() {}
+  begin() {
+    this.active = true;
+  }
+  push(samples) {
+    this.pushed += samples.length;
+  }
+  end() {}
+  stop() {
+    this.active = false;
+    return HEARD_MS;
+  }
+}
+
+let talk, voice, microphone, chosen, refusal;
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+const socket = () => FakeSocket.made.at(-1);
+
+beforeEach(async () => {
+  FakeSocket.made = [];
+  mock.timers.reset();
+  mock.timers.enable({ apis: ["setTimeout"] });
+  refusal = new SpeechError("The server cannot be reached.");
+  chosen = { model: "solo", voice: "clara" };
+  voice = new FakeVoice();
+  microphone = {
+    closed: 0,
+    open: async (listener) => {
+      microphone.listener = listener;
+      return true;
+    },
+    close: () => (microphone.closed += 1),
+  };
+  const server = {
+    openSocket: (path) => new FakeSocket(path),
+    checkAccess: () => Promise.reject(refusal),
+  };
+  talk = new Talk({ line: new Line(server), microphone, voice, choice: () => chosen });
+  await talk.start();
+});
+
+function connect() {
+  socket().connect();
+  socket().deliver("session.updated");
+}
+
+function hearTurn(words = "hello there") {
+  const s = socket();
+  s.deliver("input_audio_buffer.speech_started", { item_id: "u1", audio_start_ms: 0 });
+  s.deliver("input_audio_buffer.speech_stopped", { item_id: "u1", audio_end_ms: 500 });
+  const completed = "conversation.item.input_audio_transcription.completed";
+  s.deliver(completed, { item_id: "u1", transcript: words });
+}
+
+function beginAnswer(sound = true) {
+  const s = socket();
+  s.deliver("response.created", { response: { id: "r1" } });
+  s.deliver("response.output_item.added", { response_id: "r1", item: { id: "a1" } });
+  const delta = { response_id: "r1", item_id: "a1" };
+  s.deliver("response.output_audio_transcript.delta", { ...delta, delta: "You said" });
+  if (sound) deliverSound();
+}
+
+function deliverSound() {
+  const delta = encodePcm(new Int16Array(2400));
+  socket().deliver("response.output_audio.delta", { response_id: "r1", item_id: "a1", delta });
+}
+
+test("the session is told the voice, and hears nothing before it knows", () => {
+  const packet = new Int16Array(960).fill(1000);
+  assert.equal(talk.state, TalkState.CONNECTING);
+  assert.equal(socket().path, "v1/realtime?model=solo");
+  socket().connect();
+  microphone.listener.heard(packet);
+  assert.deepEqual(socket().types, ["session.update"]);
+  const { input, output } = socket().sent[0].session.audio;
+  assert.deepEqual(input.format, { type: "audio/pcm", rate: 24_000 });
+  assert.deepEqual(output, { format: input.format, voice: "clara" });
+  socket().deliver("session.updated");
+  assert.equal(talk.state, TalkState.LISTENING);
+  microphone.listener.heard(packet);
+  assert.deepEqual(socket().sent[1], {
+    type: "input_audio_buffer.append",
+    audio: encodePcm(packet),
+  });
+});
+
+test("speech stops the answer at once, and the server is told what was heard", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  assert.equal(talk.state, TalkState.SPEAKING);
+  socket().deliver("input_audio_buffer.speech_started", { item_id: "u2", audio_start_ms: 0 });
+  assert.equal(voice.active, false);
+  assert.equal(talk.state, TalkState.HEARING);
+  assert.deepEqual(socket().sent.at(-1), {
+    type: "conversation.item.truncate",
+    item_id: "a1",
+    content_index: 0,
+    audio_end_ms: HEARD_MS,
+    event_id: "race",
+  });
+  const { pushed } = voice;
+  deliverSound();
+  assert.equal(voice.pushed, pushed, "late sound is not played");
+  socket().deliver("response.done", { response: { id: "r1", status: "cancelled" } });
+  assert.equal(talk.state, TalkState.HEARING);
+});
+
+test("the button cancels an answer that is still being made", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  talk.interrupt();
+  assert.deepEqual(socket().types.slice(-2), ["response.cancel", "conversation.item.truncate"]);
+  assert.equal(talk.state, TalkState.LISTENING);
+  assert.equal(talk.answering, false);
+});
+
+test("the button silences an answer that has been made, without a cancel", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  socket().deliver("response.done", { response: { id: "r1", status: "completed" } });
+  assert.equal(talk.state, TalkState.SPEAKING);
+  talk.interrupt();
+  assert.deepEqual(socket().types, ["session.update", "conversation.item.truncate"]);
+});
+
+test("an answer without any sound yet is cancelled and not truncated", () => {
+  connect();
+  hearTurn();
+  beginAnswer(false);
+  talk.interrupt();
+  assert.deepEqual(socket().types.slice(1), ["response.cancel"]);
+});
+
+test("the words of an interrupted answer become those that the server keeps", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  talk.interrupt();
+  socket().deliver("conversation.item.truncated", { item_id: "a1", audio_end_ms: HEARD_MS });
+  assert.equal(socket().sent.at(-1).type, "conversation.item.retrieve");
+  const item = { id: "a1", content: [{ type: "output_audio", transcript: "You" }] };
+  socket().deliver("conversation.item.retrieved", { item });
+  assert.deepEqual(talk.transcript.find("a1"), {
+    id: "a1", role: "assistant", text: "You", partial: false, cut: true,
+  });
+});
+
+test("an answer is over when it was played, not when it was made", () => {
+  connect();
+  hearTurn();
+  beginAnswer();
+  socket().deliver("response.done", { response: { id: "r1", status: "completed" } });
+  assert.equal(talk.state, TalkState.SPEAKING);
+  voice.dispatchEvent(new CustomEvent("ended"));
+  assert.equal(talk.state, TalkState.LISTENING);
+});
+
+test("an answer that failed says why, until the user speaks", () => {
+  connect();
+  hearTurn();
+  socket().deliver("response.created", { response: { id: "r1" } });
+  const error = { type: "server_error", code: "x", message: "the chat was silent" };
+  const status_details = { type: "failed", error };
+  socket().deliver("response.done", { response: { id: "r1", status: "failed", status_details } });
+  assert.equal(talk.state, TalkState.LISTENING);
+  assert.equal(talk.error, "The chat was silent.");
+  socket().deliver("input_audio_buffer.speech_started", { item_id: "u2", audio_start_ms: 0 });
+  assert.equal(talk.error, null);
+});
+
+test("an interruption that comes too late is no error", () => {
+  connect();
+  hearTurn();
+  beginAnswer(false);
+  talk.interrupt();
+  const { event_id } = socket().sent.at(-1);
+  socket().deliver("error", { error: { message: "no active response", code: "x", event_id } });
+  assert.equal(talk.error, null);
+  socket().deliver("error", { error: { message: "not valid", code: "x", event_id: null } });
+  assert.equal(talk.error, "Not valid.");
+});
+
+test("a connection that breaks is tried again, and told what was said", async () => {
+  connect();
+  hearTurn("hello there");
+  beginAnswer();
+  socket().close();
+  assert.equal(talk.state, TalkState.LOST);
+  assert.equal(voice.active, false);
+  for (const [waitMs, count] of [[1_000, 2], [2_000, 3], [4_000, 4]]) {
+    mock.timers.tick(waitMs - 1);
+    assert.equal(FakeSocket.made.length, count - 1);
+    mock.timers.tick(1);
+    assert.equal(FakeSocket.made.length, count);
+    socket().close();
+    await settled();
+    assert.equal(talk.error, "The server cannot be reached.");
+  }
+  mock.timers.tick(8_000);
+  connect();
+  assert.equal(talk.state, TalkState.LISTENING);
+  assert.equal(talk.error, null);
+  const items = socket().sent.slice(1).map(({ item: { role, content } }) => [role, content[0]]);
+  assert.deepEqual(items, [
+    ["user", { type: "input_text", text: "hello there" }],
+    ["assistant", { type: "output_text", text: "You said" }],
+  ]);
+});
+
+test("a server that cannot talk says why, and is not asked again", async () => {
+  refusal = new SpeechError("Spoken conversations need silero_vad.", { status: 501 });
+  socket().close();
+  await settled();
+  assert.equal(talk.state, TalkState.OFF);
+  assert.equal(talk.error, "Spoken conversations need silero_vad.");
+  assert.equal(microphone.closed, 1);
+  mock.timers.tick(60_000);
+  assert.equal(FakeSocket.made.length, 1);
+});
+
+test("nor is one that comes back without what a talk needs", async () => {
+  connect();
+  socket().close();
+  mock.timers.tick(1_000);
+  refusal = new SpeechError("Spoken conversations need silero_vad.", { status: 501 });
+  socket().close();
+  await settled();
+  assert.equal(talk.state, TalkState.OFF);
+  mock.timers.tick(60_000);
+  assert.equal(FakeSocket.made.length, 2);
+});
+
+test("while it waits to try again it can be stopped", () => {
+  connect();
+  socket().close();
+  talk.stop();
+  mock.timers.tick(60_000);
+  assert.equal(FakeSocket.made.length, 1);
+  assert.equal(talk.state, TalkState.OFF);
+});
+
+test("another voice takes another session; the same one does not", () => {
+  connect();
+  talk.changeVoice();
+  assert.equal(FakeSocket.made.length, 1);
+  chosen = { model: "solo", voice: "ben" };
+  talk.changeVoice();
+  connect();
+  assert.equal(FakeSocket.made.length, 2);
+  assert.equal(socket().sent[0].session.audio.output.voice, "ben");
+});
+
+test("a microphone that is refused or taken away ends the talk with a sentence", async () => {
+  connect();
+  microphone.listener.ended();
+  assert.deepEqual([talk.state, talk.error], ["off", "The microphone was taken away."]);
+  microphone.open = () => Promise.reject(new SpeechError("There is no microphone."));
+  await talk.start();
+  assert.deepEqual([talk.state, talk.error], ["off", "There is no microphone."]);
+});
+
+test("latencies count from when the microphone heard the last of the speech", () => {
+  const clock = new HeardClock();
+  clock.advance(1, 101);
+  clock.advance(0.5, 101.7); // the page was busy for 0.2 s
+  const latencies = new Latencies(clock.when(0.75)); // heard at 100.75
+  latencies.note("text", 101.25);
+  latencies.note("text", 109);
+  latencies.note("sound", 101.75);
+  assert.deepEqual({ ...latencies }, { noticed: null, text: 0.5, sound: 1 });
+});
