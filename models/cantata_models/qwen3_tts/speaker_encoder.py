@@ -14,7 +14,8 @@ from transformers.audio_utils import mel_filter_bank
 
 from cantata.contract.data.errors import ConfigError, InvalidAudio
 from cantata_layers.checkpoint import read_tensors
-from cantata_layers.ecapa import Ecapa, EcapaConfig, read_ecapa_config
+from cantata_layers.ecapa import Ecapa
+from cantata_layers.ecapa_config import EcapaConfig, read_ecapa_config
 from cantata_layers.json_fields import read_json
 
 SAMPLE_RATE = 24_000

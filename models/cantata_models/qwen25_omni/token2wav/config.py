@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.ecapa import EcapaConfig, read_ecapa_config
+from cantata_layers.ecapa_config import EcapaConfig, read_ecapa_config
 from cantata_layers.json_fields import JsonFields
 
 DEFAULT_SPEAKER = EcapaConfig(
