@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import av
@@ -62,6 +65,17 @@ def grey_of(number: int, frames: int) -> int:
     return 20 + round(200 * number / max(1, frames - 1))
 
 
+@contextmanager
+def own_scheduling() -> Iterator[None]:
+    """WHY: SVT-AV1's encoder makes its caller a real-time thread, if it may, and leaves it so. All
+    that this process starts later would starve the others, or wait for them."""
+    policy, settings = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, settings)
+
+
 def video_file(
     seconds: float,
     rate: int = 10,
@@ -82,7 +96,7 @@ def video_file(
     """
     file = io.BytesIO()
     frames = round(seconds * rate)
-    with av.open(file, "w", format=container) as output:
+    with own_scheduling(), av.open(file, "w", format=container) as output:
         stream = output.add_stream(codec, rate=rate)
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height = size
