@@ -224,14 +224,8 @@ def serve(
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),
         drain_timeout_s=drain_timeout,
-        chat=operator.EndpointOptions(
-            chat_url, chat_model, os.environ.get(operator.CHAT_KEY_VARIABLE)
-        ),
-        transcription=operator.EndpointOptions(
-            transcription_url,
-            transcription_model,
-            os.environ.get(operator.TRANSCRIPTION_KEY_VARIABLE),
-        ),
+        chat=operator.chat_endpoint(chat_url, chat_model),
+        transcription=operator.transcription_endpoint(transcription_url, transcription_model),
     )
     _run(_serve(host, port, model, deploy, dtype, wyoming_port, options, log_format, Console()))
 

@@ -40,6 +40,16 @@ class EndpointOptions:
         return EndpointOptions(self.url or url, self.model or model, self.key)
 
 
+def chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+    """What answers, with the key that the environment has for it."""
+    return EndpointOptions(url, model, os.environ.get(CHAT_KEY_VARIABLE))
+
+
+def transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
+    """What hears words, in the same way."""
+    return EndpointOptions(url, model, os.environ.get(TRANSCRIPTION_KEY_VARIABLE))
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
     """Options of `cantata serve` that control access, and what else a server uses."""

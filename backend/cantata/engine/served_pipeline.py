@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ class ServedPipeline:
             self._admission.report, slots=slots, slots_in_use=in_use, quarantined=quarantined
         )
 
-    async def start(self, warm_up: Callable[[], Awaitable[None]]) -> None:
+    async def start(self, warm_up: Callable[[], Coroutine[None, None, None]]) -> None:
         """Start the stages, warm them up and measure what they can serve.
 
         Admits as many requests as every stage keeps up with, at most its slots; as many may
@@ -62,7 +62,7 @@ class ServedPipeline:
         for requests in (1, slots):
             async with asyncio.TaskGroup() as group:
                 for number in range(requests):
-                    group.create_task(_as_coroutine(warm_up), name=f"{self.name}:warm-up:{number}")
+                    group.create_task(warm_up(), name=f"{self.name}:warm-up:{number}")
         limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
         self._admission = Admission(
             self.orchestrator.places,
@@ -109,7 +109,3 @@ class ServedPipeline:
         """A running stream received sound: another request may be able to start."""
         if self._admission is not None:
             self._admission.look_again()
-
-
-async def _as_coroutine(work: Callable[[], Awaitable[None]]) -> None:
-    await work()

@@ -89,7 +89,9 @@ class OmniThinker(nn.Module):
         hidden, *added = torch.split(inputs_embeds, self.export_width, dim=1)
         hidden, residual = hidden.contiguous(), None
         angles = self.rotation.angles(positions)
-        self._accepted_rows = hidden
+        if not self._accepted:
+            # A copy: vLLM's norms add to the layers' input in place.
+            self._accepted_rows = hidden.clone()
         for number, layer in enumerate(self.layers):
             hidden, residual = layer(angles, hidden, residual)
             if number + 1 == self._accepted:
