@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Rows
@@ -120,9 +119,3 @@ def test_ports_and_model_agree(checkpoint: Path) -> None:
     latents = replace(LATENT_TALKER, factory=TALKER.factory)
     with pytest.raises(ConfigError, match=r"ports \['latents'\]; its model makes codes"):
         build_stage(latents, checkpoint, DEPLOYMENT)
-
-
-def test_noise_is_kept_for_each_request(stage: Stage) -> None:
-    states = stage._states  # type: ignore[attr-defined]
-    assert states.noise.shape[2] == LATENT_SIZE
-    assert states.frames.dtype == torch.float32
