@@ -1,4 +1,4 @@
-"""Finding models: by name through entry points, by `model_type` from a checkpoint.
+"""Finding models: by name through entry points, by what a checkpoint calls itself.
 
 An entry point of the group `cantata.models` names one plug-in (`package.module:PLUGIN`), or a
 package of models (`package`): each folder in it with a `plugin.py` is a model.
@@ -131,13 +131,21 @@ def _fetched(hub_id: str) -> Path:
 
 
 def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> LocatedModel:
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise ConfigError(f"{folder}: no readable config.json ({error})") from error
-    model_type = config.get("model_type") if isinstance(config, dict) else None
+    kind = _kind_of(folder)
     for plugin in plugins.values():
-        if model_type in plugin.model_types:
+        if kind in plugin.model_types:
             return LocatedModel(plugin, folder)
     known = sorted(name for plugin in plugins.values() for name in plugin.model_types)
-    raise ConfigError(f"{folder}: model_type {model_type!r} has no plug-in; known: {known}")
+    raise ConfigError(f"{folder}: no plug-in loads {kind!r}; known: {known}")
+
+
+def _kind_of(folder: Path) -> Any:
+    """What a checkpoint says that it is: the class of its pipeline, as diffusers writes it, or its
+    `model_type`, as transformers does."""
+    index = folder / "model_index.json"
+    file, key = (index, "_class_name") if index.exists() else (folder / "config.json", "model_type")
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder}: no readable {file.name} ({error})") from error
+    return config.get(key) if isinstance(config, dict) else None

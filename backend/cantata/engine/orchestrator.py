@@ -29,7 +29,7 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.contract.process.steps import StepCost
+from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.engine.aborts import Aborts
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.process.measuring import frames_in
@@ -67,6 +67,8 @@ class Orchestrator:
             on_death=self._on_death,
         )
         self._aborts = Aborts(self._supervisor)
+        self.forward_cost: ForwardCost | None = None
+        """Of the stage that denoises, if there is one and it has measured its forwards."""
         self._costs: dict[str, StepCost] = {}
         self._open: dict[str, OpenRequest] = {}
         self._tell_places: Callable[[int], None] | None = None
@@ -283,7 +285,9 @@ class Orchestrator:
                 if forgotten:
                     reclaiming = self._aborts.reclaim(self.stages[stage], forgotten)
                     self._in_background(reclaiming, f"reclaim:{stage}")
-            case Measured(cost):
+            case Measured(ForwardCost() as cost):
+                self.forward_cost = cost
+            case Measured(StepCost() as cost):
                 self._costs[stage] = cost
                 if self._tell_places is not None:
                     self._tell_places(self.places)

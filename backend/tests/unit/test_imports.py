@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.engine.ar": {"contract", "config", "plugins", "plugin_call"},
     "cantata.engine.feed_forward": {"contract", "config", "plugins", "plugin_call"},
     "cantata.engine.codec": {"contract", "config", "plugins", "plugin_call", "scheduling"},
+    "cantata.engine.diffusion": {"contract", "config", "plugins", "plugin_call", "scheduling"},
     "cantata.engine": {
         "contract",
         "audio",
@@ -83,6 +84,7 @@ WITHIN_CONTRACT = {
     "process": {"data"},
     "service": {"data", "process"},
     "chat_service": {"data", "service"},
+    "image_service": {"data", "service", "chat_service"},
 }
 """The contract's parts, one for each of its readers -> what they may import of each other."""
 FOR_MODELS = ("cantata.contract.data.", "cantata.contract.model.")

@@ -24,7 +24,7 @@ def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
         assert locate(str(tmp_path)) == type(locate(None))(plugin, tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    with pytest.raises(ConfigError, match="'bert' has no plug-in; known"):
+    with pytest.raises(ConfigError, match="no plug-in loads 'bert'; known"):
         locate(str(tmp_path))
 
 

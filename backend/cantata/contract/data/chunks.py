@@ -1,6 +1,6 @@
 """What crosses an edge: chunks, each with one payload of a closed set of types.
 
-Letters: T frames, Q codebooks, E columns, N samples, C channels.
+Letters: T frames, Q codebooks, E columns, N samples, C channels, H height, W width.
 """
 
 from __future__ import annotations
@@ -99,7 +99,47 @@ class Pcm:
         return cls(np.concatenate([part.samples for part in parts]), _words_of(parts))
 
 
-Payload = Codes | Rows | Pcm
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture, whole."""
+
+    pixels: NDArray[np.uint8]
+    """[H, W, 3] RGB."""
+
+    @property
+    def units(self) -> int:
+        """Pictures."""
+        return 1
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The last one: a picture replaces the one before; at least one part."""
+        return parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the denoising of a picture is."""
+
+    pixels: NDArray[np.uint8]
+    """[H, W, 3] RGB: what the picture is expected to become, smaller than it; [0, 0, 3]: no preview
+    of this step."""
+    step: int
+    """Steps done, 0 to `steps`."""
+    steps: int
+
+    @property
+    def units(self) -> int:
+        """Reports."""
+        return 1
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The last one; at least one part."""
+        return parts[-1]
+
+
+Payload = Codes | Rows | Pcm | Image | Progress
 P_co = TypeVar("P_co", bound=Payload, covariant=True)
 
 
@@ -122,7 +162,13 @@ class Chunk(Generic[P_co]):
 
 def array_of(payload: Payload) -> NDArray[Any]:
     """What it carries, less what is beside it: its first field."""
-    return payload.samples if isinstance(payload, Pcm) else payload.values
+    match payload:
+        case Pcm():
+            return payload.samples
+        case Image() | Progress():
+            return payload.pixels
+        case Codes() | Rows():
+            return payload.values
 
 
 def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Rows, array_of
+from cantata.contract.data.chunks import (
+    Chunk,
+    Codes,
+    Image,
+    Payload,
+    Pcm,
+    Progress,
+    Rows,
+    array_of,
+)
 
 Packed = tuple[tuple[Any, ...], ...]
 """Plain values and arrays, for `unpack`."""
@@ -37,6 +46,10 @@ def _others_of(payload: Payload) -> tuple[Any, ...]:
             return (unheard,)
         case Pcm(_, words):
             return (words,)
+        case Image():
+            return ()
+        case Progress(_, step, steps):
+            return step, steps
 
 
 def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:

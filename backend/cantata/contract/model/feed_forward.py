@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
@@ -29,4 +30,24 @@ class FeedForward(Protocol):
         In float32 an output does not depend on the other inputs of its batch. If this raises, each
         input is run again by itself, and those that raise fail.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What `key` and `run` get in the place of the stage input, if edges end at the stage."""
+
+    inputs: Any
+    """The stage input; None if the request has none."""
+    arrived: Mapping[str, Payload]
+    """What `awaits` named, by port, each payload whole."""
+
+
+@runtime_checkable
+class FedFeedForward(Protocol):
+    """What a `FeedForward` has beside that if edges end at its stage, such as a decoder of
+    latents."""
+
+    def awaits(self, inputs: Any) -> Collection[str]:
+        """Ports of earlier stages without whose payloads a request's output cannot be computed."""
         ...

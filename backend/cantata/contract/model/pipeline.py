@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from cantata.contract.data.chunks import Codes, Payload, Pcm, Rows
+from cantata.contract.data.chunks import Codes, Payload, Pcm, Progress, Rows
 from cantata.contract.data.errors import ConfigError
 
 CLIENT = "client"
@@ -17,11 +17,14 @@ CLIENT = "client"
 CODES = "codes"
 """The port of an AR stage."""
 LATENTS = "latents"
-"""The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`."""
+"""The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`; and of a
+diffusion stage."""
 ROWS = "rows"
 """A port that an AR stage may have too, if its model is a `RowExporter`."""
 PCM = "pcm"
 """The port of a codec stage."""
+PROGRESS = "progress"
+"""A port that a diffusion stage may have too, for the client."""
 
 
 class StageKind(StrEnum):
@@ -32,7 +35,9 @@ class StageKind(StrEnum):
     CODEC = "codec"
     """Slot-indexed streaming decoder: codes or latents in, PCM out."""
     FEED_FORWARD = "feed_forward"
-    """Whole inputs in, whole outputs out, in batches: encoders."""
+    """Whole inputs in, whole outputs out, in batches: encoders, and decoders of pictures."""
+    DIFFUSION = "diffusion"
+    """Denoising: steps of requests at different depths, whichever `step_plan` picks next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ PORTS: Mapping[StageKind, KindPorts] = {
         replaces={LATENTS: CODES},
     ),
     StageKind.CODEC: KindPorts((Codes, Rows), outputs={PCM: Pcm}, optional={}),
-    StageKind.FEED_FORWARD: KindPorts((), outputs={}, optional=None),
+    StageKind.FEED_FORWARD: KindPorts((Codes, Rows), outputs={}, optional=None),
+    StageKind.DIFFUSION: KindPorts((Rows,), outputs={LATENTS: Rows}, optional={PROGRESS: Progress}),
 }
 
 

@@ -12,6 +12,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, StageInput, Voice
 from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.pipeline import PipelineSpec
 
 
@@ -102,7 +103,8 @@ class ModelPlugin:
     name: str
     """The id by which clients ask for it, unless the deployment serves it under another."""
     model_types: tuple[str, ...]
-    """Values of `model_type` in a checkpoint's config.json that this plug-in loads."""
+    """Values of `model_type` in a checkpoint's config.json that this plug-in loads, or of
+    `_class_name` in its model_index.json."""
     pipeline: PipelineSpec
     deployment: Path
     """The YAML file that users copy and edit."""
@@ -110,6 +112,8 @@ class ModelPlugin:
     """Checkpoint folder -> request builder; None: it does not speak given texts."""
     load_chat_builder: Callable[[Path], ChatBuilder] | None = None
     """The same for conversations; None: it has none."""
+    load_image_builder: Callable[[Path], ImageBuilder] | None = None
+    """The same for pictures; None: it draws none."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None
@@ -122,8 +126,9 @@ class ModelPlugin:
     run for a model without its weights."""
 
     def __post_init__(self) -> None:
-        if (self.load_builder is None) == (self.load_chat_builder is None):
-            raise ConfigError(f"plug-in {self.name!r} speaks texts or has conversations, not both")
+        builders = (self.load_builder, self.load_chat_builder, self.load_image_builder)
+        if sum(builder is not None for builder in builders) != 1:
+            raise ConfigError(f"plug-in {self.name!r} either speaks texts, answers or draws")
 
     def speech_builder(self, checkpoint: Path) -> RequestBuilder:
         """Of a checkpoint.
@@ -132,5 +137,5 @@ class ModelPlugin:
             ConfigError: the model does not speak given texts.
         """
         if self.load_builder is None:
-            raise ConfigError(f"model {self.name!r} answers; it does not speak given texts")
+            raise ConfigError(f"model {self.name!r} does not speak given texts")
         return self.load_builder(checkpoint)

@@ -14,7 +14,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.packing import Packed, pack, unpack
 from cantata.contract.data.request import StageInput
-from cantata.contract.process.steps import ReuseReport, StepCost, StepReport
+from cantata.contract.process.steps import ForwardCost, ReuseReport, StepCost, StepReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Ready:
 class Measured:
     """The current cost of the stage's steps. Sent when it has changed."""
 
-    cost: StepCost
+    cost: StepCost | ForwardCost
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cantata.contract.data.forward_size import ForwardSize
+
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
@@ -17,6 +19,22 @@ class StepCost:
     def seconds(self, frames: int) -> float:
         """How long it takes."""
         return self.fixed_s + self.frame_s * frames
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardCost:
+    """The time of a forward: a + b tokens + c pairs."""
+
+    fixed_s: float
+    """a"""
+    token_s: float
+    """b"""
+    pair_s: float
+    """c"""
+
+    def seconds(self, size: ForwardSize) -> float:
+        """How long it takes."""
+        return self.fixed_s + self.token_s * size.tokens + self.pair_s * size.pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,70 @@
+"""What a diffusion stage requires of a model: jobs that advance step by step.
+
+The stage decides which jobs advance next (`scheduling.step_plan`); the model computes one step of
+them, in one forward or in several. A job is the model's own state of one picture: its latents, its
+conditions, its sigmas. Letters: L tokens, E columns, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Payload
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.forward_size import ForwardSize
+
+
+class Denoiser(Protocol):
+    """A solver over a network. The stage calls it from one thread, one call at a time."""
+
+    def awaits(self, inputs: Any) -> Collection[str]:
+        """Ports of earlier stages without whose payloads a request cannot begin."""
+        ...
+
+    def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> Any:
+        """A job, at its first noise.
+
+        Args:
+            inputs: the stage input that the request builder made.
+            arrived: what `awaits` named, by port.
+
+        Raises:
+            CantataError: it cannot be drawn.
+        """
+        ...
+
+    def steps(self, job: Any) -> int:
+        """How often the job must advance in all, at least 1."""
+        ...
+
+    def size(self, job: Any) -> ForwardSize:
+        """Of its next step."""
+        ...
+
+    def group(self, job: Any) -> Hashable:
+        """Jobs share a forward only with jobs of an equal group. A network that packs rows of any
+        size has one group; one that needs equal shapes has one for each shape."""
+        ...
+
+    def advance(self, jobs: Sequence[Any]) -> Sequence[CantataError | None]:
+        """One step of each of these jobs, all of one group.
+
+        In float32 a job's latents do not depend on the other jobs. If this raises, no job has
+        advanced; each is then tried by itself, and those that raise fail.
+
+        Returns:
+            For each job why it cannot go on, or None.
+        """
+        ...
+
+    def preview(self, job: Any) -> NDArray[np.uint8]:
+        """[H, W, 3] RGB: what the job is expected to become, as small as is cheap."""
+        ...
+
+    def latents(self, job: Any) -> NDArray[np.float32]:
+        """[L, E] for the next stage, after the last step."""
+        ...
