@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cantata.api.operator import OperatorOptions
+    from cantata.config import Dtype as NumberFormat
 
 app = typer.Typer(
     help="Cantata: streaming speech on this machine.",
@@ -131,14 +132,19 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME_OR_CHECKPOINT", help="Default: the embedded voice."),
+        list[str] | None,
+        typer.Option(
+            metavar="NAME_OR_CHECKPOINT", help="Repeatable. Default: all that ship with weights."
+        ),
     ] = None,
     dtype: Annotated[
-        Dtype | None, typer.Option(help="Number format of the AR stages; overrides the deployment.")
+        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
     ] = None,
     deploy: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Deployment YAML.")
+        list[Path] | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Deployment YAML; of each model, in their order."
+        ),
     ] = None,
     wyoming_port: Annotated[
         int | None,
@@ -227,7 +233,9 @@ def serve(
         chat=operator.chat_endpoint(chat_url, chat_model),
         transcription=operator.transcription_endpoint(transcription_url, transcription_model),
     )
-    _run(_serve(host, port, model, deploy, dtype, wyoming_port, options, log_format, Console()))
+    number_format: NumberFormat | None = dtype.value if dtype else None
+    served = (model or [], deploy or [], number_format)
+    _run(_serve(host, port, served, wyoming_port, options, log_format, Console()))
 
 
 @app.command()
@@ -255,9 +263,7 @@ def doctor(
 async def _serve(
     host: str,
     port: int,
-    model: str | None,
-    deploy: Path | None,
-    dtype: Dtype | None,
+    served: tuple[list[str], list[Path], NumberFormat | None],
     wyoming_port: int | None,
     options: OperatorOptions,
     log_format: LogFormat,
@@ -267,13 +273,13 @@ async def _serve(
 
     from cantata.api.listening import url_of
     from cantata.api.operator import settings_for
-    from cantata.engine.plan import plan_service
+    from cantata.engine.plan import plan_services, preload_stages
 
     listener = _listen(host, port)
     with listener:
         url = url_of(listener)
-        plan = plan_service(model, deploy, dtype.value if dtype else None)
-        deployed = plan.deployment.realtime
+        plans = plan_services(*served)
+        deployed = plans[0].deployment.realtime
         options = replace(
             options,
             chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
@@ -287,15 +293,16 @@ async def _serve(
             # Its clients cannot send a key: where keys are required, they must be on this machine.
             wyoming_host = "127.0.0.1" if settings.security.api_keys else host
             wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        plan.preload()
+        preload_stages(plans)
         # The stages' imports have begun; the following ones take seconds too.
         from cantata.api.app import create_app, mount_pages
         from cantata.api.serve import serve as serve_app
         from cantata.engine.service import create_service
 
-        service = create_service(plan, log_format)
+        service = create_service(*plans, log_format=log_format)
         web_app = create_app(service, settings, wyoming=wyoming)
-        console.print(f"loading {', '.join(service.models)} ...", highlight=False)
+        names = ", ".join(plan.located.plugin.name for plan in plans)
+        console.print(f"loading {names} ...", highlight=False)
         # The stages load in their own processes while this one imports the pages.
         web_app.state.context.lifecycle.begin()
         await asyncio.to_thread(mount_pages, web_app)

@@ -94,7 +94,20 @@ class FeedForwardDeployment(StrictModel):
     """Memory for outputs that are kept for later requests with the same input."""
 
 
-StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment
+class DiffusionDeployment(StrictModel):
+    """One stage that denoises."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Dtype = "float32"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Pictures that are drawn at the same time; file renders take at most half of them."""
+    max_tokens: Annotated[int, Field(ge=1)] = 65_536
+    """Of all pictures that share a forward; bounds its memory. A single one may have more."""
+    max_wait_s: Annotated[float, Field(gt=0)] = 60.0
+    """A request that others would hold up for longer is rejected."""
+
+
+StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,7 @@ KINDS: Mapping[StageKind, KindSupport] = {
     StageKind.FEED_FORWARD: KindSupport(
         FeedForwardDeployment, "cantata.engine.feed_forward:build_stage"
     ),
+    StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.engine.diffusion:build_stage"),
 }
 
 
@@ -158,10 +172,10 @@ class Deployment(StrictModel):
         return self.model_copy(update={"stages": kept})
 
     def with_dtype(self, dtype: Dtype) -> Deployment:
-        """The same with this dtype in every AR stage."""
+        """The same with this dtype in every stage that has one."""
         stages = {
             name: stage.model_copy(update={"dtype": dtype})
-            if isinstance(stage, ArDeployment)
+            if isinstance(stage, ArDeployment | DiffusionDeployment)
             else stage
             for name, stage in self.stages.items()
         }

@@ -91,7 +91,7 @@ def _in_package(name: str) -> Iterator[ModelPlugin]:
 def locate(model: str | None) -> LocatedModel:
     """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`).
 
-    None means the first plug-in, by name, whose weights ship with it.
+    None means the first plug-in, by name, that speaks and whose weights ship with it.
 
     Raises:
         ConfigError: nothing matches; lists what is installed.
@@ -101,9 +101,9 @@ def locate(model: str | None) -> LocatedModel:
         return _from_checkpoint(Path(model), plugins)
     if model is not None and _HUB_ID.fullmatch(model):
         return _from_checkpoint(_fetched(model), plugins)
-    embedded = {name: p for name, p in sorted(plugins.items()) if p.embedded_checkpoint}
-    if model is None and embedded:
-        model = next(iter(embedded))
+    if model is None:
+        speaking = (p for p in _embedded(plugins) if p.load_builder is not None)
+        model = next((plugin.name for plugin in speaking), None)
     plugin = plugins.get(model or "")
     if plugin is None:
         raise ConfigError(
@@ -112,6 +112,17 @@ def locate(model: str | None) -> LocatedModel:
     if plugin.embedded_checkpoint is None:
         raise ConfigError(f"model {model!r} has no embedded weights; give a checkpoint")
     return LocatedModel(plugin, plugin.embedded_checkpoint)
+
+
+def embedded_models() -> list[str]:
+    """Names of the plug-ins whose weights ship with them, those that speak first."""
+    plugins = _embedded(installed_plugins())
+    return [p.name for p in sorted(plugins, key=lambda plugin: plugin.load_builder is None)]
+
+
+def _embedded(plugins: Mapping[str, ModelPlugin]) -> list[ModelPlugin]:
+    """By name."""
+    return [plugin for _, plugin in sorted(plugins.items()) if plugin.embedded_checkpoint]
 
 
 def _fetched(hub_id: str) -> Path:

@@ -3,14 +3,16 @@ import what the stages need."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cantata.config import Deployment, Dtype, load_deployment
-from cantata.contract.model.pipeline import PipelineSpec
+from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import PipelineSpec, StageSpec
 from cantata.engine.devices import check_devices
 from cantata.engine.spawning import preload
-from cantata.plugins import LocatedModel, locate
+from cantata.plugins import LocatedModel, embedded_models, locate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +24,35 @@ class ServicePlan:
     """Of the checkpoint."""
     deployment: Deployment
 
-    def preload(self) -> None:
-        """Start importing what the stages need, in a process of its own; returns at once."""
-        preload((spec, self.deployment.stages[spec.name]) for spec in self.pipeline.stages)
+    @property
+    def stages(self) -> list[tuple[StageSpec, StageDeployment]]:
+        """In the order in which data flows."""
+        return [(spec, self.deployment.stages[spec.name]) for spec in self.pipeline.stages]
+
+
+def plan_services(
+    models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
+) -> list[ServicePlan]:
+    """What a server of several models serves.
+
+    Args:
+        models: as `plan_service`'s, each; none: all whose weights ship with them.
+        deploy: deployment files of the first models, in the same order.
+        dtype: as `plan_service`'s.
+
+    Raises:
+        ConfigError: there are more files than models, or as of `plan_service`.
+    """
+    names = list(models) or embedded_models()
+    if len(deploy) > len(names):
+        raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
+    files = [*deploy, *[None] * (len(names) - len(deploy))]
+    return [plan_service(name, file, dtype) for name, file in zip(names, files, strict=True)]
+
+
+def preload_stages(plans: Iterable[ServicePlan]) -> None:
+    """Start importing what the stages need, in a process of its own; returns at once."""
+    preload(stage for plan in plans for stage in plan.stages)
 
 
 def plan_service(
@@ -35,7 +63,7 @@ def plan_service(
     Args:
         model: a plug-in's name, a checkpoint folder or a hub id; None serves the embedded voice.
         deploy: deployment file; None takes the plug-in's own.
-        dtype: of the AR stages; None: what the deployment says.
+        dtype: of the stages that have one; None: what the deployment says.
 
     Raises:
         ConfigError: no such model, or the deployment is not valid here.

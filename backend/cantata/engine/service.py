@@ -9,33 +9,50 @@ from collections.abc import Mapping, Sequence
 
 import psutil
 
-from cantata.contract.data.errors import ModelNotFound, StageDied
+from cantata.config import Deployment, DiffusionDeployment
+from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import StageReport
 from cantata.engine.chat_model import PipelineChatModel
+from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.stage_handle import StageHandle, StageState
 from cantata.logs import LogFormat
+from cantata.scheduling.image_admission import ImageLoadLimits
 
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
 DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 """Names that clients send routinely; they select the default model."""
+IMAGE_MODEL_ALIASES = (
+    "gpt-image-1",
+    "gpt-image-1-mini",
+    "gpt-image-1.5",
+    "chatgpt-image-latest",
+    "dall-e-2",
+    "dall-e-3",
+)
+"""The same for pictures; they select the first model that draws."""
+AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel
 
 
 class PipelineService:
-    """Implements `contract.chat_service.ChatService` over pipelines in stage processes."""
+    """Implements `contract.image_service.ImageService` over pipelines in stage processes."""
 
     def __init__(
-        self, models: Sequence[PipelineModel], chat_models: Sequence[PipelineChatModel] = ()
+        self,
+        models: Sequence[PipelineModel],
+        chat_models: Sequence[PipelineChatModel] = (),
+        image_models: Sequence[PipelineImageModel] = (),
     ) -> None:
         self.models: Mapping[str, PipelineModel] = {model.name: model for model in models}
         self.chat_models: Mapping[str, PipelineChatModel] = {m.name: m for m in chat_models}
+        self.image_models: Mapping[str, PipelineImageModel] = {m.name: m for m in image_models}
         self.default_model = models[0].name if models else ""
-        self._served: tuple[PipelineModel | PipelineChatModel, ...] = (*models, *chat_models)
+        self._served: tuple[AnyModel, ...] = (*models, *chat_models, *image_models)
 
     @property
     def ready(self) -> bool:
@@ -68,6 +85,19 @@ class PipelineService:
             raise ModelNotFound(f"no model {name!r} that answers; served: {served}", "model")
         return self.chat_models[name]
 
+    def image_model(self, name: str | None) -> PipelineImageModel:
+        """Look up a model that draws.
+
+        Raises:
+            ModelNotFound: lists the served names.
+        """
+        if (name is None or name in IMAGE_MODEL_ALIASES) and self.image_models:
+            name = next(iter(self.image_models))
+        if name is None or name not in self.image_models:
+            served = ", ".join(self.image_models) or "none"
+            raise ModelNotFound(f"no model {name!r} that draws; served: {served}", "model")
+        return self.image_models[name]
+
     async def start(self) -> None:
         """Start every model.
 
@@ -94,7 +124,7 @@ class PipelineService:
         return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
 
 
-async def _report(model: PipelineModel | PipelineChatModel, stage: StageHandle) -> StageReport:
+async def _report(model: AnyModel, stage: StageHandle) -> StageReport:
     pong: Pong | None = None
     rss_bytes = 0
     if stage.state is StageState.READY:
@@ -121,30 +151,55 @@ async def _report(model: PipelineModel | PipelineChatModel, stage: StageHandle) 
     )
 
 
-def create_service(plan: ServicePlan, log_format: LogFormat = LogFormat.TEXT) -> PipelineService:
-    """Compose the service for one model; nothing runs before `start`.
+def create_service(*plans: ServicePlan, log_format: LogFormat = LogFormat.TEXT) -> PipelineService:
+    """Compose the service; nothing runs before `start`.
 
     Args:
-        plan: the model, and how its stages are deployed.
+        plans: the models, and how their stages are deployed.
         log_format: of the stage processes.
 
     Raises:
-        ConfigError: the checkpoint is not valid.
+        ConfigError: a checkpoint is not valid, or two models have the same name.
     """
+    models = [_served_model(plan, log_format) for plan in plans]
+    names = [model.name for model in models]
+    if len(set(names)) != len(names):
+        raise ConfigError(f"a server has each model once, not {names}")
+    return PipelineService(
+        [model for model in models if isinstance(model, PipelineModel)],
+        [model for model in models if isinstance(model, PipelineChatModel)],
+        [model for model in models if isinstance(model, PipelineImageModel)],
+    )
+
+
+def _served_model(plan: ServicePlan, log_format: LogFormat) -> AnyModel:
     plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
     deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
     orchestrator = Orchestrator(plan.pipeline, checkpoint, deployment, log_level, log_format)
+    if plugin.load_image_builder is not None:
+        drawing = plugin.load_image_builder(checkpoint)
+        return PipelineImageModel(plugin.name, drawing, orchestrator, load_limits(deployment))
     if plugin.load_chat_builder is not None:
-        answering = PipelineChatModel(
-            plugin.name, plugin.load_chat_builder(checkpoint), orchestrator
-        )
-        return PipelineService([], [answering])
-    served = PipelineModel(
+        answering = plugin.load_chat_builder(checkpoint)
+        return PipelineChatModel(plugin.name, answering, orchestrator)
+    return PipelineModel(
         plugin,
         plugin.speech_builder(checkpoint),
         orchestrator,
         deployment.max_input_characters,
         deployment.sampled,
     )
-    return PipelineService([served])
+
+
+def load_limits(deployment: Deployment) -> ImageLoadLimits:
+    """Of the pictures that are drawn at the same time.
+
+    Raises:
+        ConfigError: there is no stage that denoises, or more than one.
+    """
+    stages = [s for s in deployment.stages.values() if isinstance(s, DiffusionDeployment)]
+    if len(stages) != 1:
+        raise ConfigError(f"a model that draws has one stage that denoises, not {len(stages)}")
+    [stage] = stages
+    return ImageLoadLimits(stage.slots, stage.max_wait_s, stage.max_tokens)

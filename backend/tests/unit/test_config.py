@@ -95,7 +95,11 @@ HEARD = ("b.pcm", CLIENT)
         ({"a": AR, "b": CODEC}, (("a.codes", "b"), ("a.codes", "b"), HEARD), "each edge once"),
         ({"a": AR, "b": CODEC}, (HEARD,), "no edge starts at stage 'a', ports .'codes'"),
         ({"b": CODEC, "c": FEED}, (HEARD,), "no edge starts at stage 'c'"),
-        ({"a": AR, "c": FEED}, (("a.codes", "c"), HEARD), r"carries Codes; 'c' takes \[\]"),
+        (
+            {"b": CODEC, "c": FEED},
+            (("b.pcm", "c"), HEARD),
+            r"carries Pcm; 'c' takes \['Codes', 'Rows'\]",
+        ),
         ({}, (), "an edge to 'client'"),
     ],
 )

@@ -107,7 +107,8 @@ class PipelineRequest:
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None
-    """When its listener has played all earlier sound, by `time.monotonic`; None: there is none."""
+    """When its listener has played all earlier sound, or its caller stops waiting for a picture, by
+    `time.monotonic`; None: there is none, or nobody knows."""
     stretch: float = 1.0
     """Seconds of the model's sound that its listener plays in one second; above 1 it needs frames
     faster than they are spoken."""

@@ -8,6 +8,7 @@ conditions, its sigmas. Letters: L tokens, E columns, H height, W width.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,16 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
+
+
+@dataclass(frozen=True, slots=True)
+class DenoiserOptions:
+    """How a stage's model is to compute; what its factory gets beside the checkpoint."""
+
+    device: str
+    """`cpu` or `cuda`."""
+    dtype: str
+    """`float32`, `bfloat16` or `float16`."""
 
 
 class Denoiser(Protocol):
@@ -39,6 +50,10 @@ class Denoiser(Protocol):
 
     def steps(self, job: Any) -> int:
         """How often the job must advance in all, at least 1."""
+        ...
+
+    def previews(self, job: Any) -> int:
+        """How many pictures on the way its caller wants to see."""
         ...
 
     def size(self, job: Any) -> ForwardSize:

@@ -11,7 +11,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.messages import StageCapacity
-from cantata.contract.process.steps import ReuseReport
+from cantata.contract.process.steps import ForwardCost, ReuseReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class StepResult:
 
     chunks: Sequence[Chunk[Payload]] = ()
     failures: Sequence[tuple[str, CantataError]] = ()
+    cost: ForwardCost | None = None
+    """Of a denoiser's forwards, if it has changed enough to report."""
 
 
 Working = Callable[[], AbstractContextManager[None]]

@@ -11,7 +11,7 @@ import torch
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.row_source import RowSource
 from cantata.engine.ar.request_state import RequestStates
-from cantata.plugin_call import plugin_call
+from cantata.stage_parts.plugin_call import plugin_call
 
 SOON = 4
 """With fewer rows ahead than this, a request's next block may be made."""

@@ -29,7 +29,7 @@ from cantata.engine.ar.prompts import (
     salt_of,
 )
 from cantata.engine.ar.row_supply import RowSupply
-from cantata.plugin_call import plugin_call
+from cantata.stage_parts.plugin_call import plugin_call
 
 _BATCH_PRIORITY = 1
 _LIVE_PRIORITY = 0

@@ -31,10 +31,10 @@ from cantata.engine.codec.decoding import Decoded, Queued, decoding_of
 from cantata.engine.codec.frames import Frames, problem_with
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
-from cantata.plugin_call import plugin_call
 from cantata.plugins import resolve
 from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.stage_parts.plugin_call import plugin_call
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cachetools import LRUCache
 
 from cantata.contract.data.chunks import array_of
 from cantata.contract.data.errors import CantataError
-from cantata.contract.data.request import StageInput
 from cantata.contract.model.feed_forward import FeedForwardOutput
 from cantata.contract.process.steps import ReuseReport
 
@@ -20,7 +20,7 @@ Outcome = FeedForwardOutput | CantataError
 class _Computation:
     """One input, and the requests that wait for its output."""
 
-    inputs: StageInput
+    inputs: Any
     key: bytes | None
     requests: dict[str, bool] = field(default_factory=dict)
     """Their ids, and whether each is a file render."""
@@ -60,7 +60,7 @@ class Computations:
         return ReuseReport(self._encodes, self._hits, self._joined, int(self._kept.currsize))
 
     def request(
-        self, request_id: str, inputs: StageInput, key: bytes | None, *, batch: bool
+        self, request_id: str, inputs: Any, key: bytes | None, *, batch: bool
     ) -> FeedForwardOutput | None:
         """The kept output of this input; None: the request waits for it, with others that have the
         same."""
@@ -84,7 +84,7 @@ class Computations:
             one.requests.pop(request_id, None)
         self._waiting = [one for one in self._waiting if one.requests]
 
-    def begin(self, count: int) -> Sequence[StageInput]:
+    def begin(self, count: int) -> Sequence[Any]:
         """The next inputs, at most `count`: those that listeners wait for before file renders,
         otherwise first come, first served. `finish` comes before the next call."""
         ordered = sorted(self._waiting, key=lambda one: one.is_batch)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,16 +19,20 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.feed_forward import FeedForward
+from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
 from cantata.engine.feed_forward.computations import Computations, Outcome
-from cantata.engine.feed_forward.worker import ThreadWorker, Worker
-from cantata.plugin_call import plugin_call
 from cantata.plugins import resolve
+from cantata.stage_parts.arrivals import Arrivals
+from cantata.stage_parts.plugin_call import plugin_call
+from cantata.stage_parts.worker import ThreadWorker, Worker
 
+NICENESS = 5
+"""Of the thread that computes."""
+_UNREADABLE = "the input could not be read"
 _FAILURE = "the input could not be computed"
 
 
@@ -37,6 +43,15 @@ def build_stage(
     load: Callable[[Path, torch.device], FeedForward] = resolve(spec.factory)
     model = load(checkpoint, torch.device(deployment.device))
     return FeedForwardStage(model, spec.ports, deployment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaiting:
+    """A request whose edges have not delivered everything."""
+
+    inputs: StageInput
+    batch: bool
+    arrivals: Arrivals
 
 
 class FeedForwardStage:
@@ -61,6 +76,7 @@ class FeedForwardStage:
         self._ports = ports
         self._deployment = deployment
         self._computations = Computations(deployment.kept_mib << 20)
+        self._awaiting: dict[str, _Awaiting] = {}
         self._worker: Worker[Sequence[Outcome]] = Worker()
         self._done: list[tuple[str, Outcome]] = []
         """Not sent yet."""
@@ -97,17 +113,30 @@ class FeedForwardStage:
             raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
         if len(held) >= self._deployment.slots:
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
-        with plugin_call("the input could not be read"):
-            key = self._model.key(payload)
-        output = self._computations.request(request_id, payload, key, batch=batch)
-        if output is not None:
-            self._done.append((request_id, output))
+        if not isinstance(self._model, FedFeedForward):
+            self._request(request_id, payload, batch=batch)
+            return
+        with plugin_call(_UNREADABLE):
+            ports = self._model.awaits(payload)
+        self._awaiting[request_id] = _Awaiting(payload, batch, Arrivals(ports))
+        self._begin_if_complete(request_id)
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
         """Requests are added to this stage complete."""
 
     def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
-        """No edge ends at this stage."""
+        """Queue those inputs that are complete now; a wrong chunk fails its own request only."""
+        for chunk in chunks:
+            request_id = chunk.request_id
+            awaiting = self._awaiting.get(request_id)
+            if awaiting is None:
+                continue  # aborted while the chunk was on its way
+            try:
+                awaiting.arrivals.take(chunk)
+                self._begin_if_complete(request_id)
+            except CantataError as error:
+                self._awaiting.pop(request_id, None)
+                self._done.append((request_id, error))
 
     def credit(self, request_id: str, samples: int) -> None:
         """This stage makes no sound."""
@@ -115,6 +144,7 @@ class FeedForwardStage:
     def abort(self, request_id: str) -> None:
         """Forget the request; others that wait for the same output still get it."""
         self._computations.abort(request_id)
+        self._awaiting.pop(request_id, None)
         self._done = [done for done in self._done if done[0] != request_id]
 
     def has_work(self) -> bool:
@@ -140,12 +170,12 @@ class FeedForwardStage:
         return StepResult(chunks, failures)
 
     def counts(self) -> Mapping[str, int]:
-        """Requests that wait for an output."""
+        """Requests that have no output yet."""
         return {"requests": len(self._held)}
 
     def start_thread(self, working: Working) -> int:
         """Compute in a thread."""
-        worker = ThreadWorker[Sequence[Outcome]](working)
+        worker = ThreadWorker[Sequence[Outcome]](working, NICENESS)
         self._worker = worker
         return worker.descriptor
 
@@ -155,10 +185,25 @@ class FeedForwardStage:
 
     @property
     def _held(self) -> set[str]:
-        return self._computations.requests | {request_id for request_id, _ in self._done}
+        done = {request_id for request_id, _ in self._done}
+        return self._computations.requests | done | set(self._awaiting)
+
+    def _begin_if_complete(self, request_id: str) -> None:
+        awaiting = self._awaiting[request_id]
+        if awaiting.arrivals.complete:
+            del self._awaiting[request_id]
+            fed = Fed(awaiting.inputs, awaiting.arrivals.payloads)
+            self._request(request_id, fed, batch=awaiting.batch)
+
+    def _request(self, request_id: str, inputs: Any, *, batch: bool) -> None:
+        with plugin_call(_UNREADABLE):
+            key = self._model.key(inputs)
+        output = self._computations.request(request_id, inputs, key, batch=batch)
+        if output is not None:
+            self._done.append((request_id, output))
 
     @torch.inference_mode()
-    def _run(self, batch: Sequence[StageInput]) -> Sequence[Outcome]:
+    def _run(self, batch: Sequence[Any]) -> Sequence[Outcome]:
         """A fault of one input must not reach the others."""
         try:
             with plugin_call(_FAILURE):

@@ -102,7 +102,7 @@ class StageLoop:
         with self._working(self._pulse.step_phase):
             result = self._stage.step()
         ended_s = self._clock()
-        cost = self._watch.measure(result.chunks, began_s, ended_s)
+        cost = self._watch.measure(result.chunks, began_s, ended_s) or result.cost
         if cost is not None:
             self._exchange.send(Measured(cost))
         for request_id, error in result.failures:

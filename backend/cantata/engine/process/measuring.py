@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Progress
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.steps import StepCost, StepReport
 from cantata.engine.process.step_meter import StepMeter
@@ -67,7 +67,8 @@ class StepWatch:
 
 
 def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
-    """How many frames these contain, as codes or as sound. Rows are none."""
+    """How many frames these contain, as codes, as sound or as the progress of
+    a picture. Rows are none."""
     samples_per_frame = round((capacity.frame_period_s or 0) * (capacity.sample_rate or 0))
     frames = 0
     for chunk in chunks:
@@ -76,4 +77,6 @@ def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
                 frames += codes.units
             case Pcm() as sound:
                 frames += sound.units // samples_per_frame
+            case Progress() as progress:
+                frames += progress.units
     return frames

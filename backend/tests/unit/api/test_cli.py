@@ -42,7 +42,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     def plan_service(*given: object) -> SimpleNamespace:
         if given[0] == "nope":
             raise ConfigError("model 'nope' is neither a checkpoint folder nor installed")
-        return SimpleNamespace(preload=lambda: None)
+        return SimpleNamespace()
 
     plan = SimpleNamespace(plan_service=plan_service)
     monkeypatch.setitem(sys.modules, "cantata.engine.plan", plan)  # type: ignore[arg-type]
@@ -191,9 +191,14 @@ from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
 deployment = SimpleNamespace(realtime=ConversationDeployment())
-plan = SimpleNamespace(preload=lambda: None, deployment=deployment)
-sys.modules["cantata.engine.plan"] = SimpleNamespace(plan_service=lambda *given: plan)
-service = SimpleNamespace(create_service=lambda *given: FakeService(start_error=error))
+located = SimpleNamespace(plugin=SimpleNamespace(name="fake"))
+plan = SimpleNamespace(located=located, deployment=deployment)
+sys.modules["cantata.engine.plan"] = SimpleNamespace(
+    plan_services=lambda *given: [plan], preload_stages=lambda plans: None
+)
+service = SimpleNamespace(
+    create_service=lambda *plans, log_format: FakeService(start_error=error)
+)
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app
 cantata.api.app.entry_points = lambda group: []

@@ -11,10 +11,6 @@ from cantata.contract.process.stage import Working
 
 R = TypeVar("R")
 
-NICENESS = 5
-"""Of the thread. Otherwise it would take its full share of the CPU from talkers and codecs, whose
-next step a listener waits for."""
-
 
 class Worker(Generic[R]):
     """Runs one task at a time, here and now."""
@@ -56,16 +52,18 @@ class ThreadWorker(Worker[R]):
 
     Args:
         working: marks the thread's calls.
+        niceness: of the thread, more than the process's. Otherwise it would take its full share of
+            the CPU from talkers and codecs, whose next step a listener waits for.
     """
 
-    def __init__(self, working: Working) -> None:
+    def __init__(self, working: Working, niceness: int) -> None:
         super().__init__()
         self.descriptor = os.eventfd(0)
         """Readable once a result can be taken."""
         self._working = working
         # On Linux, niceness is a thread's own.
         self._threads = ThreadPoolExecutor(
-            1, "feed-forward", initializer=os.nice, initargs=(NICENESS,)
+            1, "stage-worker", initializer=os.nice, initargs=(niceness,)
         )
 
     def close(self) -> None:

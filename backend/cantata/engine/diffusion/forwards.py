@@ -1,0 +1,112 @@
+"""The calls into a denoiser: to begin jobs, and to advance them together.
+
+A fault of one job must not reach the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import add
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.model.denoiser import Denoiser
+from cantata.engine.diffusion.jobs import Job
+from cantata.stage_parts.plugin_call import plugin_call
+
+_FAILURE = "the picture could not be drawn"
+
+
+@dataclass(slots=True)
+class Begun:
+    """Jobs that have a state now, or an error."""
+
+    jobs: Sequence[Job]
+    errors: dict[str, CantataError] = field(default_factory=dict)
+    """By request."""
+
+
+@dataclass(slots=True)
+class Advanced:
+    """Jobs that are a step further, or have an error."""
+
+    jobs: Sequence[Job]
+    size: ForwardSize
+    seconds: float = 0.0
+    """That the forward took."""
+    alone: bool = False
+    """The jobs had to be computed one by one, so the time says nothing."""
+    errors: dict[str, CantataError] = field(default_factory=dict)
+    """By request, as the next two."""
+    previews: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    latents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    """Of jobs that are done."""
+
+
+@torch.inference_mode()
+def begin(model: Denoiser, jobs: Sequence[Job]) -> Begun:
+    """Make the states of jobs whose inputs have all arrived."""
+    outcome = Begun(jobs)
+    for job in jobs:
+        _guarded(outcome.errors, job, partial(job.begin, model))
+    return outcome
+
+
+@torch.inference_mode()
+def advance(model: Denoiser, jobs: Sequence[Job]) -> Advanced:
+    """One step of each of these, and what is to be seen of it."""
+    outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)))
+    began_s = time.monotonic()
+    errors: Sequence[CantataError | None]
+    try:
+        with plugin_call(_FAILURE):
+            errors = model.advance([job.state for job in jobs])
+    except CantataError as fault:
+        outcome.alone = True
+        errors = [fault] if len(jobs) == 1 else [_alone(model, job) for job in jobs]
+    outcome.seconds = time.monotonic() - began_s
+    for job, error in zip(jobs, errors, strict=True):
+        if error is not None:
+            outcome.errors[job.request_id] = error
+            continue
+        job.done += 1
+        _guarded(outcome.errors, job, partial(_look, model, job, outcome))
+    return outcome
+
+
+def _alone(model: Denoiser, job: Job) -> CantataError | None:
+    try:
+        with plugin_call(_FAILURE):
+            return model.advance([job.state])[0]
+    except CantataError as error:
+        return error
+
+
+def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
+    """Take what others are to see of a job after its step.
+
+    Raises:
+        RequestFailed: the picture is not made of finite numbers.
+    """
+    if job.done in job.shown:
+        outcome.previews[job.request_id] = model.preview(job.state)
+    if job.done == job.steps:
+        latents = model.latents(job.state)
+        if not np.isfinite(latents).all():
+            raise RequestFailed("the denoised latents are not finite numbers")
+        outcome.latents[job.request_id] = latents
+
+
+def _guarded(errors: dict[str, CantataError], job: Job, call: Callable[[], None]) -> None:
+    try:
+        with plugin_call(_FAILURE):
+            call()
+    except CantataError as error:
+        errors[job.request_id] = error

@@ -1,0 +1,82 @@
+"""The pictures that a diffusion stage holds: those that await inputs, and those that advance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Chunk, Payload, Progress, Rows
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.denoiser import Denoiser
+from cantata.contract.model.pipeline import LATENTS, PROGRESS
+from cantata.scheduling.step_plan import JobView
+from cantata.stage_parts.arrivals import Arrivals
+
+_NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
+
+
+@dataclass(slots=True)
+class Job:
+    """One request. It has begun once its model has made a state of its inputs."""
+
+    request_id: str
+    inputs: StageInput
+    batch: bool
+    deadline_s: float
+    arrived_s: float
+    arrivals: Arrivals
+    state: Any = None
+    """The model's; None: not begun."""
+    steps: int = 0
+    done: int = 0
+    """Steps."""
+    shown: frozenset[int] = frozenset()
+    """After which steps there is a preview."""
+    reports: int = 0
+    """Of its progress, sent so far."""
+    reported_s: float = 0.0
+
+    def begin(self, model: Denoiser) -> None:
+        """Raises whatever the model raises."""
+        state = model.begin(self.inputs, self.arrivals.payloads)
+        self.steps = model.steps(state)
+        self.shown = preview_steps(model.previews(state), self.steps)
+        self.state = state
+
+    def view(self, model: Denoiser) -> JobView:
+        """For the plan."""
+        return JobView(
+            self.request_id,
+            model.size(self.state),
+            steps=self.steps,
+            steps_left=self.steps - self.done,
+            arrived_s=self.arrived_s,
+            group=model.group(self.state),
+            deadline_s=self.deadline_s,
+            batch=self.batch,
+        )
+
+    def report(self, pixels: NDArray[np.uint8] | None, now_s: float) -> Chunk[Payload]:
+        """Its progress, with a preview or without."""
+        shown = _NO_PIXELS if pixels is None else pixels
+        payload = Progress(shown, self.done, self.steps)
+        final = self.done == self.steps
+        chunk: Chunk[Payload] = Chunk(self.request_id, PROGRESS, self.reports, payload, final)
+        self.reports += 1
+        self.reported_s = now_s
+        return chunk
+
+    def result(self, latents: NDArray[np.float32]) -> Chunk[Payload]:
+        """What the next stage gets."""
+        return Chunk(self.request_id, LATENTS, 0, Rows(latents), final=True)
+
+
+def preview_steps(previews: int, steps: int) -> frozenset[int]:
+    """After which of `steps` steps to show `previews` pictures: evenly spread, and none after the
+    last one, which makes the picture itself."""
+    count = min(previews, steps - 1)
+    return frozenset(math.ceil(steps * (index + 1) / (count + 1)) for index in range(count))

@@ -1,0 +1,241 @@
+"""The diffusion stage: pictures in slots, each forward's jobs chosen by `plan`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.config import DiffusionDeployment
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.errors import (
+    CantataError,
+    Overloaded,
+    ProtocolViolation,
+)
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
+from cantata.contract.model.pipeline import PROGRESS, StageSpec
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult, Working
+from cantata.contract.process.steps import ForwardCost
+from cantata.engine.diffusion.forwards import Advanced, Begun, advance, begin
+from cantata.engine.diffusion.jobs import Job
+from cantata.plugins import resolve
+from cantata.scheduling.forward_pace import ForwardPace
+from cantata.scheduling.step_plan import plan
+from cantata.stage_parts.arrivals import Arrivals
+from cantata.stage_parts.plugin_call import plugin_call
+from cantata.stage_parts.worker import ThreadWorker, Worker
+
+NICENESS = 15
+"""Of the thread that draws: it takes what speech leaves of the CPU."""
+NEWS = 0.05
+"""A relative change of a forward's cost that is worth a report."""
+UNKNOWN_COST = ForwardCost(0.0, 1e-6, 0.0)
+"""Before a forward was measured: pictures are drawn one after the other, short ones first."""
+REPORT_S = 1.0
+"""A picture that waits for its turn is reported again after this time, so that nobody takes it for
+lost."""
+
+
+def build_stage(
+    spec: StageSpec, checkpoint: Path, deployment: DiffusionDeployment
+) -> DiffusionStage:
+    """Load a plug-in's model (`factory(checkpoint, options)`) and put a stage around it."""
+    load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(spec.factory)
+    model = load(checkpoint, DenoiserOptions(deployment.device, deployment.dtype))
+    return DiffusionStage(model, deployment, shows_progress=PROGRESS in spec.ports)
+
+
+class DiffusionStage:
+    """Implements `contract.process.stage.Stage` over a `Denoiser`.
+
+    Args:
+        model: computes.
+        deployment: its limits.
+        shows_progress: whether it has the port for that.
+        clock: monotonic seconds; the plan's deadlines are on it.
+    """
+
+    reuse = None
+    """It keeps no results."""
+
+    def __init__(
+        self,
+        model: Denoiser,
+        deployment: DiffusionDeployment,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        shows_progress: bool = True,
+    ) -> None:
+        self._model = model
+        self._deployment = deployment
+        self._clock = clock
+        self._shows_progress = shows_progress
+        self._jobs: dict[str, Job] = {}
+        self._failures: list[tuple[str, CantataError]] = []
+        self._pace = ForwardPace()
+        self._reported: ForwardCost | None = None
+        self._worker: Worker[Begun | Advanced] = Worker()
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Slots; it makes no frames."""
+        return StageCapacity(slots=self._deployment.slots, frame_period_s=None)
+
+    def add(
+        self,
+        request_id: str,
+        payload: StageInput | None,
+        *,
+        batch: bool,
+        runs_dry_s: float | None = None,
+        stretch: float = 1.0,
+    ) -> None:
+        """Take a slot. `stretch` has no meaning here.
+
+        Raises:
+            ProtocolViolation: the id is in use, or there is no input.
+            Overloaded: every slot is taken.
+            RequestFailed: the model cannot read the input.
+        """
+        if request_id in self._jobs or payload is None:
+            raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
+        if len(self._jobs) >= self._deployment.slots:
+            raise Overloaded(f"all {self._deployment.slots} slots are taken")
+        with plugin_call("the input could not be read"):
+            ports = self._model.awaits(payload)
+        deadline_s = math.inf if runs_dry_s is None else runs_dry_s
+        self._jobs[request_id] = Job(
+            request_id, payload, batch, deadline_s, self._clock(), Arrivals(ports)
+        )
+
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
+        """Requests are added to this stage complete."""
+
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        """Take what jobs await; a wrong chunk fails its own request only."""
+        for chunk in chunks:
+            job = self._jobs.get(chunk.request_id)
+            if job is None:
+                continue  # aborted while the chunk was on its way
+            try:
+                job.arrivals.take(chunk)
+            except CantataError as error:
+                self._fail(job, error)
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """This stage makes no sound."""
+
+    def abort(self, request_id: str) -> None:
+        """Free the slot. A forward that has begun ends with the job in it, and the job is
+        dropped."""
+        self._jobs.pop(request_id, None)
+
+    def has_work(self) -> bool:
+        """Whether a job can begin or advance, or something can be reported."""
+        if self._failures or self._worker.finished:
+            return True
+        return self._worker.idle and any(job.arrivals.complete for job in self._jobs.values())
+
+    def step(self) -> StepResult:
+        """Begin what has arrived; otherwise have the next forward computed."""
+        if self._worker.idle:
+            self._start()
+        chunks: list[Chunk[Payload]] = []
+        if self._worker.finished:
+            chunks = self._report(self._worker.take())
+        failures, self._failures = self._failures, []
+        return StepResult(chunks, failures, self._news())
+
+    def counts(self) -> Mapping[str, int]:
+        """Pictures that are being drawn, or wait for that."""
+        return {"requests": len(self._jobs)}
+
+    def start_thread(self, working: Working) -> int:
+        """Begin and advance jobs in a thread."""
+        worker = ThreadWorker[Begun | Advanced](working, NICENESS)
+        self._worker = worker
+        return worker.descriptor
+
+    def close(self) -> None:
+        """End the thread, if there is one."""
+        self._worker.close()
+
+    def _start(self) -> None:
+        """Have the worker begin what has arrived, or else compute the next forward."""
+        ready = [job for job in self._jobs.values() if job.arrivals.complete]
+        new = [job for job in ready if job.state is None]
+        if new:
+            self._worker.start(partial(begin, self._model, new))
+        elif ready:
+            jobs = self._next(ready)
+            self._worker.start(partial(advance, self._model, jobs))
+
+    def _next(self, jobs: Sequence[Job]) -> list[Job]:
+        views = [job.view(self._model) for job in jobs]
+        cost = self._pace.cost or UNKNOWN_COST
+        chosen = plan(views, cost, self._deployment.max_tokens, self._clock())
+        return [self._jobs[view.request_id] for view in chosen]
+
+    def _report(self, outcome: Begun | Advanced) -> list[Chunk[Payload]]:
+        """What the worker did, less what was meanwhile aborted."""
+        for job in outcome.jobs:
+            error = outcome.errors.get(job.request_id)
+            if error is not None and self._holds(job):
+                self._fail(job, error)
+        held = [job for job in outcome.jobs if self._holds(job)]
+        if isinstance(outcome, Begun):
+            return self._progress(held, {})
+        if not outcome.alone:
+            self._pace.measure(outcome.size, outcome.seconds)
+        chunks = self._progress(held, outcome.previews)
+        for job in held:
+            if job.request_id in outcome.latents:
+                chunks.append(job.result(outcome.latents[job.request_id]))
+                del self._jobs[job.request_id]
+        return chunks
+
+    def _progress(
+        self, jobs: Sequence[Job], previews: Mapping[str, NDArray[np.uint8]]
+    ) -> list[Chunk[Payload]]:
+        """Of these jobs, and of those that nobody has heard of for long."""
+        if not self._shows_progress:
+            return []
+        now_s = self._clock()
+        due = [job for job in self._jobs.values() if self._is_overdue(job, now_s)]
+        told = {job.request_id: job for job in (*jobs, *due)}
+        return [job.report(previews.get(name), now_s) for name, job in told.items()]
+
+    def _is_overdue(self, job: Job, now_s: float) -> bool:
+        return job.state is not None and now_s - job.reported_s > REPORT_S
+
+    def _holds(self, job: Job) -> bool:
+        return self._jobs.get(job.request_id) is job
+
+    def _fail(self, job: Job, error: CantataError) -> None:
+        del self._jobs[job.request_id]
+        self._failures.append((job.request_id, error))
+
+    def _news(self) -> ForwardCost | None:
+        """The forwards' cost, if it has changed."""
+        cost = self._pace.cost
+        if cost is None or not self._is_news(cost):
+            return None
+        self._reported = cost
+        return cost
+
+    def _is_news(self, cost: ForwardCost) -> bool:
+        if self._reported is None:
+            return True
+        small, typical = ForwardSize(1, 1), self._pace.typical
+        before, now = self._reported, cost
+        changes = [abs(now.seconds(size) - before.seconds(size)) for size in (small, typical)]
+        return max(changes) > NEWS * before.seconds(typical)
