@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cantata.config import FeedForwardDeployment
-from cantata.contract.data.chunks import Codes, Payload, Rows
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows
 from cantata.contract.data.errors import (
     CantataError,
     InvalidAudio,
@@ -22,6 +22,7 @@ from cantata.contract.data.errors import (
     ProtocolViolation,
     RequestFailed,
 )
+from cantata.contract.model.feed_forward import Fed
 from cantata.contract.process.stage import StepResult
 from cantata.contract.process.steps import ReuseReport
 from cantata.engine.feed_forward import FeedForwardStage
@@ -329,3 +330,83 @@ def test_what_cannot_be_taken_is_rejected(build: Build) -> None:
     with pytest.raises(Overloaded):
         add(stage, "c", Sound(1))
     assert numbers(stage.step()) == {"a": 1, "b": 1}
+
+
+class Adding:
+    """Adds what arrives to a number; it may await nothing."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    def awaits(self, inputs: Sound) -> tuple[str, ...]:
+        return () if inputs.fault == "alone" else ("left", "right")
+
+    def key(self, inputs: Fed) -> None:
+        return None
+
+    def run(self, batch: Sequence[Fed]) -> Sequence[Mapping[str, Payload]]:
+        self.batches.append([fed.inputs.number for fed in batch])
+        return [self._one(fed) for fed in batch]
+
+    def _one(self, fed: Fed) -> Mapping[str, Payload]:
+        arrived = [p.values for p in fed.arrived.values() if isinstance(p, Rows)]
+        total = np.full((1, 1), fed.inputs.number + sum(a.sum() for a in arrived), np.float32)
+        return {"vector": Rows(total), "codes": Codes(total.astype(np.int32))}
+
+
+@pytest.fixture
+def fed() -> FeedForwardStage:
+    return FeedForwardStage(Adding(), PORTS, FeedForwardDeployment(slots=2))
+
+
+def arriving(
+    name: str, port: str, number: int, index: int = 0, *, final: bool = True
+) -> Chunk[Payload]:
+    return Chunk(name, port, index, Rows(np.full((1, 1), number, np.float32)), final)
+
+
+def test_what_edges_bring_is_awaited_whole(fed: FeedForwardStage) -> None:
+    add(fed, "a", Sound(1))
+    add(fed, "b", Sound(2, "alone"))
+    assert numbers(fed.step()) == {"b": 2}
+    fed.receive([arriving("a", "left", 10, final=False), arriving("a", "right", 100)])
+    assert not fed.has_work()
+    assert fed.counts() == {"requests": 1}
+    fed.receive([arriving("a", "left", 1000, 1)])
+    assert numbers(fed.step()) == {"a": 1111}
+    assert fed.counts() == {"requests": 0}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (arriving("a", "middle", 1), "unexpected chunk of port 'middle'"),
+        (arriving("a", "left", 1, 1), "expected chunk 0 of 'left', got 1"),
+    ],
+)
+def test_a_wrong_chunk_fails_its_own_request(
+    fed: FeedForwardStage, wrong: Chunk[Payload], message: str
+) -> None:
+    add(fed, "a", Sound(1))
+    add(fed, "b", Sound(2))
+    fed.receive([wrong, arriving("b", "left", 1), arriving("b", "right", 1)])
+    result = fed.step()
+    ((name, error),) = result.failures
+    assert name == "a"
+    assert message in str(error)
+    while "b" not in numbers(result):
+        result = fed.step()
+    assert fed.counts() == {"requests": 0}
+
+
+def test_a_request_that_awaits_something_has_a_slot_and_can_be_aborted(
+    fed: FeedForwardStage,
+) -> None:
+    add(fed, "a", Sound(1))
+    add(fed, "b", Sound(1))
+    with pytest.raises(Overloaded):
+        add(fed, "c", Sound(1))
+    fed.abort("a")
+    fed.receive([arriving("a", "left", 1)])
+    add(fed, "c", Sound(1))
+    assert fed.counts() == {"requests": 2}

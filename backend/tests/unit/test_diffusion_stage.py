@@ -1,0 +1,247 @@
+"""The diffusion stage: slots, inputs that arrive, forwards, progress, previews, aborts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from select import select
+
+import numpy as np
+import pytest
+
+from cantata.config import DiffusionDeployment
+from cantata.contract.data.chunks import Chunk, Payload, Progress, Rows
+from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation, RequestFailed
+from cantata.contract.process.stage import StepResult
+from cantata.contract.process.steps import ForwardCost
+from cantata.engine.diffusion import DiffusionStage
+from cantata.engine.diffusion.jobs import preview_steps
+from cantata.engine.diffusion.stage import REPORT_S
+from tiny_painter.inputs import TinyCanvas
+from tiny_painter.stages import TinyDenoiser, TinyJob
+
+CONDITION = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def model() -> TinyDenoiser:
+    return TinyDenoiser()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stage(model: TinyDenoiser, clock: Clock) -> DiffusionStage:
+    return DiffusionStage(model, DiffusionDeployment(slots=4), clock)
+
+
+def canvas(seed: int = 0, steps: int = 4, **more: object) -> TinyCanvas:
+    return TinyCanvas(32, 16, seed, steps, **more)  # type: ignore[arg-type]
+
+
+def condition(request_id: str, port: str = "condition") -> Chunk[Payload]:
+    return Chunk(request_id, port, 0, Rows(CONDITION), final=True)
+
+
+def begin(stage: DiffusionStage, request_id: str, inputs: TinyCanvas) -> None:
+    stage.add(request_id, inputs, batch=False)
+    stage.receive([condition(request_id)])
+
+
+def steps(stage: DiffusionStage) -> Iterator[StepResult]:
+    while stage.has_work():
+        yield stage.step()
+
+
+def run(stage: DiffusionStage) -> tuple[list[Chunk[Payload]], list[tuple[str, CantataError]]]:
+    results = list(steps(stage))
+    return [c for r in results for c in r.chunks], [f for r in results for f in r.failures]
+
+
+def of(chunks: Sequence[Chunk[Payload]], request_id: str, port: str) -> list[Chunk[Payload]]:
+    return [c for c in chunks if (c.request_id, c.port) == (request_id, port)]
+
+
+def latents(chunks: Sequence[Chunk[Payload]], request_id: str) -> np.ndarray:
+    [chunk] = of(chunks, request_id, "latents")
+    assert chunk.final
+    assert isinstance(chunk.payload, Rows)
+    return chunk.payload.values
+
+
+def test_a_picture_begins_once_everything_has_arrived(stage: DiffusionStage) -> None:
+    stage.add("a", canvas(has_references=True), batch=False)
+    assert not stage.has_work()
+    stage.receive([condition("a")])
+    assert not stage.has_work()
+    stage.receive([condition("a", "references")])
+    chunks, failures = run(stage)
+    assert not failures
+    assert latents(chunks, "a").shape == (8, 3)
+    assert stage.counts() == {"requests": 0}
+
+
+def test_progress_is_reported_of_every_step_with_previews_where_they_belong(
+    stage: DiffusionStage,
+) -> None:
+    begin(stage, "a", canvas(steps=6, previews=2))
+    progress = of(run(stage)[0], "a", "progress")
+    payloads = [chunk.payload for chunk in progress]
+    assert [chunk.index for chunk in progress] == list(range(7))
+    assert [p.step for p in payloads if isinstance(p, Progress)] == list(range(7))
+    assert [p.step for p in payloads if isinstance(p, Progress) and p.pixels.size] == [2, 4]
+    assert [chunk.final for chunk in progress] == [False] * 6 + [True]
+
+
+@pytest.mark.parametrize(
+    ("previews", "count", "expected"),
+    [(0, 9, set()), (3, 20, {5, 10, 15}), (1, 2, {1}), (9, 4, {1, 2, 3}), (3, 1, set())],
+)
+def test_previews_are_spread_evenly(previews: int, count: int, expected: set[int]) -> None:
+    assert preview_steps(previews, count) == expected
+
+
+def test_pictures_of_any_depth_share_a_forward_and_none_depends_on_it(
+    stage: DiffusionStage, model: TinyDenoiser
+) -> None:
+    alone = {}
+    for seed in range(3):
+        begin(stage, "x", canvas(seed, steps=3 + seed))
+        alone[seed] = latents(run(stage)[0], "x")
+    model.forwards.clear()
+    begin(stage, "0", canvas(0, steps=3))
+    begun, *_ = [stage.step() for _ in range(2)]
+    assert [c.port for c in begun.chunks] == ["progress"]
+    begin(stage, "1", canvas(1, steps=4))
+    begin(stage, "2", canvas(2, steps=5))
+    chunks, _ = run(stage)
+    for seed in range(3):
+        np.testing.assert_array_equal(latents(chunks, f"{seed}"), alone[seed])
+
+
+@pytest.mark.parametrize("done", range(4))
+def test_an_aborted_picture_takes_part_in_no_further_forward(
+    stage: DiffusionStage, model: TinyDenoiser, done: int
+) -> None:
+    begin(stage, "a", canvas(7))
+    for _ in range(1 + done):
+        stage.step()
+    stage.abort("a")
+    assert stage.counts() == {"requests": 0}
+    assert not stage.has_work()
+    assert len(model.forwards) == done
+    stage.receive([condition("a")])
+    assert not stage.has_work()
+
+
+def test_a_wrong_chunk_fails_its_own_request(stage: DiffusionStage) -> None:
+    stage.add("a", canvas(), batch=False)
+    begin(stage, "b", canvas())
+    stage.receive([condition("a", "sound")])
+    chunks, [(request_id, error)] = run(stage)
+    assert request_id == "a"
+    assert "unexpected chunk of port 'sound'; awaited: ['condition']" in str(error)
+    assert latents(chunks, "b").size
+
+
+def test_the_slots_are_a_limit(stage: DiffusionStage) -> None:
+    for number in range(4):
+        stage.add(f"{number}", canvas(), batch=False)
+    with pytest.raises(Overloaded):
+        stage.add("e", canvas(), batch=False)
+    stage.abort("0")
+    stage.add("e", canvas(), batch=False)
+    for wrong in ("e", "f"):
+        with pytest.raises(ProtocolViolation):
+            stage.add(wrong, None if wrong == "f" else canvas(), batch=False)
+
+
+def test_a_fault_in_a_shared_forward_fails_one_picture_and_advances_the_others_once(
+    stage: DiffusionStage,
+) -> None:
+    begin(stage, "x", canvas(1))
+    alone = latents(run(stage)[0], "x")
+    begin(stage, "a", canvas(1))
+    begin(stage, "b", canvas(2, fault="CRASH"))
+    chunks, [(request_id, error)] = run(stage)
+    assert request_id == "b"
+    assert isinstance(error, RequestFailed)
+    np.testing.assert_array_equal(latents(chunks, "a"), alone)
+
+
+def test_what_waits_is_reported_again_and_again(model: TinyDenoiser, clock: Clock) -> None:
+    """Otherwise its request would end for want of any sign."""
+    stage = DiffusionStage(model, DiffusionDeployment(max_tokens=8), clock)
+    begin(stage, "short", canvas(2, steps=40))
+    begin(stage, "long", canvas(1, steps=400))
+    reports = 0
+    for result in steps(stage):
+        clock.now_s += 0.4 * REPORT_S
+        reports += len(of(result.chunks, "long", "progress"))
+        if of(result.chunks, "short", "latents"):
+            break
+    assert 10 <= reports <= 40
+
+
+def test_the_cost_of_forwards_is_reported_once_it_is_known(stage: DiffusionStage) -> None:
+    begin(stage, "a", canvas(steps=12, step_s=0.002))
+    costs = [result.cost for result in steps(stage) if result.cost is not None]
+    assert costs
+    assert all(isinstance(cost, ForwardCost) for cost in costs)
+
+
+def test_without_the_port_there_is_no_progress(model: TinyDenoiser) -> None:
+    stage = DiffusionStage(model, DiffusionDeployment(), shows_progress=False)
+    begin(stage, "a", canvas(previews=2))
+    assert {chunk.port for chunk in run(stage)[0]} == {"latents"}
+
+
+class Waiting(TinyDenoiser):
+    """Its forwards end when they are allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def advance(self, jobs: Sequence[TinyJob]) -> Sequence[CantataError | None]:
+        self.begun.set()
+        assert self.may_end.wait(10)
+        return super().advance(jobs)
+
+
+@contextmanager
+def unmarked() -> Iterator[None]:
+    yield
+
+
+def test_an_abort_does_not_wait_for_the_forward_that_is_computed() -> None:
+    model = Waiting()
+    stage = DiffusionStage(model, DiffusionDeployment(slots=1))
+    descriptor = stage.start_thread(unmarked)
+    begin(stage, "a", canvas(steps=1))
+    while not model.begun.is_set():
+        stage.step()
+        select([descriptor], [], [], 0.05)
+    stage.abort("a")
+    assert stage.counts() == {"requests": 0}
+    begin(stage, "b", canvas(5, steps=1))
+    model.may_end.set()
+    chunks: list[Chunk[Payload]] = []
+    while stage.counts()["requests"]:
+        select([descriptor], [], [], 10)
+        if stage.has_work():
+            chunks += stage.step().chunks
+    assert {chunk.request_id for chunk in chunks} == {"b"}
+    stage.close()

@@ -1,0 +1,197 @@
+"""The plan of a denoiser's forwards: under simulated loads, with a clock of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.process.steps import ForwardCost
+from cantata.scheduling.step_plan import PATIENCE, JobView, finish_times, plan
+
+H200 = ForwardCost(0.10, 2e-5, 9e-10)
+"""About what one forward of 20 B parameters takes there."""
+NO_FIXED_TIME = ForwardCost(0.0, 1e-3, 0.0)
+MAX_TOKENS = 65_536
+
+
+def size_of(side: int) -> ForwardSize:
+    """Of a square picture with both branches of guidance."""
+    tokens = (side // 16) ** 2 + 80
+    return ForwardSize(2 * tokens, 2 * tokens**2)
+
+
+def job(
+    name: str, side: int = 512, steps: int = 50, arrived_s: float = 0.0, **more: object
+) -> JobView:
+    values = {"steps_left": steps} | more
+    return JobView(name, size_of(side), steps=steps, arrived_s=arrived_s, **values)  # type: ignore[arg-type]
+
+
+def names(chosen: Sequence[JobView]) -> list[str]:
+    return [one.request_id for one in chosen]
+
+
+Planner = Callable[[Sequence[JobView], float], Sequence[JobView]]
+
+
+def simulated(
+    jobs: Sequence[JobView], planner: Planner, cost: ForwardCost = H200
+) -> dict[str, float]:
+    """When each job is done if every forward takes what it costs."""
+    now_s, left, finished = 0.0, {one.request_id: one for one in jobs}, dict[str, float]()
+    while left:
+        here = [one for one in left.values() if one.arrived_s <= now_s]
+        if not here:
+            now_s = min(one.arrived_s for one in left.values())
+            continue
+        chosen = planner(here, now_s)
+        assert chosen
+        tokens = sum(one.size.tokens for one in chosen)
+        pairs = sum(one.size.pairs for one in chosen)
+        now_s += cost.seconds(ForwardSize(tokens, pairs))
+        for one in chosen:
+            later = replace(one, steps_left=one.steps_left - 1)
+            left[one.request_id] = later
+            if not later.steps_left:
+                finished[one.request_id] = now_s
+                del left[one.request_id]
+    return finished
+
+
+def planned(jobs: Sequence[JobView], now_s: float) -> Sequence[JobView]:
+    return plan(jobs, H200, MAX_TOKENS, now_s)
+
+
+def first_come(jobs: Sequence[JobView], now_s: float) -> Sequence[JobView]:
+    return [min(jobs, key=lambda one: one.arrived_s)]
+
+
+def mean_latency_s(jobs: Sequence[JobView], finished: dict[str, float]) -> float:
+    return float(np.mean([finished[one.request_id] - one.arrived_s for one in jobs]))
+
+
+def mixed_load(number: int, seconds: float, seed: int) -> list[JobView]:
+    """Pictures of mixed sizes and steps that arrive by chance."""
+    rng = np.random.default_rng(seed)
+    arrivals = np.sort(rng.uniform(0, seconds, number))
+    return [
+        job(f"{n}", int(rng.choice([256, 512, 1024])), int(rng.choice([8, 28, 50])), float(at))
+        for n, at in enumerate(arrivals)
+    ]
+
+
+def test_nothing_to_do() -> None:
+    assert plan([], H200, MAX_TOKENS, 0.0) == ()
+
+
+def test_small_pictures_share_a_forward_and_large_ones_do_not() -> None:
+    small = [job(f"s{n}", 256) for n in range(6)]
+    large = [job(f"l{n}", 1536) for n in range(6)]
+    assert len(planned(small, 0.0)) > 1
+    assert len(planned(large, 0.0)) == 1
+
+
+def test_without_a_fixed_time_nothing_is_gained_by_sharing() -> None:
+    jobs = [job(f"{n}", 256) for n in range(4)]
+    assert len(plan(jobs, NO_FIXED_TIME, MAX_TOKENS, 0.0)) == 1
+
+
+def test_a_longer_queue_shares_more() -> None:
+    shared = [len(planned([job(f"{n}") for n in range(count)], 0.0)) for count in (2, 6, 16)]
+    assert shared == sorted(shared)
+    assert shared[-1] > shared[0]
+
+
+def test_the_shortest_goes_first_whatever_its_size() -> None:
+    jobs = [job("long", 1536), job("few steps", 1536, 2), job("small", 256, 50)]
+    assert names(planned(jobs, 0.0))[0] == "few steps"
+
+
+def test_a_near_deadline_goes_first_and_a_lost_one_delays_nobody() -> None:
+    left_s = job("a").left_s(H200)
+    near = job("near", deadline_s=1.2 * left_s)
+    assert names(planned([job("short", 256, 2), near], 0.0))[0] == "near"
+    lost = job("lost", deadline_s=0.5 * left_s)
+    assert names(planned([job("short", 256, 2), lost], 0.0))[0] == "short"
+    far = job("far", deadline_s=100 * left_s)
+    assert names(planned([job("short", 256, 2), far], 0.0))[0] == "short"
+
+
+def test_two_near_deadlines_go_by_their_slack() -> None:
+    left_s = job("a").left_s(H200)
+    jobs = [job("later", deadline_s=1.4 * left_s), job("sooner", deadline_s=1.1 * left_s)]
+    assert names(planned(jobs, 0.0))[0] == "sooner"
+
+
+def test_file_renders_take_what_is_left() -> None:
+    render = job("render", 256, 2, batch=True)
+    assert names(planned([render, job("live", 1536)], 0.0))[0] == "live"
+    assert names(planned([render], 0.0)) == ["render"]
+
+
+def test_groups_do_not_mix() -> None:
+    jobs = [job("a", group="x"), job("b", group="y"), job("c", group="x")]
+    assert names(planned(jobs, 0.0)) == ["a", "c"]
+
+
+def test_a_forward_stays_within_its_memory_but_for_a_single_large_picture() -> None:
+    small = [job(f"{n}", 256) for n in range(8)]
+    limit = 2 * small[0].size.tokens
+    assert len(plan(small, H200, limit, 0.0)) == 2
+    assert names(plan([job("huge", 1536)], H200, limit, 0.0)) == ["huge"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mean_latency_is_well_below_first_come_first_served(seed: int) -> None:
+    jobs = mixed_load(60, seconds=300, seed=seed)
+    ours = mean_latency_s(jobs, simulated(jobs, planned))
+    theirs = mean_latency_s(jobs, simulated(jobs, first_come))
+    assert ours < 0.7 * theirs
+
+
+def test_small_ones_that_never_end_do_not_starve_a_large_one() -> None:
+    """Small pictures alone take more time than there is."""
+    large = job("large", 1536, 28)
+    small = [job(f"{n}", 512, 28, arrived_s=1.5 * n) for n in range(200)]
+    finished = simulated([large, *small], planned)
+    assert finished["large"] < max(finished.values()) / 2
+    assert finished["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
+
+
+def test_not_even_deadlines_starve_another() -> None:
+    large = job("large", 1536, 28)
+    work_s = job("any", 512, 28).work_s(H200)
+    urgent = [
+        job(f"{n}", 512, 28, arrived_s=0.9 * work_s * n, deadline_s=0.9 * work_s * n + 1.3 * work_s)
+        for n in range(300)
+    ]
+    finished = simulated([large, *urgent], planned)
+    assert finished["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
+
+
+def test_deadlines_that_can_be_kept_are_kept() -> None:
+    """Half of the load has deadlines, with room."""
+    jobs = [
+        replace(one, deadline_s=one.arrived_s + 3 * one.work_s(H200) + 20) if n % 2 else one
+        for n, one in enumerate(mixed_load(40, seconds=500, seed=7))
+    ]
+    finished = simulated(jobs, planned)
+    late = [one for one in jobs if finished[one.request_id] > one.deadline_s]
+    assert not late
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_forecast_is_what_happens(seed: int) -> None:
+    """It counts runs of steps as one, so it may differ a little."""
+    jobs = [replace(one, arrived_s=0.0) for one in mixed_load(10, seconds=1, seed=seed)]
+    forecast, happened = finish_times(jobs, H200, MAX_TOKENS, 0.0), simulated(jobs, planned)
+    assert forecast.keys() == happened.keys()
+    last_s = max(happened.values())
+    assert max(forecast.values()) == pytest.approx(last_s, rel=0.05)
+    for name, at_s in happened.items():
+        assert math.isclose(forecast[name], at_s, rel_tol=0.25, abs_tol=0.05 * last_s)
