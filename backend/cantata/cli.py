@@ -293,13 +293,15 @@ async def _serve(
             # Its clients cannot send a key: where keys are required, they must be on this machine.
             wyoming_host = "127.0.0.1" if settings.security.api_keys else host
             wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        preload_stages(plans)
+        # Without a name, what ships with weights is served. Nobody has to wait for all of it.
+        first, later = (plans, []) if served[0] else (plans[:1], plans[1:])
+        preload_stages(first)
         # The stages' imports have begun; the following ones take seconds too.
         from cantata.api.app import create_app, mount_pages
         from cantata.api.serve import serve as serve_app
         from cantata.engine.service import create_service
 
-        service = create_service(*plans, log_format=log_format)
+        service = create_service(*first, later=later, log_format=log_format)
         web_app = create_app(service, settings, wyoming=wyoming)
         names = ", ".join(plan.located.plugin.name for plan in plans)
         console.print(f"loading {names} ...", highlight=False)

@@ -73,7 +73,7 @@ def measure_here(model: str | None, plan: Plan, folder: Path, tell: Tell) -> Ite
         tell("the bare model, without a server")
         run = run.model_copy(update={"floor": _calm_floor(model, plan, patience)})
         yield run
-    options = () if model is None else ("--model", model)
+    options: tuple[str, ...] = ("--model", plugin.name if model is None else model)
     with running_server(folder / "server.log", options=options) as server:
         startup = stage_gauges(server.url, "cantata_stage_startup_seconds")
         run = run.model_copy(update={"server_ready_s": server.startup_s, "stage_ready_s": startup})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import psutil
 
 from cantata.config import Deployment, DiffusionDeployment
-from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied
+from cantata.contract.data.errors import CantataError, ConfigError, ModelNotFound, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import StageReport
 from cantata.engine.chat_model import PipelineChatModel
@@ -21,6 +21,8 @@ from cantata.engine.served_model import PipelineModel
 from cantata.engine.stage_handle import StageHandle, StageState
 from cantata.logs import LogFormat
 from cantata.scheduling.image_admission import ImageLoadLimits
+
+logger = logging.getLogger(__name__)
 
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
@@ -40,24 +42,34 @@ AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel
 
 
 class PipelineService:
-    """Implements `contract.image_service.ImageService` over pipelines in stage processes."""
+    """Implements `contract.image_service.ImageService` over pipelines in stage processes.
+
+    Args:
+        models: that speak, the default first.
+        chat_models: that answer, likewise.
+        image_models: that draw, likewise.
+        later: names of those that start once the others are ready, and that nobody waits for.
+    """
 
     def __init__(
         self,
         models: Sequence[PipelineModel],
         chat_models: Sequence[PipelineChatModel] = (),
         image_models: Sequence[PipelineImageModel] = (),
+        later: Collection[str] = (),
     ) -> None:
         self.models: Mapping[str, PipelineModel] = {model.name: model for model in models}
         self.chat_models: Mapping[str, PipelineChatModel] = {m.name: m for m in chat_models}
         self.image_models: Mapping[str, PipelineImageModel] = {m.name: m for m in image_models}
         self.default_model = models[0].name if models else ""
         self._served: tuple[AnyModel, ...] = (*models, *chat_models, *image_models)
+        self._later = [model for model in self._served if model.name in later]
+        self._starting_later: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether every model is ready."""
-        return all(model.orchestrator.ready for model in self._served)
+        """Whether every model that is waited for is ready."""
+        return all(model.orchestrator.ready for model in self._served if model not in self._later)
 
     def model(self, name: str) -> PipelineModel:
         """Look a model up by name.
@@ -107,21 +119,42 @@ class PipelineService:
         try:
             async with asyncio.TaskGroup() as group:
                 for model in self._served:
-                    group.create_task(model.start(), name=f"start:{model.name}")
+                    if model not in self._later:
+                        group.create_task(model.start(), name=f"start:{model.name}")
         except ExceptionGroup as errors:
             await self.stop()
             raise errors.exceptions[0] from errors
+        if self._later:
+            self._starting_later = asyncio.create_task(self._start_later(), name="start-later")
 
     async def stop(self) -> None:
         """Drain and end every stage process."""
+        if self._starting_later is not None:
+            self._starting_later.cancel()
+            await asyncio.wait([self._starting_later])
         await asyncio.gather(*(model.stop(DRAIN_DEADLINE_S) for model in self._served))
 
     async def stage_reports(self) -> list[StageReport]:
-        """The state of every stage process, and what it holds."""
+        """The state of every stage process, and what it holds. Models that start later are told of
+        once they are ready."""
         stages = [
-            (model, stage) for model in self._served for stage in model.orchestrator.stages.values()
+            (model, stage)
+            for model in self._served
+            if model not in self._later
+            for stage in model.orchestrator.stages.values()
         ]
         return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
+
+    async def _start_later(self) -> None:
+        """Start the rest, one after the other: the others are in use. What cannot start is
+        reported, and says so to whoever asks for it."""
+        while self._later:
+            model = self._later[0]
+            try:
+                await model.start()
+            except CantataError as error:
+                logger.error("model %s could not be started: %s", model.name, error)
+            self._later.remove(model)
 
 
 async def _report(model: AnyModel, stage: StageHandle) -> StageReport:
@@ -151,17 +184,20 @@ async def _report(model: AnyModel, stage: StageHandle) -> StageReport:
     )
 
 
-def create_service(*plans: ServicePlan, log_format: LogFormat = LogFormat.TEXT) -> PipelineService:
+def create_service(
+    *plans: ServicePlan, later: Sequence[ServicePlan] = (), log_format: LogFormat = LogFormat.TEXT
+) -> PipelineService:
     """Compose the service; nothing runs before `start`.
 
     Args:
         plans: the models, and how their stages are deployed.
+        later: those that start once the others are ready, and that nobody waits for.
         log_format: of the stage processes.
 
     Raises:
         ConfigError: a checkpoint is not valid, or two models have the same name.
     """
-    models = [_served_model(plan, log_format) for plan in plans]
+    models = [_served_model(plan, log_format) for plan in (*plans, *later)]
     names = [model.name for model in models]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
@@ -169,6 +205,7 @@ def create_service(*plans: ServicePlan, log_format: LogFormat = LogFormat.TEXT) 
         [model for model in models if isinstance(model, PipelineModel)],
         [model for model in models if isinstance(model, PipelineChatModel)],
         [model for model in models if isinstance(model, PipelineImageModel)],
+        names[len(plans) :],
     )
 
 

@@ -197,7 +197,7 @@ sys.modules["cantata.engine.plan"] = SimpleNamespace(
     plan_services=lambda *given: [plan], preload_stages=lambda plans: None
 )
 service = SimpleNamespace(
-    create_service=lambda *plans, log_format: FakeService(start_error=error)
+    create_service=lambda *plans, later, log_format: FakeService(start_error=error)
 )
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app

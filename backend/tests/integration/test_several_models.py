@@ -1,0 +1,103 @@
+"""A server of several models: one that speaks at once, one that draws and starts later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from cantata.config import load_deployment, parse_deployment
+from cantata.contract.data.chunks import Image
+from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied
+from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.data.request import SpeechRequest
+from cantata.engine.plan import ServicePlan
+from cantata.engine.service import PipelineService, create_service
+from cantata.plugins import LocatedModel
+from tiny_painter.plugin import PLUGIN as PAINTER
+from tiny_painter.plugin import save_tiny_painter
+from tiny_talker.checkpoint import save_tiny_checkpoint
+from tiny_talker.plugin import PLUGIN as TALKER
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+
+def plans(folder: Path) -> tuple[ServicePlan, ServicePlan]:
+    talking, painting = folder / "talker", folder / "painter"
+    talking.mkdir()
+    painting.mkdir()
+    save_tiny_checkpoint(talking)
+    save_tiny_painter(painting)
+    raw = {"stages": {"talker": {"slots": 2, "max_model_len": 128}, "decoder": {"slots": 2}}}
+    talker = LocatedModel(TALKER, talking)
+    painter = LocatedModel(PAINTER, painting)
+    return (
+        ServicePlan(talker, talker.pipeline, parse_deployment(raw, talker.pipeline)),
+        ServicePlan(
+            painter, painter.pipeline, load_deployment(PAINTER.deployment, painter.pipeline)
+        ),
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineService]:
+    talker, painter = plans(tmp_path_factory.mktemp("checkpoints"))
+    service = create_service(talker, later=[painter])
+    await service.start()
+    yield service
+    await service.stop()
+
+
+async def test_it_is_ready_before_what_starts_later(service: PipelineService) -> None:
+    assert service.ready
+    assert {report.model for report in await service.stage_reports()} == {TALKER.name}
+    with pytest.raises(StageDied, match="not ready"):
+        async with service.image_model(None).draw(ImageRequest("a")):
+            pass
+    async with asyncio.timeout(60):
+        while not service.image_model(None).admission.places:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    reports = await service.stage_reports()
+    assert {report.model for report in reports} == {TALKER.name, PAINTER.name}
+    assert all(report.alive for report in reports)
+
+
+async def test_it_speaks_and_draws_at_the_same_time(service: PipelineService) -> None:
+    async def speak() -> int:
+        model = service.model(TALKER.name)
+        request = SpeechRequest("hello there", model.voices[0].id)
+        async with model.speak(request) as utterance:
+            return sum([len(chunk.samples) async for chunk in utterance])
+
+    async def draw() -> Image:
+        async with service.image_model(PAINTER.name).draw(ImageRequest("SLOW")) as drawing:
+            event = [event async for event in drawing][-1]
+            assert isinstance(event, Image)
+            return event
+
+    samples, image = await asyncio.gather(speak(), draw())
+    assert samples
+    assert image.pixels.size
+
+
+@pytest.mark.parametrize("name", ["dall-e-3", "gpt-image-1", PAINTER.name, None])
+async def test_names_that_clients_send_mean_the_first_model_that_draws(
+    service: PipelineService, name: str | None
+) -> None:
+    assert service.image_model(name).name == PAINTER.name
+
+
+async def test_a_model_that_speaks_does_not_draw(service: PipelineService) -> None:
+    with pytest.raises(ModelNotFound, match=f"that draws; served: {PAINTER.name}"):
+        service.image_model(TALKER.name)
+    with pytest.raises(ModelNotFound):
+        service.model(PAINTER.name)
+
+
+async def test_a_server_has_each_model_once(tmp_path: Path) -> None:
+    talker, _ = plans(tmp_path)
+    with pytest.raises(ConfigError, match="once"):
+        create_service(talker, talker)
