@@ -12,14 +12,23 @@ from safetensors import SafetensorError, safe_open
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import read_json
 
-SINGLE_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
+STEM = "model"
+"""How files of weights begin, unless a format names them otherwise."""
+SINGLE_FILE = f"{STEM}.safetensors"
+INDEX_FILE = f"{STEM}.safetensors.index.json"
 PICKLE_FILE = "pytorch_model.bin"
 """What older checkpoints have instead of safetensors."""
 
 
-def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+def read_tensors(
+    folder: Path, prefix: str = "", stem: str = STEM
+) -> Iterator[tuple[str, torch.Tensor]]:
     """Read the tensors whose names start with `prefix`, one by one.
+
+    Args:
+        folder: of the files.
+        prefix: of names.
+        stem: how the safetensors files' names begin.
 
     Yields:
         The name without the prefix, and the tensor in the file's own dtype.
@@ -28,7 +37,7 @@ def read_tensors(folder: Path, prefix: str = "") -> Iterator[tuple[str, torch.Te
         ConfigError: a file is missing or damaged, or no tensor has this prefix.
     """
     found = False
-    for path in _files(folder, prefix):
+    for path in _files(folder, prefix, stem):
         read = _pickled if path.name == PICKLE_FILE else _safetensors
         for name, tensor in read(path, prefix):
             found = True
@@ -88,15 +97,15 @@ def _pickled(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, tensor
 
 
-def _files(folder: Path, prefix: str) -> list[Path]:
+def _files(folder: Path, prefix: str, stem: str = STEM) -> list[Path]:
     """Return the files with tensors of this prefix."""
-    index = folder / INDEX_FILE
-    if (folder / SINGLE_FILE).exists():
-        return [folder / SINGLE_FILE]
+    single, index = folder / f"{stem}.safetensors", folder / f"{stem}.safetensors.index.json"
+    if single.exists():
+        return [single]
     if not index.exists():
         if (folder / PICKLE_FILE).exists():
             return [folder / PICKLE_FILE]
-        raise ConfigError(f"{folder}: has neither {SINGLE_FILE}, {INDEX_FILE} nor {PICKLE_FILE}")
+        raise ConfigError(f"{folder}: has neither {single.name}, {index.name} nor {PICKLE_FILE}")
     names = {
         str(file)
         for tensor, file in read_json(index).items("weight_map").items()
@@ -104,5 +113,5 @@ def _files(folder: Path, prefix: str) -> list[Path]:
     }
     missing = sorted(name for name in names if not (folder / name).is_file())
     if missing:
-        raise ConfigError(f"{folder}: {INDEX_FILE} names files that are missing: {missing}")
+        raise ConfigError(f"{folder}: {index.name} names files that are missing: {missing}")
     return [folder / name for name in sorted(names)]

@@ -23,6 +23,11 @@ class JsonFields:
         self._values = values
         self.where = where
 
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """All entries."""
+        return self._values
+
     def get(self, key: str, kind: type[T], default: T | None = None) -> T:
         """Return a value of this kind; integers count as floats.
 
@@ -53,16 +58,29 @@ class JsonFields:
             raise ConfigError(f"{self.where}: {key} must be a list of integers, not {value!r}")
         return tuple(value)
 
-    def numbers(self, key: str) -> tuple[float, ...]:
+    def numbers(self, key: str, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
         """Return a list of numbers; integers count as floats.
+
+        Raises:
+            ConfigError: the list is missing without a default, or holds something else.
+        """
+        if default is not None and key not in self._values:
+            return default
+        value = self._values.get(key)
+        if not isinstance(value, list) or any(type(item) not in (int, float) for item in value):
+            raise ConfigError(f"{self.where}: {key} must be a list of numbers, not {value!r}")
+        return tuple(float(item) for item in value)
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings.
 
         Raises:
             ConfigError: the list is missing or holds something else.
         """
         value = self._values.get(key)
-        if not isinstance(value, list) or any(type(item) not in (int, float) for item in value):
-            raise ConfigError(f"{self.where}: {key} must be a list of numbers, not {value!r}")
-        return tuple(float(item) for item in value)
+        if not isinstance(value, list) or any(type(item) is not str for item in value):
+            raise ConfigError(f"{self.where}: {key} must be a list of strings, not {value!r}")
+        return tuple(value)
 
     def integer_lists(
         self, key: str, default: tuple[tuple[int, ...], ...]

@@ -23,7 +23,8 @@ def _byte_symbols() -> list[str]:
 
 def _merges(words: Sequence[str]) -> list[tuple[str, str]]:
     merges = [(word[:end], word[end]) for word in words for end in range(1, len(word))]
-    return [*merges, *PAIRS]
+    # Words may begin alike.
+    return list(dict.fromkeys([*merges, *PAIRS]))
 
 
 def ordinary_tokens(words: Sequence[str]) -> int:

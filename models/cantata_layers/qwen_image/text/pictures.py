@@ -1,0 +1,75 @@
+"""How large pictures are that are changed: for the text encoder, for the denoiser, and the result.
+
+Source: `calculate_dimensions` and `__call__` of the pipelines for edits in diffusers.
+
+Letters: H height, W width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.qwen_image.config.pipeline import Family
+
+ROUNDED = 32
+"""Pixels, to a multiple of which sides are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a picture, in pixels."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditAreas:
+    """Pixels in all, near which pictures are resized."""
+
+    seen: int
+    """By the text encoder."""
+    kept: int
+    """For the denoiser, and of the result unless a request asks for another."""
+
+
+EDIT_AREAS = {
+    Family.EDIT: EditAreas(seen=1024**2, kept=1024**2),
+    Family.EDIT_PLUS: EditAreas(seen=384**2, kept=1024**2),
+}
+
+
+def near_area(area: int, size: Size) -> Size:
+    """The size of about this area with the ratio of another.
+
+    Raises:
+        InvalidRequest: the picture is too narrow.
+    """
+    ratio = size.width / size.height
+    width = math.sqrt(area * ratio)
+    height = width / ratio
+    made = Size(round(width / ROUNDED) * ROUNDED, round(height / ROUNDED) * ROUNDED)
+    if not made.width or not made.height:
+        raise InvalidRequest(
+            f"a picture of {size.width} x {size.height} is too narrow to be changed", "image"
+        )
+    return made
+
+
+def size_of(pixels: NDArray[np.uint8]) -> Size:
+    """Of [H, W, 3]."""
+    return Size(pixels.shape[1], pixels.shape[0])
+
+
+def resized(pixels: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """[H, W, 3] -> the same of another size, by Lanczos' filter."""
+    if size_of(pixels) == size:
+        return pixels
+    image = Image.fromarray(pixels).resize((size.width, size.height), Image.Resampling.LANCZOS)
+    return np.asarray(image)

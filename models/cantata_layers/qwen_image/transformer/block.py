@@ -1,0 +1,141 @@
+"""One block of the denoiser: joint attention of a row's text and pictures, then an MLP for each.
+
+Letters: L tokens of all rows, T of them text, I of pictures, D width, H heads, C columns of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata.contract.model.row_products import RowLinear
+from cantata_layers.qwen_image.config.transformer import TransformerConfig
+from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
+from cantata_layers.qwen_image.transformer.packing import Stream
+from cantata_layers.qwen_image.transformer.rotation import Rotation
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two streams in a step."""
+
+    stream: Stream
+    rotation: Rotation
+
+
+class JointAttention(nn.Module):
+    """Attention of each row over its text and its pictures."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        width, head = config.width, config.head_dim
+        self.to_q, self.to_k, self.to_v = (RowLinear(width, width) for _ in range(3))
+        self.add_q_proj, self.add_k_proj, self.add_v_proj = (
+            RowLinear(width, width) for _ in range(3)
+        )
+        self.norm_q, self.norm_k = RmsNorm(head), RmsNorm(head)
+        self.norm_added_q, self.norm_added_k = RmsNorm(head), RmsNorm(head)
+        self.to_out = nn.ModuleList([RowLinear(width, width)])
+        self.to_add_out = RowLinear(width, width)
+        self._head = head
+
+    def forward(
+        self, text: torch.Tensor, image: torch.Tensor, sides: tuple[Side, Side]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[T, D] and [I, D] -> the same shapes."""
+        words, pixels = sides
+        text_heads = (
+            words.rotation(self.norm_added_q(self._split(self.add_q_proj(text)))),
+            words.rotation(self.norm_added_k(self._split(self.add_k_proj(text)))),
+            self._split(self.add_v_proj(text)),
+        )
+        image_heads = (
+            pixels.rotation(self.norm_q(self._split(self.to_q(image)))),
+            pixels.rotation(self.norm_k(self._split(self.to_k(image)))),
+            self._split(self.to_v(image)),
+        )
+        texts = [heads.split(words.stream.lengths) for heads in text_heads]
+        images = [heads.split(pixels.stream.lengths) for heads in image_heads]
+        made = [
+            _attended(*(torch.cat([texts[i][row], images[i][row]]) for i in range(3)))
+            for row in range(len(words.stream.lengths))
+        ]
+        of_text = [m[:n] for m, n in zip(made, words.stream.lengths, strict=True)]
+        of_image = [m[n:] for m, n in zip(made, words.stream.lengths, strict=True)]
+        return self.to_add_out(torch.cat(of_text)), self.to_out[0](torch.cat(of_image))
+
+    def _split(self, x: torch.Tensor) -> torch.Tensor:
+        """[L, D] -> [L, H, C]."""
+        return x.unflatten(-1, (-1, self._head))
+
+
+class Projection(nn.Module):
+    """Holds an MLP's first layer under its published name."""
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.proj = RowLinear(width, inner)
+
+
+class Mlp(nn.Module):
+    """[L, D] -> [L, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        first, last = Projection(width, 4 * width), RowLinear(4 * width, width)
+        # Between them the published modules have a dropout, which has no weights.
+        self.net = nn.ModuleList([first, nn.Identity(), last])
+
+    def forward(self, x: torch.Tensor, stream: Stream) -> torch.Tensor:
+        first, last = self.net[0], self.net[2]
+        assert isinstance(first, Projection)
+        return torch.as_tensor(last(stream.gelu(first.proj(x))))
+
+
+class Block(nn.Module):
+    """One layer. Its modulations come from outside."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attn = JointAttention(config)
+        self.img_mlp = Mlp(config.width)
+        self.txt_mlp = Mlp(config.width)
+
+    def forward(
+        self,
+        text: torch.Tensor,
+        image: torch.Tensor,
+        sides: tuple[Side, Side],
+        modulations: tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]],
+    ) -> None:
+        """Change [T, D] and [I, D] in place.
+
+        Args:
+            text: of all rows, as the next.
+            image: noise and references.
+            sides: of text and pictures, as the next.
+            modulations: [6, D] by index of a segment's modulation.
+        """
+        words, pixels = (side.stream for side in sides)
+        of_text, of_image = (list(zip(*m, strict=True)) for m in modulations)
+        heard, seen = self.attn(
+            words.modulated(layer_norm(text), of_text[0], of_text[1]),
+            pixels.modulated(layer_norm(image), of_image[0], of_image[1]),
+            sides,
+        )
+        words.add(text, of_text[2], heard)
+        pixels.add(image, of_image[2], seen)
+        normed = words.modulated(layer_norm(text), of_text[3], of_text[4])
+        words.add(text, of_text[5], self.txt_mlp(normed, words))
+        normed = pixels.modulated(layer_norm(image), of_image[3], of_image[4])
+        pixels.add(image, of_image[5], self.img_mlp(normed, pixels))
+
+
+def _attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """[L, H, C] each, of one row -> [L, H * C]."""
+    by_head = (x.transpose(0, 1)[None] for x in (query, key, value))
+    return functional.scaled_dot_product_attention(*by_head)[0].transpose(0, 1).flatten(1)

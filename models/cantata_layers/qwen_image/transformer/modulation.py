@@ -1,0 +1,130 @@
+"""What a step's share of noise changes: shifts, scales and gates of every block.
+
+They depend on the share alone and are a third of the published model's weights. So they are
+computed once for each share, and the weights may stay off the device: `home`.
+
+Letters: D width, B blocks, U shares of noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from cantata.contract.model.row_products import RowLinear
+from cantata_layers.qwen_image.config.schedule import TIMESTEPS
+
+FREQUENCIES = 128
+PERIOD = 10_000
+KEPT = 128
+"""Shares of noise; one of the published size takes 4.4 MB in bf16."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modulation:
+    """Of one share of noise."""
+
+    image: torch.Tensor
+    """[B, 6, D]: shift, scale and gate of attention, then of the MLP."""
+    text: torch.Tensor
+    """The same for texts."""
+    last: torch.Tensor
+    """[2, D]: scale and shift in front of the last layer."""
+
+
+class TimestepEmbedder(nn.Module):
+    """Layers [U, 2 * FREQUENCIES] -> [U, D] -> [U, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear_1 = RowLinear(2 * FREQUENCIES, width)
+        self.linear_2 = RowLinear(width, width)
+
+
+class ModulationWeights(nn.Module):
+    """The layers that make modulations.
+
+    Args:
+        width: D.
+        blocks: B.
+    """
+
+    def __init__(self, width: int, blocks: int) -> None:
+        super().__init__()
+        self.embedder = TimestepEmbedder(width)
+        self.image = nn.ModuleList(RowLinear(width, 6 * width) for _ in range(blocks))
+        self.text = nn.ModuleList(RowLinear(width, 6 * width) for _ in range(blocks))
+        self.last = RowLinear(width, 2 * width)
+
+
+class Modulations:
+    """The modulations of a checkpoint, computed when they are first asked for.
+
+    Args:
+        weights: may be on another device than the modulations.
+        device: of the modulations.
+        kept: shares of noise whose modulations are kept, those asked for last.
+    """
+
+    def __init__(self, weights: ModulationWeights, device: torch.device, kept: int = KEPT) -> None:
+        self._weights, self._device, self._most = weights, device, kept
+        self._kept: OrderedDict[float, Modulation] = OrderedDict()
+
+    def of(self, shares: Sequence[float]) -> list[Modulation]:
+        """The modulations of shares of noise, 0 to 1."""
+        missing = [share for share in dict.fromkeys(shares) if share not in self._kept]
+        found = {share: self._kept[share] for share in shares if share in self._kept}
+        if missing:
+            found.update(zip(missing, self._computed(missing), strict=True))
+        for share, modulation in found.items():
+            self._kept[share] = modulation
+            self._kept.move_to_end(share)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return [found[share] for share in shares]
+
+    def _computed(self, shares: Sequence[float]) -> list[Modulation]:
+        conditions = _silu_by_row(self._embedded(shares))
+        image = torch.stack([self._product(layer, conditions) for layer in self._weights.image])
+        text = torch.stack([self._product(layer, conditions) for layer in self._weights.text])
+        last = self._product(self._weights.last, conditions)
+        blocks, count = image.shape[:2]
+        return [
+            Modulation(
+                image=image[:, index].reshape(blocks, 6, -1).clone(),
+                text=text[:, index].reshape(blocks, 6, -1).clone(),
+                last=last[index].reshape(2, -1).clone(),
+            )
+            for index in range(count)
+        ]
+
+    def _embedded(self, shares: Sequence[float]) -> torch.Tensor:
+        """[U, D]."""
+        dtype = self._weights.last.weight.dtype
+        # As the reference rounds: the timestep first, then its thousandth.
+        timesteps = (torch.tensor(shares, dtype=torch.float32) * TIMESTEPS).to(dtype) / TIMESTEPS
+        exponents = -math.log(PERIOD) * torch.arange(FREQUENCIES, dtype=torch.float32)
+        angles = timesteps[:, None].float() * torch.exp(exponents / FREQUENCIES)[None]
+        angles = TIMESTEPS * angles
+        waves = torch.cat([angles.cos(), angles.sin()], dim=-1).to(self._device, dtype)
+        embedder = self._weights.embedder
+        inner = _silu_by_row(self._product(embedder.linear_1, waves))
+        return self._product(embedder.linear_2, inner)
+
+    def _product(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        assert isinstance(layer, RowLinear)
+        if layer.weight.device == x.device:
+            return torch.as_tensor(layer(x))
+        weight = layer.weight.to(x.device, non_blocking=True)
+        return functional.linear(x, weight, layer.bias.to(x.device, non_blocking=True))
+
+
+def _silu_by_row(x: torch.Tensor) -> torch.Tensor:
+    """[U, D] -> [U, D]; by row, because a kernel may treat the last elements in another way."""
+    return torch.cat([functional.silu(row) for row in x.split(1)])

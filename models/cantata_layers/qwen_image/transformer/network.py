@@ -1,0 +1,172 @@
+"""The denoiser over all rows of a step.
+
+Letters: N noise tokens of a row, R reference tokens, T text tokens, E columns of a text embedding,
+P numbers of a token, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from cantata.contract.model.row_products import RowLinear
+from cantata_layers.qwen_image.config.transformer import TransformerConfig
+from cantata_layers.qwen_image.transformer.block import Block, Side
+from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
+from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
+from cantata_layers.qwen_image.transformer.packing import Segment, Stream
+from cantata_layers.qwen_image.transformer.rotation import Grid, Positions, Rotation
+
+NO_NOISE = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A picture to be changed."""
+
+    tokens: torch.Tensor
+    """[R, P] latents."""
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What of a branch does not change from step to step; `Denoiser.prepare` makes it."""
+
+    text: torch.Tensor
+    """[T, D]"""
+    references: torch.Tensor
+    """[R, D], of all pictures; R may be 0."""
+    text_rotation: Rotation
+    picture_rotation: Rotation
+    """Of noise and references."""
+    noise_tokens: int
+    """N."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One branch of one request in one step."""
+
+    condition: Condition
+    latents: torch.Tensor
+    """[N, P]"""
+    share: float
+    """Of noise in the latents, 0 to 1."""
+
+
+class Layers(nn.Module):
+    """The denoiser's weights, without those of the modulations."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.img_in = RowLinear(config.token_width, config.width)
+        self.txt_norm = RmsNorm(config.text_width)
+        self.txt_in = RowLinear(config.text_width, config.width)
+        self.transformer_blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.proj_out = RowLinear(config.width, config.token_width)
+
+
+class Denoiser:
+    """Predicts velocities. In float32 on a CPU, a row's result does not depend on the others.
+
+    Args:
+        config: sizes.
+        layers: on the device where to compute, of one dtype.
+        modulations: on the same device.
+    """
+
+    def __init__(self, config: TransformerConfig, layers: Layers, modulations: Modulations) -> None:
+        self._config, self._layers, self._modulations = config, layers, modulations
+        weight = layers.img_in.weight
+        self.device, self._dtype = weight.device, weight.dtype
+        self._positions = Positions(config.rope_axes, self.device)
+
+    @torch.inference_mode()
+    def prepare(
+        self, text: torch.Tensor, grid: Grid, references: Sequence[Reference] = ()
+    ) -> Condition:
+        """Compute what all steps of a branch share.
+
+        Args:
+            text: [T, E] embeddings, T at least 1.
+            grid: of the picture that is drawn.
+            references: in their order.
+
+        Raises:
+            InvalidRequest: text or pictures have more positions than the model knows.
+        """
+        grids = [grid, *(reference.grid for reference in references)]
+        rotations = self._positions.text(len(text), grids), self._positions.pictures(grids)
+        latents = [self._on_device(reference.tokens) for reference in references]
+        tokens = torch.cat(latents) if latents else None
+        width = self._config.width
+        empty = torch.empty(0, width, device=self.device, dtype=self._dtype)
+        return Condition(
+            text=self._layers.txt_in(self._layers.txt_norm(self._on_device(text))),
+            references=empty if tokens is None else self._layers.img_in(tokens),
+            text_rotation=rotations[0],
+            picture_rotation=rotations[1],
+            noise_tokens=grid.tokens,
+        )
+
+    @torch.inference_mode()
+    def velocities(self, rows: Sequence[Row]) -> list[torch.Tensor]:
+        """The velocity of each row: [N, P] float32, noise minus picture."""
+        shares = list(dict.fromkeys(row.share for row in rows))
+        indexes = [shares.index(row.share) for row in rows]
+        still = len(shares) if self._config.still_references else None
+        modulations = self._modulations.of([*shares, NO_NOISE] if still else shares)
+        text, words = self._texts(rows, indexes)
+        image, pixels = self._pictures(rows, indexes, still)
+        for number, block in enumerate(self._layers.transformer_blocks):
+            of_text = [modulation.text[number] for modulation in modulations]
+            of_image = [modulation.image[number] for modulation in modulations]
+            block(text, image, (words, pixels), (of_text, of_image))
+        return self._last(rows, image, pixels, [modulations[index] for index in indexes])
+
+    def _texts(self, rows: Sequence[Row], indexes: Sequence[int]) -> tuple[torch.Tensor, Side]:
+        segments = [
+            (Segment(len(row.condition.text), index),)
+            for row, index in zip(rows, indexes, strict=True)
+        ]
+        rotation = Rotation.join([row.condition.text_rotation for row in rows])
+        texts = torch.cat([row.condition.text for row in rows])
+        return texts, Side(Stream.of(segments), rotation)
+
+    def _pictures(
+        self, rows: Sequence[Row], indexes: Sequence[int], still: int | None
+    ) -> tuple[torch.Tensor, Side]:
+        """`still`: the modulation of references, if it is not their row's."""
+        noise = self._layers.img_in(torch.cat([self._on_device(row.latents) for row in rows]))
+        parts, segments = [], []
+        lengths = [row.condition.noise_tokens for row in rows]
+        for row, index, own in zip(rows, indexes, noise.split(lengths), strict=True):
+            references = row.condition.references
+            parts += [own, references]
+            later = Segment(len(references), index if still is None else still)
+            segments.append((Segment(len(own), index), later))
+        rotation = Rotation.join([row.condition.picture_rotation for row in rows])
+        return torch.cat(parts), Side(Stream.of(segments), rotation)
+
+    def _last(
+        self,
+        rows: Sequence[Row],
+        image: torch.Tensor,
+        pixels: Side,
+        modulations: Sequence[Modulation],
+    ) -> list[torch.Tensor]:
+        lengths = [row.condition.noise_tokens for row in rows]
+        own = [
+            layer_norm(part[:length]) * (1 + modulation.last[0]) + modulation.last[1]
+            for part, length, modulation in zip(
+                image.split(pixels.stream.lengths), lengths, modulations, strict=True
+            )
+        ]
+        return list(self._layers.proj_out(torch.cat(own)).float().split(lengths))
+
+    def _on_device(self, x: torch.Tensor) -> torch.Tensor:
+        return x.to(self.device, self._dtype)

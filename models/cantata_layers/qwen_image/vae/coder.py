@@ -1,0 +1,118 @@
+"""Pictures to latents and back, with a checkpoint's weights.
+
+Letters: Z latent channels, h and w a picture's latents, H and W its pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.qwen_image.config.pipeline import VAE, WEIGHTS
+from cantata_layers.qwen_image.config.vae import VaeConfig
+from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_layers.qwen_image.vae.halves import DecoderNetwork, EncoderNetwork
+from cantata_layers.qwen_image.vae.tiling import Tiling, tiled
+
+LEVELS = 255
+ENCODER = ("encoder.", "quant_conv.")
+DECODER = ("decoder.", "post_quant_conv.")
+"""How the names of a half's tensors begin."""
+BETWEEN_FRAMES = ".time_conv."
+"""In the names of convolutions that a single frame does not use."""
+
+
+class PictureEncoder:
+    """Pictures to latents of mean 0 and deviation 1.
+
+    Args:
+        checkpoint: its folder.
+        config: of its autoencoder.
+        device: where to compute.
+        tiling: None: never.
+
+    Raises:
+        ConfigError: weights are missing or of another shape.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Path,
+        config: VaeConfig,
+        device: torch.device,
+        tiling: Tiling | None = None,
+    ) -> None:
+        with torch.device("meta"):
+            self._network = EncoderNetwork(config)
+        fill(self._network, half(checkpoint, ENCODER, device), checkpoint / VAE)
+        self._config, self._tiling = config, tiling
+        self._means, self._stds = statistics(config, device)
+
+    @torch.inference_mode()
+    def encode(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
+        """uint8 [H, W, 3] -> float32 [Z, h, w]; H and W are multiples of a latent's pixels."""
+        device = self._means.device
+        colours = torch.from_numpy(pixels.astype(np.float32) / LEVELS).permute(2, 0, 1)
+        x = (2.0 * colours - 1.0)[None].contiguous().to(device, dtype_on(device))
+        tiling = self._tiling
+        if tiling is None or pixels.shape[0] * pixels.shape[1] <= tiling.above:
+            mean = self._network(x)
+        else:
+            factor = 1 / self._config.pixels_per_latent
+            mean = tiled(self._network, x, tiling.size, tiling.stride, factor)
+        return (mean[0].float() - self._means) / self._stds
+
+
+class PictureDecoder:
+    """Latents to pictures; arguments and errors as `PictureEncoder`."""
+
+    def __init__(
+        self,
+        checkpoint: Path,
+        config: VaeConfig,
+        device: torch.device,
+        tiling: Tiling | None = None,
+    ) -> None:
+        with torch.device("meta"):
+            self._network = DecoderNetwork(config)
+        fill(self._network, half(checkpoint, DECODER, device), checkpoint / VAE)
+        self._config, self._tiling = config, tiling
+        self._means, self._stds = statistics(config, device)
+
+    @torch.inference_mode()
+    def decode(self, latents: torch.Tensor) -> NDArray[np.uint8]:
+        """[Z, h, w] of mean 0 and deviation 1 -> uint8 [H, W, 3]."""
+        device, factor = self._means.device, self._config.pixels_per_latent
+        z = latents.to(device, torch.float32) * self._stds + self._means
+        z = z[None].to(dtype_on(device))
+        tiling = self._tiling
+        if tiling is None or latents.shape[1] * latents.shape[2] * factor**2 <= tiling.above:
+            made = self._network(z)
+        else:
+            sizes = tiling.size // factor, tiling.stride // factor
+            made = tiled(self._network, z, *sizes, factor)
+        shown = (made[0].float() * 0.5 + 0.5).clamp(0, 1).permute(1, 2, 0)
+        picture: NDArray[np.uint8] = (shown * LEVELS).round().to(torch.uint8).cpu().numpy()
+        return picture
+
+
+def half(
+    checkpoint: Path, prefixes: tuple[str, ...], device: torch.device
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield a half's tensors, of convolutions in time only what acts on a single frame."""
+    for name, tensor in read_tensors(checkpoint / VAE, stem=WEIGHTS):
+        if name.startswith(prefixes) and BETWEEN_FRAMES not in name:
+            flat = tensor[:, :, -1] if tensor.ndim == 5 else tensor
+            flat = flat[..., 0] if name.endswith(".gamma") and flat.ndim == 4 else flat
+            yield name, flat.contiguous().to(device, dtype_on(device))
+
+
+def statistics(config: VaeConfig, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """[Z, 1, 1] means and deviations of latents."""
+    means, stds = torch.tensor(config.means), torch.tensor(config.stds)
+    return means[:, None, None].to(device), stds[:, None, None].to(device)

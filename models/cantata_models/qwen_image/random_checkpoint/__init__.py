@@ -1,0 +1,1 @@
+"""Checkpoints of seeded random weights in the published format, for tests and measurements."""

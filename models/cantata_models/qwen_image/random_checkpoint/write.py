@@ -1,0 +1,73 @@
+"""Write a whole checkpoint folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from cantata_layers.checkpoint import SINGLE_FILE
+from cantata_layers.qwen_image.config.pipeline import WEIGHTS
+from cantata_layers.random_files import write_json
+from cantata_layers.random_tensors import TensorSpec, write_tensors
+from cantata_models.qwen_image.random_checkpoint import configs
+from cantata_models.qwen_image.random_checkpoint.denoiser_layout import denoiser_tensors
+from cantata_models.qwen_image.random_checkpoint.shapes import TINY, Shape, Variant
+from cantata_models.qwen_image.random_checkpoint.text_layout import text_tensors
+from cantata_models.qwen_image.random_checkpoint.tokens import write_tokenizer
+from cantata_models.qwen_image.random_checkpoint.vae_layout import vae_tensors
+
+SHARD = 120
+"""Tensors of a file of the denoiser's weights."""
+
+
+def write_checkpoint(
+    folder: Path,
+    variant: Variant,
+    seed: int,
+    shape: Shape = TINY,
+    dtype: torch.dtype = torch.float32,
+) -> Path:
+    """Write a checkpoint into `folder` and return it.
+
+    Args:
+        folder: made if it is missing.
+        variant: one of `shapes.VARIANTS`.
+        seed: of all weights.
+        shape: one of `shapes.SIZES`.
+        dtype: of all weights.
+    """
+    for part in ("transformer", "vae", "scheduler", "text_encoder", "tokenizer"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    write_json(folder / "model_index.json", configs.index(variant))
+    write_json(folder / "transformer" / "config.json", configs.transformer(shape, variant))
+    write_json(folder / "vae" / "config.json", configs.vae(shape))
+    write_json(folder / "scheduler" / "scheduler_config.json", configs.SCHEDULE)
+    text = configs.text_encoder(shape)
+    write_json(folder / "text_encoder" / "config.json", text)
+    write_tokenizer(folder / "tokenizer")
+    if variant.family.takes_pictures:
+        write_tokenizer(folder / "processor")
+        write_json(folder / "processor" / "preprocessor_config.json", configs.PREPROCESSOR)
+    specs = list(denoiser_tensors(shape))
+    shards = [specs[start : start + SHARD] for start in range(0, len(specs), SHARD)]
+    _write_shards(folder / "transformer", shards, seed, dtype)
+    path = folder / "vae" / f"{WEIGHTS}.safetensors"
+    write_tensors(path, vae_tensors(shape), seed, dtype)
+    write_tensors(folder / "text_encoder" / SINGLE_FILE, text_tensors(text), seed, dtype)
+    return folder
+
+
+def _write_shards(
+    folder: Path, shards: Sequence[Sequence[TensorSpec]], seed: int, dtype: torch.dtype
+) -> None:
+    places: dict[str, str] = {}
+    for number, specs in enumerate(shards, start=1):
+        name = f"{WEIGHTS}-{number:05}-of-{len(shards):05}.safetensors"
+        write_tensors(folder / name, specs, seed, dtype)
+        places |= {spec.name: name for spec in specs}
+    size = sum(math.prod(spec.shape) for specs in shards for spec in specs) * dtype.itemsize
+    index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(places.items()))}
+    write_json(folder / f"{WEIGHTS}.safetensors.index.json", index)
