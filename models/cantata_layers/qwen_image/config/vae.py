@@ -51,8 +51,8 @@ def read_vae(fields: JsonFields) -> VaeConfig:
     )
     if not len(config.means) == len(config.stds) == config.latent_channels:
         raise ConfigError(
-            f"{fields.where}: latents_mean and latents_std must have z_dim {config.latent_channels} "
-            f"numbers each, not {len(config.means)} and {len(config.stds)}"
+            f"{fields.where}: latents_mean and latents_std must have z_dim "
+            f"{config.latent_channels} numbers each, not {len(config.means)} and {len(config.stds)}"
         )
     if min(config.stds) <= 0:
         raise ConfigError(f"{fields.where}: latents_std must be positive, not {min(config.stds)}")

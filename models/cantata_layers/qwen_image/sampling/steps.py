@@ -19,8 +19,9 @@ def guided(velocity: torch.Tensor, negative: torch.Tensor | None, scale: float) 
     if negative is None:
         return velocity
     moved = negative + scale * (velocity - negative)
-    lengths = (torch.norm(part, dim=-1, keepdim=True) for part in (velocity, moved))
-    wanted, found = lengths
+    wanted, found = (
+        torch.linalg.vector_norm(part, dim=-1, keepdim=True) for part in (velocity, moved)
+    )
     return moved * (wanted / found)
 
 

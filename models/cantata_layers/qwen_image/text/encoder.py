@@ -93,7 +93,8 @@ def _empty(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
     torch.set_default_dtype(dtype)
     try:
         with no_init_weights():
-            made = Qwen2_5_VLModel(config) if sees else Qwen2_5_VLTextModel(config.text_config)
+            kind: Any = Qwen2_5_VLModel if sees else Qwen2_5_VLTextModel
+            made: nn.Module = kind(config if sees else config.text_config)
     finally:
         torch.set_default_dtype(before)
     return made

@@ -51,7 +51,7 @@ class PatchMaker:
     def tokens(self, size: Size) -> int:
         """How many tokens of a prompt a picture of this size takes."""
         patches: int = self._processor.get_number_of_image_patches(size.height, size.width, {})
-        return patches // self._processor.merge_size**2
+        return patches // int(self._processor.merge_size) ** 2
 
     def patches(self, pixels: NDArray[np.uint8]) -> Patches:
         """Cut up uint8 [H, W, 3]."""

@@ -15,7 +15,7 @@ from torch.nn import functional
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
-from cantata_layers.qwen_image.transformer.packing import Stream
+from cantata_layers.qwen_image.transformer.packing import Stream, by_row
 from cantata_layers.qwen_image.transformer.rotation import Rotation
 
 
@@ -58,8 +58,8 @@ class JointAttention(nn.Module):
             pixels.rotation(self.norm_k(self._split(self.to_k(image)))),
             self._split(self.to_v(image)),
         )
-        texts = [heads.split(words.stream.lengths) for heads in text_heads]
-        images = [heads.split(pixels.stream.lengths) for heads in image_heads]
+        texts = [by_row(heads, words.stream.lengths) for heads in text_heads]
+        images = [by_row(heads, pixels.stream.lengths) for heads in image_heads]
         made = [
             _attended(*(torch.cat([texts[i][row], images[i][row]]) for i in range(3)))
             for row in range(len(words.stream.lengths))
@@ -70,7 +70,7 @@ class JointAttention(nn.Module):
 
     def _split(self, x: torch.Tensor) -> torch.Tensor:
         """[L, D] -> [L, H, C]."""
-        return x.unflatten(-1, (-1, self._head))
+        return x.reshape(len(x), -1, self._head)
 
 
 class Projection(nn.Module):
@@ -137,5 +137,5 @@ class Block(nn.Module):
 
 def _attended(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """[L, H, C] each, of one row -> [L, H * C]."""
-    by_head = (x.transpose(0, 1)[None] for x in (query, key, value))
-    return functional.scaled_dot_product_attention(*by_head)[0].transpose(0, 1).flatten(1)
+    q, k, v = (x.transpose(0, 1)[None] for x in (query, key, value))
+    return functional.scaled_dot_product_attention(q, k, v)[0].transpose(0, 1).flatten(1)

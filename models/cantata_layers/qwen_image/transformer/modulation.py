@@ -127,4 +127,4 @@ class Modulations:
 
 def _silu_by_row(x: torch.Tensor) -> torch.Tensor:
     """[U, D] -> [U, D]; by row, because a kernel may treat the last elements in another way."""
-    return torch.cat([functional.silu(row) for row in x.split(1)])
+    return torch.cat([functional.silu(row) for row in torch.split(x, 1)])

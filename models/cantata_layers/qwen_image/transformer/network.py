@@ -17,7 +17,7 @@ from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.transformer.block import Block, Side
 from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
-from cantata_layers.qwen_image.transformer.packing import Segment, Stream
+from cantata_layers.qwen_image.transformer.packing import Segment, Stream, by_row
 from cantata_layers.qwen_image.transformer.rotation import Grid, Positions, Rotation
 
 NO_NOISE = 0.0
@@ -144,7 +144,7 @@ class Denoiser:
         noise = self._layers.img_in(torch.cat([self._on_device(row.latents) for row in rows]))
         parts, segments = [], []
         lengths = [row.condition.noise_tokens for row in rows]
-        for row, index, own in zip(rows, indexes, noise.split(lengths), strict=True):
+        for row, index, own in zip(rows, indexes, by_row(noise, lengths), strict=True):
             references = row.condition.references
             parts += [own, references]
             later = Segment(len(references), index if still is None else still)
@@ -163,10 +163,10 @@ class Denoiser:
         own = [
             layer_norm(part[:length]) * (1 + modulation.last[0]) + modulation.last[1]
             for part, length, modulation in zip(
-                image.split(pixels.stream.lengths), lengths, modulations, strict=True
+                by_row(image, pixels.stream.lengths), lengths, modulations, strict=True
             )
         ]
-        return list(self._layers.proj_out(torch.cat(own)).float().split(lengths))
+        return list(by_row(self._layers.proj_out(torch.cat(own)).float(), lengths))
 
     def _on_device(self, x: torch.Tensor) -> torch.Tensor:
         return x.to(self.device, self._dtype)

@@ -65,9 +65,15 @@ class Stream:
         if x.device.type != "cpu" or len(self.lengths) == 1:
             return functional.gelu(x, approximate="tanh")
         return torch.cat(
-            [functional.gelu(part, approximate="tanh") for part in x.split(self.lengths)]
+            [functional.gelu(part, approximate="tanh") for part in by_row(x, self.lengths)]
         )
 
     def _parts(self, x: torch.Tensor) -> list[tuple[torch.Tensor, Segment]]:
-        parts = x.split([segment.tokens for segment in self.segments])
+        parts = by_row(x, [segment.tokens for segment in self.segments])
         return list(zip(parts, self.segments, strict=True))
+
+
+def by_row(x: torch.Tensor, lengths: Sequence[int]) -> Sequence[torch.Tensor]:
+    """Views of [L, ...], one of each length."""
+    parts: Sequence[torch.Tensor] = torch.split(x, list(lengths))
+    return parts

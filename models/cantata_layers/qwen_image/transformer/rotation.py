@@ -46,7 +46,7 @@ class Rotation:
         WHY no complex product: its last elements may be computed by another kernel, so a token's
         bits would depend on how many there are.
         """
-        even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+        even, odd = x.float().reshape(*x.shape[:-1], -1, 2).unbind(-1)
         cos, sin = self.cos[:, None], self.sin[:, None]
         turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
         return turned.flatten(-2).to(x.dtype)

@@ -65,7 +65,8 @@ class PictureEncoder:
         else:
             factor = 1 / self._config.pixels_per_latent
             mean = tiled(self._network, x, tiling.size, tiling.stride, factor)
-        return (mean[0].float() - self._means) / self._stds
+        latents: torch.Tensor = (mean[0].float() - self._means) / self._stds
+        return latents
 
 
 class PictureDecoder:

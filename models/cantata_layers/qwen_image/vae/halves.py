@@ -5,6 +5,8 @@ Letters: B pictures, Z latent channels, H rows, W columns, F pixels on a latent'
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -27,9 +29,11 @@ class EncoderLayers(nn.Module):
         widths = [config.base_width * factor for factor in (1, *config.width_factors)]
         self.conv_in = nn.Conv2d(COLOURS, widths[0], 3, padding=1)
         layers: list[nn.Module] = []
-        for level, (inputs, outputs) in enumerate(zip(widths, widths[1:], strict=False), start=1):
-            for block in range(config.residual_blocks):
-                layers.append(Residual(outputs if block else inputs, outputs))
+        for level, (inputs, outputs) in enumerate(pairwise(widths), start=1):
+            layers += (
+                Residual(outputs if block else inputs, outputs)
+                for block in range(config.residual_blocks)
+            )
             if level < len(config.width_factors):
                 layers.append(Halving(outputs))
         self.down_blocks = nn.ModuleList(layers)

@@ -19,7 +19,9 @@ class ChannelNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scale = len(self.gamma) ** 0.5
-        return functional.normalize(x.float(), dim=1).to(x.dtype) * scale * self.gamma
+        return torch.as_tensor(
+            functional.normalize(x.float(), dim=1).to(x.dtype) * scale * self.gamma
+        )
 
 
 class Residual(nn.Module):

@@ -1,0 +1,189 @@
+"""The denoiser's stage: packed forwards over jobs of any size and depth.
+
+Letters: T tokens of a text, R of references, N of a picture, P numbers of a token, E columns of an
+embedding, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Payload, Rows
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.forward_size import ForwardSize
+from cantata_layers.qwen_image.config.pipeline import load_config
+from cantata_layers.qwen_image.lora.fusing import Fusion, LoraFile
+from cantata_layers.qwen_image.sampling.noise import draw_noise, to_latents
+from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
+from cantata_layers.qwen_image.sampling.steps import euler, finished, guided
+from cantata_layers.qwen_image.stages.inputs import DenoiseInput
+from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
+from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser
+from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, Reference, Row
+from cantata_layers.qwen_image.transformer.packing import by_row
+from cantata_layers.qwen_image.transformer.rotation import Grid
+from cantata_layers.qwen_image.vae.coder import PictureEncoder
+
+
+@dataclass(slots=True)
+class Job:
+    """One picture that is being drawn."""
+
+    inputs: DenoiseInput
+    branches: tuple[Condition, ...]
+    """The prompt's, and that of the negative prompt if the picture is guided."""
+    latents: torch.Tensor
+    """[N, P] float32, as the next."""
+    velocity: torch.Tensor | None = None
+    """Of the last step."""
+    step: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of noise in the latents."""
+        return self.inputs.shares[self.step]
+
+
+class PackedDenoiser:
+    """Implements `contract.model.denoiser.Denoiser`.
+
+    Args:
+        network: of the checkpoint, as the next.
+        colours: of previews.
+        token_width: P.
+    """
+
+    def __init__(self, network: Denoiser, colours: PreviewColours, token_width: int) -> None:
+        self._network, self._colours, self._token_width = network, colours, token_width
+
+    def awaits(self, inputs: DenoiseInput) -> Collection[str]:
+        """Embeddings, and what is made of references."""
+        ports = [CONDITION]
+        if inputs.guidance != 1:
+            ports.append(NEGATIVE)
+        if inputs.references:
+            ports.append(REFERENCES)
+        return ports
+
+    def begin(self, inputs: DenoiseInput, arrived: Mapping[str, Payload]) -> Job:
+        """A job at its first noise.
+
+        Raises:
+            RequestFailed: what arrived is not what was announced.
+            InvalidRequest: text or pictures have more positions than the model knows.
+        """
+        grid = Grid(*inputs.grid)
+        references = self._references(inputs, arrived)
+        texts = [arrived[port] for port in (CONDITION, NEGATIVE) if port in self.awaits(inputs)]
+        branches = tuple(
+            self._network.prepare(_tensor(text), grid, references) for text in texts
+        )
+        noise = draw_noise(inputs.seed, grid, self._token_width)
+        return Job(inputs, branches, noise.to(self._network.device) * inputs.shares[0])
+
+    def steps(self, job: Job) -> int:
+        """Of the whole picture."""
+        return len(job.inputs.shares) - 1
+
+    def size(self, job: Job) -> ForwardSize:
+        """Of all branches; all steps are alike."""
+        return forward_size(
+            [len(branch.text) for branch in job.branches],
+            len(job.latents) + len(job.branches[0].references),
+        )
+
+    def group(self, job: Job) -> Hashable:
+        """Any jobs share a forward."""
+        return None
+
+    @torch.inference_mode()
+    def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
+        """One step of each job, in one forward."""
+        rows = [Row(branch, job.latents, job.share) for job in jobs for branch in job.branches]
+        made = iter(self._network.velocities(rows))
+        for job in jobs:
+            velocities = [next(made) for _ in job.branches]
+            negative = velocities[1] if len(velocities) > 1 else None
+            velocity = guided(velocities[0], negative, job.inputs.guidance)
+            following = job.inputs.shares[job.step + 1]
+            job.latents = euler(job.latents, velocity, job.share, following)
+            job.velocity, job.step = velocity, job.step + 1
+        return [None] * len(jobs)
+
+    def preview(self, job: Job) -> NDArray[np.uint8]:
+        """[H, W, 3], a pixel for each place of a latent."""
+        foreseen = (
+            torch.zeros_like(job.latents)
+            if job.velocity is None
+            else finished(job.latents, job.velocity, job.share)
+        )
+        return self._colours.picture(to_latents(foreseen, Grid(*job.inputs.grid)))
+
+    def latents(self, job: Job) -> NDArray[np.float32]:
+        """[N, P]."""
+        values: NDArray[np.float32] = job.latents.float().cpu().numpy()
+        return values
+
+    def _references(
+        self, inputs: DenoiseInput, arrived: Mapping[str, Payload]
+    ) -> Sequence[Reference]:
+        if not inputs.references:
+            return ()
+        grids = [Grid(*size) for size in inputs.references]
+        tokens = _tensor(arrived[REFERENCES])
+        lengths = [grid.tokens for grid in grids]
+        if len(tokens) != sum(lengths):
+            raise RequestFailed(f"references have {len(tokens)} tokens, not {sum(lengths)}")
+        parts = by_row(tokens, lengths)
+        return [Reference(part, grid) for part, grid in zip(parts, grids, strict=True)]
+
+
+def forward_size(texts: Sequence[int], pictures: int) -> ForwardSize:
+    """How much a step of one picture computes.
+
+    Args:
+        texts: tokens of the text of each branch.
+        pictures: tokens of noise and references.
+    """
+    rows = [text + pictures for text in texts]
+    return ForwardSize(sum(rows), sum(row**2 for row in rows))
+
+
+def load_packed_denoiser(
+    checkpoint: Path,
+    device: torch.device,
+    loras: Sequence[LoraFile] = (),
+    *,
+    modulation_away: bool = False,
+) -> PackedDenoiser:
+    """Return a checkpoint's denoiser.
+
+    Args:
+        checkpoint: its folder.
+        device: float32 on a CPU, bfloat16 elsewhere.
+        loras: fused into the weights.
+        modulation_away: keep the weights of modulations in the machine's memory.
+
+    Raises:
+        ConfigError: weights are missing or of another shape, or a LoRA does not fit.
+    """
+    config = load_config(checkpoint)
+    fusion = Fusion(loras, config.transformer) if loras else None
+    placement = Placement.on(device, modulation_away=modulation_away)
+    network = load_denoiser(checkpoint, config.transformer, placement, fusion)
+    # The encoder is loaded only for this: no picture passes here.
+    encoder = PictureEncoder(checkpoint, config.vae, device)
+    colours = fit_preview(encoder, config.vae.pixels_per_latent)
+    return PackedDenoiser(network, colours, config.transformer.token_width)
+
+
+def _tensor(payload: Payload) -> torch.Tensor:
+    if not isinstance(payload, Rows):
+        raise RequestFailed(f"the denoiser takes rows, not {type(payload).__name__}")
+    return torch.from_numpy(payload.values)
