@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.lora.files import LayerChange, read_lora
+from cantata_layers.qwen_image.lora.folder import LoraFile
 
 WEIGHT = ".weight"
 TOP_LAYERS = (
@@ -28,14 +27,6 @@ BLOCK_LAYERS = (
     *(f"attn.add_{name}_proj" for name in ("q", "k", "v")),
     *(f"{side}_mlp.net.{layer}" for side in ("img", "txt") for layer in ("0.proj", "2")),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LoraFile:
-    """One file, and how strongly it acts."""
-
-    path: Path
-    strength: float = 1.0
 
 
 class Fusion:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cantata_layers.qwen_image.config.schedule import ScheduleConfig, few_steps_schedule
-from cantata_layers.qwen_image.lora.fusing import LoraFile
+from cantata_layers.qwen_image.lora.folder import LoraFile
 
 NAME = re.compile(r"lightning.*?(?P<steps>\d+)[-_ ]?steps?(?![a-z])", re.IGNORECASE)
 STEPS, GUIDANCE = 50, 4.0

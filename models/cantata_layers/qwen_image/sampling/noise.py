@@ -8,24 +8,23 @@ from __future__ import annotations
 import torch
 
 from cantata_layers.qwen_image.config.transformer import PATCH
-from cantata_layers.qwen_image.transformer.rotation import Grid
+from cantata_layers.qwen_image.grid import Grid
 
 
-def draw_noise(seed: int, picture: int, grid: Grid, token_width: int) -> torch.Tensor:
-    """Draw the noise of one picture of a request, the same on every machine and in any company.
+def draw_noise(seed: int, grid: Grid, token_width: int) -> torch.Tensor:
+    """Draw the noise of one picture, the same on every machine and in any company.
 
-    It is drawn as diffusers draws it with a generator of its own for each picture.
+    It is drawn as diffusers draws it with a generator on the CPU for each picture.
 
     Args:
-        seed: of the request.
-        picture: its number in the request, from 0; it draws with `seed + picture`.
+        seed: of the picture.
         grid: of the picture.
         token_width: P.
 
     Returns:
         [grid.tokens, P] float32.
     """
-    generator = torch.Generator("cpu").manual_seed(seed + picture)
+    generator = torch.Generator("cpu").manual_seed(seed)
     shape = (token_width // PATCH**2, PATCH * grid.height, PATCH * grid.width)
     return to_tokens(torch.randn(1, 1, *shape, generator=generator, dtype=torch.float32)[0, 0])
 

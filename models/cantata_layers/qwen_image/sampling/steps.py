@@ -22,7 +22,7 @@ def guided(velocity: torch.Tensor, negative: torch.Tensor | None, scale: float) 
     wanted, found = (
         torch.linalg.vector_norm(part, dim=-1, keepdim=True) for part in (velocity, moved)
     )
-    return moved * (wanted / found)
+    return torch.as_tensor(moved * (wanted / found))
 
 
 def euler(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import PROGRESS
 from cantata_layers.qwen_image.config.pipeline import Family, load_config
-from cantata_layers.qwen_image.lora.fusing import LoraFile
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.lora.folder import lora_files
 from cantata_layers.qwen_image.lora.lightning import drawing_defaults
 from cantata_layers.qwen_image.sampling.schedule import noise_shares
 from cantata_layers.qwen_image.stages.inputs import (
@@ -44,6 +46,180 @@ from cantata_layers.qwen_image.text.pictures import (
 )
 from cantata_layers.qwen_image.text.prompts import Prompts
 
+if TYPE_CHECKING:
+    from cantata_layers.qwen_image.text.patches import PatchMaker
+
 NOTHING = " "
 """The negative prompt unless a request has one, as the publisher recommends."""
 NO_GUIDANCE = 1.0
+SMALLEST, MOST_PIXELS = 64, 2048 * 2048
+DEFAULT_SIZE = Size(1328, 1328)
+"""As published."""
+MOST_STEPS, MOST_GUIDANCE = 200, 20.0
+MOST_REFERENCES = 3
+"""The model was trained with no more."""
+WARM_STEPS = 2
+
+
+class PictureBuilder:
+    """Implements `contract.model.picture.ImageBuilder`.
+
+    Args:
+        checkpoint: its folder.
+        default_size: width and height in pixels where nothing else says it.
+        note: for users.
+        areas: of pictures that are changed.
+
+    Raises:
+        ConfigError: the checkpoint's configuration is not served.
+    """
+
+    progress = f"{DENOISE}.{PROGRESS}"
+    image = f"{DECODE}.{IMAGE}"
+
+    def __init__(
+        self,
+        checkpoint: Path,
+        default_size: Size = DEFAULT_SIZE,
+        note: str = "",
+        areas: Mapping[Family, EditAreas] = EDIT_AREAS,
+    ) -> None:
+        self._config = load_config(checkpoint)
+        self._family, self._areas = self._config.family, areas
+        self._defaults = drawing_defaults(self._config.schedule, lora_files(checkpoint))
+        self._prompts = Prompts(checkpoint, self._family)
+        self._pictures = _patch_maker(checkpoint) if self._family.takes_pictures else None
+        self._default_size, self.note = default_size, note
+
+    @property
+    def limits(self) -> ImageLimits:
+        """Of the checkpoint."""
+        edits, several = self._family.takes_pictures, self._family is Family.EDIT_PLUS
+        return ImageLimits(
+            default_size=(self._default_size.width, self._default_size.height),
+            multiple=self._config.pixels_per_token,
+            min_side=min(SMALLEST, self._default_size.width, self._default_size.height),
+            max_pixels=MOST_PIXELS,
+            default_steps=self._defaults.steps,
+            max_steps=MOST_STEPS,
+            default_guidance=self._defaults.guidance,
+            max_guidance=MOST_GUIDANCE,
+            min_references=int(edits),
+            max_references=(MOST_REFERENCES if several else 1) if edits else 0,
+        )
+
+    @property
+    def warm_up(self) -> tuple[ImageRequest, ...]:
+        """A small picture and one of the default size."""
+        limits = self.limits
+        width, height = limits.default_size
+        blank = np.full((height, width, 3), 128, np.uint8)
+        references = (blank,) if limits.min_references else ()
+        side = limits.min_side
+        return tuple(
+            ImageRequest("a", references, *size, steps=WARM_STEPS)
+            for size in ((side, side), (width, height))
+        )
+
+    def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
+        """Stage inputs for one picture.
+
+        Raises:
+            InvalidRequest: references are missing, too many or too narrow, or the size is not
+                served.
+        """
+        self._check(request)
+        kept = [self._kept(pixels) for pixels in request.references]
+        size = self._size(request, kept)
+        unit = self._config.pixels_per_token
+        grid = Grid(size.height // unit, size.width // unit)
+        encode = self._encode_input(request)
+        denoise = self._denoise_input(request, grid, kept)
+        inputs: dict[str, StageInput] = {
+            ENCODE: encode,
+            DENOISE: denoise,
+            DECODE: DecodeInput((grid.height, grid.width)),
+        }
+        if kept:
+            inputs[REFERENCES_STAGE] = ReferenceInput(tuple(kept))
+        pictures = sum(Grid(*reference).tokens for reference in denoise.references)
+        texts = [tokens for tokens in (encode.prompt, encode.negative) if tokens is not None]
+        lengths = [len(tokens) - self._prompts.dropped for tokens in texts]
+        return PlannedImage(
+            PipelineRequest(request_id, inputs),
+            size.width,
+            size.height,
+            len(denoise.shares) - 1,
+            forward_size(lengths, grid.tokens + pictures),
+            prompt_tokens=lengths[0],
+            reference_tokens=pictures,
+        )
+
+    def _check(self, request: ImageRequest) -> None:
+        limits, count = self.limits, len(request.references)
+        if not limits.min_references <= count <= limits.max_references:
+            raise InvalidRequest(
+                f"image: {count} pictures; this model takes {limits.min_references} to "
+                f"{limits.max_references}",
+                "image",
+            )
+
+    def _kept(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A reference as the denoiser keeps it."""
+        return resized(pixels, near_area(self._areas[self._family].kept, size_of(pixels)))
+
+    def _seen(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A reference as the text encoder sees it."""
+        return resized(pixels, near_area(self._areas[self._family].seen, size_of(pixels)))
+
+    def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
+        """What was asked for, or the last reference's, or the default."""
+        given = size_of(kept[-1]) if kept else self._default_size
+        width, height = request.width or given.width, request.height or given.height
+        unit, limits = self._config.pixels_per_token, self.limits
+        if width % unit or height % unit or min(width, height) < unit:
+            raise InvalidRequest(
+                f"size: {width}x{height}; valid: multiples of {unit} pixels", "size"
+            )
+        if width * height > limits.max_pixels:
+            raise InvalidRequest(
+                f"size: {width}x{height}; valid: at most {limits.max_pixels} pixels in all", "size"
+            )
+        return Size(width, height)
+
+    def _encode_input(self, request: ImageRequest) -> EncodeInput:
+        pictures = tuple(self._seen(pixels) for pixels in request.references)
+        maker = self._pictures
+        sizes = [maker.tokens(size_of(pixels)) for pixels in pictures] if maker else []
+        negative = NOTHING if request.negative_prompt is None else request.negative_prompt
+        return EncodeInput(
+            self._prompts.tokens(request.prompt, sizes),
+            self._prompts.tokens(negative, sizes) if self._guidance(request) > 1 else None,
+            pictures,
+        )
+
+    def _denoise_input(
+        self, request: ImageRequest, grid: Grid, kept: Sequence[NDArray[np.uint8]]
+    ) -> DenoiseInput:
+        unit = self._config.pixels_per_token
+        steps = request.steps or self._defaults.steps
+        return DenoiseInput(
+            seed=request.seed,
+            grid=(grid.height, grid.width),
+            shares=noise_shares(self._defaults.schedule, steps, grid.tokens),
+            guidance=self._guidance(request),
+            references=tuple((p.shape[0] // unit, p.shape[1] // unit) for p in kept),
+            previews=request.previews,
+        )
+
+    def _guidance(self, request: ImageRequest) -> float:
+        """As the reference, no guidance up to 1."""
+        asked = self._defaults.guidance if request.guidance is None else request.guidance
+        return max(asked, NO_GUIDANCE)
+
+
+def _patch_maker(checkpoint: Path) -> PatchMaker:
+    # WHY here: transformers is slow to import, and a model that only draws needs none of it.
+    from cantata_layers.qwen_image.text.patches import PatchMaker
+
+    return PatchMaker(checkpoint)

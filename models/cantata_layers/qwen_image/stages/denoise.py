@@ -17,17 +17,21 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.config.pipeline import load_config
-from cantata_layers.qwen_image.lora.fusing import Fusion, LoraFile
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.lora.folder import lora_files
+from cantata_layers.qwen_image.lora.fusing import Fusion
 from cantata_layers.qwen_image.sampling.noise import draw_noise, to_latents
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import euler, finished, guided
 from cantata_layers.qwen_image.stages.inputs import DenoiseInput
 from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
-from cantata_layers.qwen_image.transformer.load import Placement, load_denoiser
+from cantata_layers.qwen_image.stages.sizes import forward_size
+from cantata_layers.qwen_image.transformer.load import load_denoiser
 from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, Reference, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
-from cantata_layers.qwen_image.transformer.rotation import Grid
+from cantata_layers.qwen_image.transformer.placement import place
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
 
 
@@ -64,12 +68,7 @@ class PackedDenoiser:
 
     def awaits(self, inputs: DenoiseInput) -> Collection[str]:
         """Embeddings, and what is made of references."""
-        ports = [CONDITION]
-        if inputs.guidance != 1:
-            ports.append(NEGATIVE)
-        if inputs.references:
-            ports.append(REFERENCES)
-        return ports
+        return (CONDITION, NEGATIVE, *((REFERENCES,) if inputs.references else ()))
 
     def begin(self, inputs: DenoiseInput, arrived: Mapping[str, Payload]) -> Job:
         """A job at its first noise.
@@ -80,16 +79,19 @@ class PackedDenoiser:
         """
         grid = Grid(*inputs.grid)
         references = self._references(inputs, arrived)
-        texts = [arrived[port] for port in (CONDITION, NEGATIVE) if port in self.awaits(inputs)]
-        branches = tuple(
-            self._network.prepare(_tensor(text), grid, references) for text in texts
-        )
+        ports = (CONDITION, NEGATIVE) if inputs.guidance != 1 else (CONDITION,)
+        texts = [arrived[port] for port in ports]
+        branches = tuple(self._network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
         return Job(inputs, branches, noise.to(self._network.device) * inputs.shares[0])
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""
         return len(job.inputs.shares) - 1
+
+    def previews(self, job: Job) -> int:
+        """That the caller wants to see."""
+        return job.inputs.previews
 
     def size(self, job: Job) -> ForwardSize:
         """Of all branches; all steps are alike."""
@@ -144,38 +146,16 @@ class PackedDenoiser:
         return [Reference(part, grid) for part, grid in zip(parts, grids, strict=True)]
 
 
-def forward_size(texts: Sequence[int], pictures: int) -> ForwardSize:
-    """How much a step of one picture computes.
-
-    Args:
-        texts: tokens of the text of each branch.
-        pictures: tokens of noise and references.
-    """
-    rows = [text + pictures for text in texts]
-    return ForwardSize(sum(rows), sum(row**2 for row in rows))
-
-
-def load_packed_denoiser(
-    checkpoint: Path,
-    device: torch.device,
-    loras: Sequence[LoraFile] = (),
-    *,
-    modulation_away: bool = False,
-) -> PackedDenoiser:
-    """Return a checkpoint's denoiser.
-
-    Args:
-        checkpoint: its folder.
-        device: float32 on a CPU, bfloat16 elsewhere.
-        loras: fused into the weights.
-        modulation_away: keep the weights of modulations in the machine's memory.
+def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDenoiser:
+    """Return a checkpoint's denoiser, with the LoRA files in its folder fused.
 
     Raises:
         ConfigError: weights are missing or of another shape, or a LoRA does not fit.
     """
-    config = load_config(checkpoint)
-    fusion = Fusion(loras, config.transformer) if loras else None
-    placement = Placement.on(device, modulation_away=modulation_away)
+    config, device = load_config(checkpoint), torch.device(options.device)
+    files = lora_files(checkpoint)
+    fusion = Fusion(files, config.transformer) if files else None
+    placement = place(config.transformer, device, getattr(torch, options.dtype))
     network = load_denoiser(checkpoint, config.transformer, placement, fusion)
     # The encoder is loaded only for this: no picture passes here.
     encoder = PictureEncoder(checkpoint, config.vae, device)

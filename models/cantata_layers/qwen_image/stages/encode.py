@@ -20,7 +20,7 @@ from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.stages.inputs import EncodeInput
 from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE
 from cantata_layers.qwen_image.text.encoder import TextEncoder
-from cantata_layers.qwen_image.text.patches import PatchMaker, Patches
+from cantata_layers.qwen_image.text.patches import Patches, PatchMaker
 from cantata_layers.qwen_image.text.templates import TEMPLATES
 
 KEPT = 16
@@ -56,10 +56,13 @@ class PromptEncoder:
 
     def _encode(self, inputs: EncodeInput) -> Mapping[str, Payload]:
         pictures = self._cut(inputs.pictures)
-        made = {CONDITION: self._embedded(inputs.prompt, inputs.pictures, pictures)}
-        if inputs.negative is not None:
-            made[NEGATIVE] = self._embedded(inputs.negative, inputs.pictures, pictures)
-        return made
+        condition = self._embedded(inputs.prompt, inputs.pictures, pictures)
+        negative = (
+            Rows(condition.values[:0])
+            if inputs.negative is None
+            else self._embedded(inputs.negative, inputs.pictures, pictures)
+        )
+        return {CONDITION: condition, NEGATIVE: negative}
 
     def _cut(self, pictures: Sequence[NDArray[np.uint8]]) -> list[Patches]:
         if self._patches is None:

@@ -45,6 +45,8 @@ class DenoiseInput:
     guidance: float
     """1: none."""
     references: tuple[GridSize, ...] = ()
+    previews: int = 0
+    """That the caller wants to see."""
 
 
 @dataclass(frozen=True, slots=True)

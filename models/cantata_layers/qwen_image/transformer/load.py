@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,10 +10,11 @@ import torch
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.config.pipeline import TRANSFORMER, WEIGHTS
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
-from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_layers.qwen_image.loading import fill
 from cantata_layers.qwen_image.lora.fusing import Fusion
 from cantata_layers.qwen_image.transformer.modulation import Modulations, ModulationWeights
 from cantata_layers.qwen_image.transformer.network import Denoiser, Layers
+from cantata_layers.qwen_image.transformer.placement import Placement
 
 MODULATIONS = (
     (re.compile(r"transformer_blocks\.(\d+)\.img_mod\.1\."), r"image.\1."),
@@ -23,22 +23,6 @@ MODULATIONS = (
     (re.compile(r"norm_out\.linear\."), "last."),
 )
 """Published names of the modulations' weights -> their names here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a denoiser computes."""
-
-    device: torch.device
-    dtype: torch.dtype
-    modulation_home: torch.device
-    """Where the weights of modulations lie; if not on `device`, each is copied there when it is
-    used, once for each new share of noise."""
-
-    @classmethod
-    def on(cls, device: torch.device, *, modulation_away: bool = False) -> Placement:
-        """Float32 on a CPU, bfloat16 elsewhere."""
-        return cls(device, dtype_on(device), torch.device("cpu") if modulation_away else device)
 
 
 def load_denoiser(

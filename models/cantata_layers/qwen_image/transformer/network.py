@@ -14,11 +14,12 @@ from torch import nn
 
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
+from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.transformer.block import Block, Side
 from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Segment, Stream, by_row
-from cantata_layers.qwen_image.transformer.rotation import Grid, Positions, Rotation
+from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
 
 NO_NOISE = 0.0
 

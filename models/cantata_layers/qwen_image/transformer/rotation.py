@@ -14,23 +14,11 @@ from dataclasses import dataclass
 import torch
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.qwen_image.grid import Grid
 
 THETA = 10_000
 POSITIONS = 4096
 """On either side of 0; the reference has no more either."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A picture's tokens."""
-
-    height: int
-    width: int
-
-    @property
-    def tokens(self) -> int:
-        """In all."""
-        return self.height * self.width
 
 
 @dataclass(frozen=True, slots=True)
