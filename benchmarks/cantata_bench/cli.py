@@ -243,6 +243,31 @@ def realtime(
     typer.echo(realtime_table(asyncio.run(measure_realtime(model, sessions, turns, folder))))
 
 
+@app.command()
+def images(
+    model: Annotated[
+        str | None, typer.Option(help="Name or checkpoint folder. Default: the embedded one.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Of everything.")] = 5,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Only simulate the published size of Qwen-Image.")
+    ] = False,
+    folder: Annotated[Path, typer.Option(help="Takes the logs.")] = Path("artifacts/bench"),
+) -> None:
+    """Measure pictures beside diffusers' own pipeline (extra `diffusers`), in turns."""
+    from cantata_bench.images.tables import images_table, simulated_table
+
+    if simulate:
+        typer.echo(simulated_table())
+        return
+    from cantata_bench.images.measure import measure_images
+
+    try:
+        typer.echo(images_table(measure_images(model, rounds, folder, typer.echo)))
+    except (ConfigError, RuntimeError) as error:
+        _fail(str(error))
+
+
 @app.command("plan")
 def plan_command(
     page: Annotated[Path, typer.Argument(exists=True, help="Such as docs/scaling.md.")],

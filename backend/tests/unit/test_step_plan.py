@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
 from cantata.scheduling.step_plan import PATIENCE, JobView, finish_times, plan
+from cantata_bench.images.simulated import by_plan, finished, first_come, simulate, size_of
 
 H200 = ForwardCost(0.10, 2e-5, 9e-10)
 """About what one forward of 20 B parameters takes there."""
 NO_FIXED_TIME = ForwardCost(0.0, 1e-3, 0.0)
 MAX_TOKENS = 65_536
-
-
-def size_of(side: int) -> ForwardSize:
-    """Of a square picture with both branches of guidance."""
-    tokens = (side // 16) ** 2 + 80
-    return ForwardSize(2 * tokens, 2 * tokens**2)
 
 
 def job(
@@ -36,43 +30,8 @@ def names(chosen: Sequence[JobView]) -> list[str]:
     return [one.request_id for one in chosen]
 
 
-Planner = Callable[[Sequence[JobView], float], Sequence[JobView]]
-
-
-def simulated(
-    jobs: Sequence[JobView], planner: Planner, cost: ForwardCost = H200
-) -> dict[str, float]:
-    """When each job is done if every forward takes what it costs."""
-    now_s, left, finished = 0.0, {one.request_id: one for one in jobs}, dict[str, float]()
-    while left:
-        here = [one for one in left.values() if one.arrived_s <= now_s]
-        if not here:
-            now_s = min(one.arrived_s for one in left.values())
-            continue
-        chosen = planner(here, now_s)
-        assert chosen
-        tokens = sum(one.size.tokens for one in chosen)
-        pairs = sum(one.size.pairs for one in chosen)
-        now_s += cost.seconds(ForwardSize(tokens, pairs))
-        for one in chosen:
-            later = replace(one, steps_left=one.steps_left - 1)
-            left[one.request_id] = later
-            if not later.steps_left:
-                finished[one.request_id] = now_s
-                del left[one.request_id]
-    return finished
-
-
 def planned(jobs: Sequence[JobView], now_s: float) -> Sequence[JobView]:
     return plan(jobs, H200, MAX_TOKENS, now_s)
-
-
-def first_come(jobs: Sequence[JobView], now_s: float) -> Sequence[JobView]:
-    return [min(jobs, key=lambda one: one.arrived_s)]
-
-
-def mean_latency_s(jobs: Sequence[JobView], finished: dict[str, float]) -> float:
-    return float(np.mean([finished[one.request_id] - one.arrived_s for one in jobs]))
 
 
 def mixed_load(number: int, seconds: float, seed: int) -> list[JobView]:
@@ -149,18 +108,17 @@ def test_a_forward_stays_within_its_memory_but_for_a_single_large_picture() -> N
 @pytest.mark.parametrize("seed", range(4))
 def test_mean_latency_is_well_below_first_come_first_served(seed: int) -> None:
     jobs = mixed_load(60, seconds=300, seed=seed)
-    ours = mean_latency_s(jobs, simulated(jobs, planned))
-    theirs = mean_latency_s(jobs, simulated(jobs, first_come))
-    assert ours < 0.7 * theirs
+    ours, theirs = simulate(jobs, H200, by_plan), simulate(jobs, H200, first_come)
+    assert ours.mean_s < 0.7 * theirs.mean_s
 
 
 def test_small_ones_that_never_end_do_not_starve_a_large_one() -> None:
     """Small pictures alone take more time than there is."""
     large = job("large", 1536, 28)
     small = [job(f"{n}", 512, 28, arrived_s=1.5 * n) for n in range(200)]
-    finished = simulated([large, *small], planned)
-    assert finished["large"] < max(finished.values()) / 2
-    assert finished["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
+    ended = finished([large, *small], H200, by_plan)
+    assert ended["large"] < max(ended.values()) / 2
+    assert ended["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
 
 
 def test_not_even_deadlines_starve_another() -> None:
@@ -170,8 +128,8 @@ def test_not_even_deadlines_starve_another() -> None:
         job(f"{n}", 512, 28, arrived_s=0.9 * work_s * n, deadline_s=0.9 * work_s * n + 1.3 * work_s)
         for n in range(300)
     ]
-    finished = simulated([large, *urgent], planned)
-    assert finished["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
+    ended = finished([large, *urgent], H200, by_plan)
+    assert ended["large"] < (2 * PATIENCE + 3) * large.work_s(H200)
 
 
 def test_deadlines_that_can_be_kept_are_kept() -> None:
@@ -180,8 +138,8 @@ def test_deadlines_that_can_be_kept_are_kept() -> None:
         replace(one, deadline_s=one.arrived_s + 3 * one.work_s(H200) + 20) if n % 2 else one
         for n, one in enumerate(mixed_load(40, seconds=500, seed=7))
     ]
-    finished = simulated(jobs, planned)
-    late = [one for one in jobs if finished[one.request_id] > one.deadline_s]
+    ended = finished(jobs, H200, by_plan)
+    late = [one for one in jobs if ended[one.request_id] > one.deadline_s]
     assert not late
 
 
@@ -189,7 +147,7 @@ def test_deadlines_that_can_be_kept_are_kept() -> None:
 def test_the_forecast_is_what_happens(seed: int) -> None:
     """It counts runs of steps as one, so it may differ a little."""
     jobs = [replace(one, arrived_s=0.0) for one in mixed_load(10, seconds=1, seed=seed)]
-    forecast, happened = finish_times(jobs, H200, MAX_TOKENS, 0.0), simulated(jobs, planned)
+    forecast, happened = finish_times(jobs, H200, MAX_TOKENS, 0.0), finished(jobs, H200, by_plan)
     assert forecast.keys() == happened.keys()
     last_s = max(happened.values())
     assert max(forecast.values()) == pytest.approx(last_s, rel=0.05)

@@ -1,0 +1,1 @@
+"""Pictures: beside diffusers' own pipeline, several at a time, and beside speech."""

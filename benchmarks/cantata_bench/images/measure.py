@@ -1,0 +1,265 @@
+"""A server that draws, measured beside diffusers' pipeline, in turns, on the same checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.data.pictures import ImageLimits
+from cantata.plugins import embedded_models, locate
+from cantata_bench.images.client import (
+    TIMEOUT_S,
+    Cancelled,
+    Together,
+    draw,
+    draw_and_leave,
+    draw_together,
+)
+from cantata_bench.images.reference import Drawn, Order, Reference, reference
+from cantata_bench.load import measured_load
+from cantata_bench.machine import in_own_process
+from cantata_bench.results import LoadSpec, LoadSummary
+from cantata_bench.server import running_server
+from cantata_bench.summary import summarise
+from cantata_bench.target import Target
+
+PROMPTS = ("a red heart", "a green apple", "a cat face", "a house", "the sun", "a blue car")
+MIXED_SCALES = (1.0, 0.5, 1.0, 1.5, 0.5, 1.0, 0.5, 1.0)
+"""Sides of the mixed pictures, of the model's default."""
+MIXED_STEPS = (20, 8, 20, 8, 20, 8, 8, 20)
+CANCEL_AFTER_STEPS = 5
+SPEECH = LoadSpec(kind="live", streams=8, texts="mixed", warm_up_s=3.0, seconds=20.0)
+DRAWN_BESIDE = 2
+"""Pictures at a time, beside speech."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One picture at a time."""
+
+    ours_s: tuple[float, ...]
+    theirs_s: tuple[float, ...]
+    largest_difference: int
+    """Of a pixel's value between the two, over all pictures."""
+
+    @property
+    def ratio(self) -> float:
+        """Ours to theirs: the median of the rounds."""
+        return statistics.median(o / t for o, t in zip(self.ours_s, self.theirs_s, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Several pictures of several sizes; a value for each round."""
+
+    pictures: int
+    ours_s: tuple[float, ...]
+    theirs_s: tuple[float, ...]
+    ours_mean_s: tuple[float, ...]
+    """Mean latency, if all are asked for at once."""
+    theirs_mean_s: tuple[float, ...]
+    """The same, one after the other as they came."""
+
+    @property
+    def speed(self) -> float:
+        """Pictures a minute: ours to theirs."""
+        return statistics.median(t / o for o, t in zip(self.ours_s, self.theirs_s, strict=True))
+
+    @property
+    def latency(self) -> float:
+        """Mean latency: ours to theirs."""
+        pairs = zip(self.ours_mean_s, self.theirs_mean_s, strict=True)
+        return statistics.median(ours / theirs for ours, theirs in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class BesideSpeech:
+    """Streams of speech without pictures, then with."""
+
+    without: LoadSummary
+    beside: LoadSummary
+    pictures: int
+    """Drawn meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFigures:
+    """Everything that was measured."""
+
+    model: str
+    size: tuple[int, int]
+    steps: int
+    alone: Alone
+    mixed: Mixed
+    cancelled: tuple[Cancelled, ...]
+    speech: BesideSpeech | None
+    """None: no model that speaks ships with weights."""
+
+
+def measure_images(
+    model: str | None, rounds: int, folder: Path, tell: Callable[[str], None]
+) -> ImageFigures:
+    """Start a server and diffusers' pipeline, and measure both.
+
+    Args:
+        model: a plug-in's name or a checkpoint folder; None: the embedded model that draws.
+        rounds: of everything.
+        folder: takes the servers' output.
+        tell: receives progress messages.
+
+    Raises:
+        ConfigError: no such model, or diffusers cannot load it.
+        RuntimeError: a server did not start.
+    """
+    name = model or embedded_models()[-1]
+    located = locate(name)
+    if located.plugin.load_image_builder is None:
+        raise ConfigError(f"model {name!r} does not draw")
+    limits = located.plugin.load_image_builder(located.checkpoint).limits
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            running_server(folder / "images.log", options=("--model", name))
+        )
+        theirs = stack.enter_context(reference(str(located.checkpoint)))
+        tell("one picture at a time")
+        orders = _orders(limits, rounds)
+        alone = asyncio.run(_alone(server.url, theirs, orders))
+        tell("mixed pictures at once")
+        mixed = asyncio.run(_mixed(server.url, theirs, _mixed_orders(limits), rounds))
+        tell("a caller who leaves")
+        cancelled = asyncio.run(_leaving(server.url, orders))
+    tell("speech beside pictures")
+    speech = _beside_speech(name, orders, folder)
+    return ImageFigures(
+        located.plugin.name,
+        limits.default_size,
+        limits.default_steps,
+        alone,
+        mixed,
+        cancelled,
+        speech,
+    )
+
+
+def _orders(limits: ImageLimits, number: int) -> list[Order]:
+    """Of the model's own size, steps and guidance."""
+    width, height = limits.default_size
+    return [
+        Order(
+            PROMPTS[seed % len(PROMPTS)],
+            width,
+            height,
+            limits.default_steps,
+            seed,
+            limits.default_guidance,
+        )
+        for seed in range(number)
+    ]
+
+
+def _mixed_orders(limits: ImageLimits) -> list[Order]:
+    """Other sizes and steps."""
+    orders = _orders(limits, len(MIXED_SCALES))
+    return [
+        replace(
+            order,
+            width=_scaled(order.width, scale, limits),
+            height=_scaled(order.height, scale, limits),
+            steps=min(steps, limits.max_steps),
+        )
+        for order, scale, steps in zip(orders, MIXED_SCALES, MIXED_STEPS, strict=True)
+    ]
+
+
+def _scaled(side: int, scale: float, limits: ImageLimits) -> int:
+    return max(round(side * scale / limits.multiple) * limits.multiple, limits.min_side)
+
+
+async def _alone(url: str, theirs: Reference, orders: Sequence[Order]) -> Alone:
+    """In turns, after one of each that does not count."""
+    pairs: list[tuple[Drawn, Drawn]] = []
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
+        for order in (orders[0], *orders):
+            ours = await draw(http, order)
+            pairs.append((ours, await asyncio.to_thread(theirs.draw, order)))
+    return Alone(
+        tuple(ours.seconds for ours, _ in pairs[1:]),
+        tuple(their.seconds for _, their in pairs[1:]),
+        max(_difference(ours, their) for ours, their in pairs),
+    )
+
+
+def _difference(ours: Drawn, theirs: Drawn) -> int:
+    pixels = [np.frombuffer(drawn.pixels, np.uint8).astype(np.int16) for drawn in (ours, theirs)]
+    return int(np.abs(pixels[0] - pixels[1]).max())
+
+
+async def _mixed(url: str, theirs: Reference, orders: Sequence[Order], rounds: int) -> Mixed:
+    """In turns: all at once here, one after the other there; the first round does not count."""
+    ours: list[Together] = []
+    ends: list[list[float]] = []
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
+        for _ in range(1 + rounds):
+            ours.append(await draw_together(http, orders))
+            took = [(await asyncio.to_thread(theirs.draw, order)).seconds for order in orders]
+            ends.append(np.cumsum(took).tolist())
+    return Mixed(
+        len(orders),
+        tuple(one.seconds for one in ours[1:]),
+        tuple(one[-1] for one in ends[1:]),
+        tuple(statistics.fmean(one.each_s) for one in ours[1:]),
+        tuple(statistics.fmean(one) for one in ends[1:]),
+    )
+
+
+async def _leaving(url: str, orders: Sequence[Order]) -> tuple[Cancelled, ...]:
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
+        return tuple([await draw_and_leave(http, order, CANCEL_AFTER_STEPS) for order in orders])
+
+
+def _beside_speech(name: str, orders: Sequence[Order], folder: Path) -> BesideSpeech | None:
+    """One server that speaks and draws."""
+    speaking = embedded_models()[0]
+    if speaking == name:
+        return None
+    options = ("--model", speaking, "--model", name)
+    with running_server(folder / "images-and-speech.log", options=options) as server:
+        target = Target(server.url, model=speaking)
+        in_own_process(measured_load, SPEECH.model_copy(update={"seconds": 3.0}), target, False)
+        without = _spoken(target)
+        beside, pictures = asyncio.run(_spoken_beside(target, orders))
+    return None if without is None or beside is None else BesideSpeech(without, beside, pictures)
+
+
+def _spoken(target: Target) -> LoadSummary | None:
+    report = in_own_process(measured_load, SPEECH, target, False)
+    return summarise(report.records, report.audio_in_window_s / SPEECH.seconds)
+
+
+async def _spoken_beside(target: Target, orders: Sequence[Order]) -> tuple[LoadSummary | None, int]:
+    """With pictures drawn all the time."""
+    drawn = 0
+
+    async def keep_drawing(http: httpx.AsyncClient) -> None:
+        nonlocal drawn
+        for order in cycle(orders):
+            await draw(http, order)
+            drawn += 1
+
+    async with httpx.AsyncClient(base_url=target.url, timeout=TIMEOUT_S) as http:
+        drawing = [asyncio.create_task(keep_drawing(http)) for _ in range(DRAWN_BESIDE)]
+        summary = await asyncio.to_thread(_spoken, target)
+        counted = drawn
+        for task in drawing:
+            task.cancel()
+        await asyncio.gather(*drawing, return_exceptions=True)
+    return summary, counted
