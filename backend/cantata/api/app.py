@@ -23,6 +23,7 @@ from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.routes import (
     chat,
     health,
+    images,
     models,
     realtime,
     speech,
@@ -32,7 +33,7 @@ from cantata.api.routes import (
 )
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ServerSettings
-from cantata.contract.chat_service import ChatService
+from cantata.contract.image_service import ImageService
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
 from cantata.media.request_media import MediaReader
@@ -47,7 +48,7 @@ PAGES_GROUP = "cantata.pages"
 
 
 def create_app(
-    service: ChatService,
+    service: ImageService,
     settings: ServerSettings | None = None,
     wyoming: socket.socket | None = None,
 ) -> FastAPI:
@@ -68,7 +69,7 @@ def create_app(
     app = FastAPI(
         title="Cantata",
         version=__version__,
-        description="Streaming speech. Every message and route: docs/protocol.md",
+        description="Streaming speech, and pictures. Every message and route: docs/protocol.md",
         # A redirect is not in the protocol's format, and names the host as a proxy sees it.
         redirect_slashes=False,
         lifespan=_lifespan,
@@ -94,6 +95,7 @@ def create_app(
         speech_batch,
         speech_websocket,
         chat,
+        images,
         realtime,
     ):
         app.include_router(routes.router, responses=errors_as(ErrorBody))
@@ -101,7 +103,7 @@ def create_app(
     return app
 
 
-def _make_context(service: ChatService, settings: ServerSettings) -> ApiContext:
+def _make_context(service: ImageService, settings: ServerSettings) -> ApiContext:
     options = settings.references
     loader = MediaLoader(Fetcher(settings.fetch) if settings.fetch else None)
     store = VoiceStore(options.voices_dir, options.store) if options.voices_dir else None
@@ -123,6 +125,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
     """Bodies of the routes that take files, as files and as base64."""
     recording, media = settings.references.max_bytes, settings.media.max_bytes
     return {
+        "/v1/images/edits": settings.max_body_bytes + media,
         "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
         "/v1/audio/voices": settings.max_body_bytes + recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,

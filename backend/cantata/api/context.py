@@ -13,7 +13,8 @@ from cantata.api.chat.transcripts import Transcripts
 from cantata.api.drain import Drain
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
-from cantata.contract.chat_service import ChatModel, ChatService
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.image_service import ImageModel, ImageService
 from cantata.contract.service import ServedModel
 from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
@@ -26,7 +27,7 @@ from cantata.references.store import VoiceStore
 class ApiContext:
     """One app's parts."""
 
-    service: ChatService
+    service: ImageService
     settings: ServerSettings
     lifecycle: ServiceLifecycle
     metrics: Metrics
@@ -58,6 +59,21 @@ class ApiContext:
         """The model of this name that answers messages, None the first; errors as of `model`."""
         self.lifecycle.check()
         return self.service.chat_model(name)
+
+    def image_model(self, name: str | None, *, edits: bool) -> ImageModel:
+        """The model of this name that draws; errors as of `model`. None, and OpenAI's names, mean
+        the first that does what is asked: edit pictures, or make them from words alone."""
+        self.lifecycle.check()
+        model, models = self.service.image_model(name), self.service.image_models
+        if name in models:
+            return model
+        able = (one for one in models.values() if _does(one, edits=edits))
+        return next(able, model)
+
+
+def _does(model: ImageModel, *, edits: bool) -> bool:
+    limits = model.limits
+    return limits.max_references > 0 if edits else limits.min_references == 0
 
 
 def _context_of(connection: HTTPConnection) -> ApiContext:

@@ -106,6 +106,7 @@ class _SseFraming(Framing):
         return sse_event(SpeechAudioError(error=describe(error).detail))
 
 
-def sse_event(event: BaseModel) -> bytes:
-    """One server-sent event."""
-    return f"data: {event.model_dump_json()}\n\n".encode()
+def sse_event(event: BaseModel, name: str | None = None) -> bytes:
+    """One server-sent event; without a name it is a `message`."""
+    named = "" if name is None else f"event: {name}\n"
+    return f"{named}data: {event.model_dump_json()}\n\n".encode()

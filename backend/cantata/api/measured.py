@@ -41,6 +41,18 @@ class Work(Protocol):
     def milestones(self) -> tuple[Milestone, ...]: ...
 
 
+class Ending(Protocol):
+    """Work as far as it has come."""
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def end_reason(self) -> EndReason:
+        """Why it stops before its end, if it does without an error."""
+        ...
+
+
 W = TypeVar("W", bound=Work)
 
 
@@ -126,12 +138,12 @@ async def counted(work: Measured, metrics: Metrics, *, heard: bool) -> AsyncIter
     try:
         yield
     except BaseException as error:  # counted and raised again; cancellation is an ending too
-        _record(work, metrics, *_ending_of(work, error), heard=heard)
+        _record(work, metrics, *ending_of(work, error), heard=heard)
         raise
-    _record(work, metrics, *_ending_of(work, None), heard=heard)
+    _record(work, metrics, *ending_of(work, None), heard=heard)
 
 
-def _ending_of(work: Measured, error: BaseException | None) -> tuple[Outcome, EndReason | None]:
+def ending_of(work: Ending, error: BaseException | None) -> tuple[Outcome, EndReason | None]:
     """How it ended, and why, if before its end."""
     match error:
         case None if work.complete:

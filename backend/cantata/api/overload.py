@@ -1,5 +1,5 @@
-"""Rejects requests for speech and for answers while the queue is full: before their body is read,
-before a WebSocket session is set up.
+"""Rejects requests for speech, answers and pictures while there is no room for any: before their
+body is read, before a WebSocket session is set up.
 
 In a stampede most requests are rejected and soon retried. Each rejection takes api time that
 running streams need, so it costs no more than HTTP itself. Plain ASGI.
@@ -13,15 +13,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import refuse
-from cantata.contract.chat_service import ChatModel, ChatService
+from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import Overloaded
+from cantata.contract.image_service import ImageModel, ImageService
 from cantata.contract.service import ServedModel
 
 _CHAT = "/v1/chat/completions"
+_IMAGES = ("/v1/images/generations", "/v1/images/edits")
 _POSTS = ("/v1/audio/speech", "/v1/speak")
 _POSTS_UNDER = "/v1/text-to-speech/"
 _SOCKETS = ("/v1/audio/speech/stream", "/v1/realtime")
 _REJECTION = "cantata.rejection"
+
+AnyModel = ServedModel | ChatModel | ImageModel
 
 
 class OverloadMiddleware:
@@ -42,7 +46,7 @@ class OverloadMiddleware:
         await refuse(scope, receive, send, rejection)
 
 
-def note_rejection(handshake: Scope, service: ChatService) -> bool:
+def note_rejection(handshake: Scope, service: ImageService) -> bool:
     """Whether `OverloadMiddleware` is to reject this WebSocket handshake; if so, it will.
 
     Args:
@@ -55,7 +59,7 @@ def note_rejection(handshake: Scope, service: ChatService) -> bool:
     return rejection is not None
 
 
-def _rejection(models: Mapping[str, ServedModel | ChatModel]) -> Overloaded | None:
+def _rejection(models: Mapping[str, AnyModel]) -> Overloaded | None:
     """Why none of these models accepts a request; None if one does, since only the body names the
     model."""
     rejection: Overloaded | None = None
@@ -69,7 +73,7 @@ def _rejection(models: Mapping[str, ServedModel | ChatModel]) -> Overloaded | No
     return rejection
 
 
-def _asked_models(scope: Scope, service: ChatService) -> Mapping[str, ServedModel | ChatModel]:
+def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]:
     """Those that a request may be for; batches wait outside the queue."""
     if scope["type"] == "websocket":
         return service.models if scope["path"] in _SOCKETS else {}
@@ -78,4 +82,6 @@ def _asked_models(scope: Scope, service: ChatService) -> Mapping[str, ServedMode
     path = str(scope["path"])
     if path == _CHAT:
         return service.chat_models
+    if path in _IMAGES:
+        return service.image_models
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}

@@ -240,6 +240,29 @@ class BatchFailure(WireModel):
     error: ErrorDetail
 
 
+class ImageLimitsObject(WireModel):
+    """What pictures a model makes."""
+
+    default_size: str
+    """`WIDTHxHEIGHT` in pixels."""
+    multiple: int
+    """Width and height are multiples of this."""
+    min_side: int
+    """Pixels."""
+    max_pixels: int
+    """Width times height."""
+    default_steps: int
+    max_steps: int
+    default_guidance: float
+    max_guidance: float
+    """1: it takes no guidance."""
+    min_references: int
+    """Pictures that it edits together: at least."""
+    max_references: int
+    note: str
+    """What users should know beside it; may be empty."""
+
+
 class ModelObject(WireModel):
     """An entry of GET /v1/models."""
 
@@ -251,6 +274,8 @@ class ModelObject(WireModel):
     input_modalities: list[str]
     """`text`, `audio`, `image`, `video`. Not part of OpenAI's protocol, as the next one."""
     output_modalities: list[str]
+    images: ImageLimitsObject | None = None
+    """Of a model that draws. Not part of OpenAI's protocol."""
 
 
 class ModelList(WireModel):

@@ -29,15 +29,8 @@ REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
 DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 """Names that clients send routinely; they select the default model."""
-IMAGE_MODEL_ALIASES = (
-    "gpt-image-1",
-    "gpt-image-1-mini",
-    "gpt-image-1.5",
-    "chatgpt-image-latest",
-    "dall-e-2",
-    "dall-e-3",
-)
-"""The same for pictures; they select the first model that draws."""
+IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
+"""The same for pictures, their beginnings: these select the first model that draws."""
 AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel
 
 
@@ -103,7 +96,8 @@ class PipelineService:
         Raises:
             ModelNotFound: lists the served names.
         """
-        if (name is None or name in IMAGE_MODEL_ALIASES) and self.image_models:
+        is_unnamed = name is None or name.startswith(IMAGE_MODEL_ALIASES)
+        if self.image_models and name not in self.image_models and is_unnamed:
             name = next(iter(self.image_models))
         if name is None or name not in self.image_models:
             served = ", ".join(self.image_models) or "none"

@@ -39,14 +39,8 @@ def read_image(data: bytes, max_pixels: int, param: str) -> Pixels:
     Raises:
         InvalidImage: not a picture, damaged, or more pixels than may be decoded.
     """
-    try:
-        from PIL import Image
-    except ImportError:
-        raise InvalidImage(
-            f"{param}: this server reads no pictures; what it lacks comes with "
-            "pip install 'cantata[omni]'",
-            param,
-        ) from None
+    from PIL import Image
+
     try:
         # Pillow warns of large pictures; they are rejected here, with or without its warning.
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:

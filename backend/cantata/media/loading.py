@@ -15,7 +15,7 @@ from cantata.media.kinds import MediaKind
 T = TypeVar("T")
 
 _PARALLEL = 2
-"""Files decoded at the same time; the stages need the other cores."""
+"""Files decoded or written at the same time; the stages need the other cores."""
 _DATA_HEAD = "data:"
 _MAX_HEAD_CHARACTERS = 256
 _UNNAMED_TYPE = "application/octet-stream"
@@ -52,7 +52,7 @@ class MediaLoader:
         return await asyncio.to_thread(_unpack, encoded, kind, param, max_bytes)
 
     async def decode(self, work: Callable[[], T]) -> T:
-        """Run the decoding of one file in a worker thread, when its turn comes.
+        """Run the decoding, or the writing, of one file in a worker thread, when its turn comes.
 
         A thread cannot be cancelled: if the caller is, the turn lasts until the thread is done, or
         clients that come and go would fill every thread of the server.

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from cantata.contract.data.chat import AudioPart, ImagePart, VideoPart
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
-from cantata.media.images import read_image
+from cantata.media.images import Pixels, read_image
 from cantata.media.kinds import AUDIO, IMAGE, VIDEO
-from cantata.media.loading import MediaLoader
+from cantata.media.loading import MediaLoader, check_size
+from cantata.media.picture_files import PictureOutput, write_picture
 from cantata.media.sound import SoundLimits, read_sound
 from cantata.media.video import VideoLimits, read_video
 
@@ -58,6 +59,13 @@ class MediaReader:
         finally:
             self.held_bytes -= media.decoded_bytes
 
+    async def write(
+        self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
+    ) -> bytes:
+        """The file of a picture, as `write_picture`'s; in a worker thread, in turn with the files
+        that are read."""
+        return await self._loader.decode(partial(write_picture, pixels, output, size))
+
 
 class RequestMedia:
     """The files of one request, read one after the other.
@@ -92,10 +100,12 @@ class RequestMedia:
         data = await self._loader.load(url, IMAGE, param, self._bytes_left)
         limits = self._limits
         max_pixels = limits.max_low_image_pixels if low else limits.max_image_pixels
-        work = partial(read_image, data, max_pixels, param)
-        pixels = await self._decode(data, work)
-        self._keep(pixels.nbytes, param)
-        return ImagePart(pixels)
+        return ImagePart(await self._decode_image(data, max_pixels, param))
+
+    async def image(self, data: bytes, param: str) -> Pixels:
+        """The picture in a file: [H, W, 3] RGB."""
+        check_size(len(data), param, self._bytes_left)
+        return await self._decode_image(data, self._limits.max_image_pixels, param)
 
     async def video_at(self, url: str, param: str) -> VideoPart:
         """Frames of the video behind a URL."""
@@ -125,6 +135,11 @@ class RequestMedia:
         self._keep(recording.samples.nbytes, param)
         return AudioPart(recording.samples, recording.sample_rate)
 
+    async def _decode_image(self, data: bytes, max_pixels: int, param: str) -> Pixels:
+        pixels = await self._decode(data, partial(read_image, data, max_pixels, param))
+        self._keep(pixels.nbytes, param)
+        return pixels
+
     async def _decode(self, data: bytes, work: Callable[[], T]) -> T:
         self._file_bytes += len(data)
         return await self._loader.decode(work)
@@ -133,7 +148,7 @@ class RequestMedia:
         if self.decoded_bytes + size > self._limits.max_decoded_bytes:
             limit = self._limits.max_decoded_bytes >> 20
             raise PayloadTooLarge(
-                f"{param}: the messages' media take more than {limit} MiB once they are decoded; "
+                f"{param}: the request's media take more than {limit} MiB once they are decoded; "
                 "send fewer or smaller files",
                 param,
             )

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from cantata.contract.service import AdmissionReport, StageReport
 from cantata.metrics.conversations import ConversationMetrics
+from cantata.metrics.pictures import PictureMetrics
 from cantata.metrics.service import ServiceCollector
 from cantata.metrics.utterances import UtteranceMetrics
 
@@ -21,6 +22,7 @@ class Metrics(UtteranceMetrics):
         self._registry = CollectorRegistry()
         super().__init__(self._registry)
         self.conversations = ConversationMetrics(self._registry)
+        self.pictures = PictureMetrics(self._registry)
 
     def render(
         self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]

@@ -67,7 +67,7 @@ class UtteranceMetrics:
         )
         self._rejected = Counter(
             "cantata_requests_rejected",
-            "Requests rejected before any sound was made.",
+            "Requests rejected before anything was made.",
             (*model, "code"),
             registry=registry,
         )
@@ -176,5 +176,5 @@ class UtteranceMetrics:
                 self._rtf.labels(model).observe(rtf)
 
     def rejected(self, model: str, code: str) -> None:
-        """A request never became an utterance."""
+        """A request never became an utterance, an answer or a picture."""
         self._rejected.labels(model, code).inc()

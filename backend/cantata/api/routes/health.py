@@ -56,6 +56,7 @@ async def metrics(context: Context) -> Response:
     reports = await context.service.stage_reports()
     admissions = {name: model.admission for name, model in context.service.models.items()}
     admissions |= {name: model.admission for name, model in context.service.chat_models.items()}
+    admissions |= {name: model.admission for name, model in context.service.image_models.items()}
     body = context.metrics.render(reports, admissions)
     return Response(body, headers={"content-type": CONTENT_TYPE})
 

@@ -12,6 +12,7 @@ from cantata.api.schemas import (
     AudioModelObject,
     CapabilitiesObject,
     FormatObject,
+    ImageLimitsObject,
     ModelList,
     ModelObject,
     VoiceList,
@@ -20,6 +21,7 @@ from cantata.api.schemas import (
 from cantata.api.security import is_trusted
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.chat import Modality
+from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 
 router = APIRouter(prefix="/v1", tags=["models"])
@@ -29,7 +31,8 @@ router = APIRouter(prefix="/v1", tags=["models"])
 async def list_models(context: Context) -> ModelList:
     """Every served model."""
     context.lifecycle.check()
-    names = {**context.service.models, **context.service.chat_models}
+    service = context.service
+    names = {**service.models, **service.chat_models, **service.image_models}
     return ModelList(data=[_model_object(context, name) for name in names])
 
 
@@ -37,7 +40,7 @@ async def list_models(context: Context) -> ModelList:
 async def retrieve_model(name: str, context: Context) -> ModelObject:
     """One served model, also by one of its other names."""
     context.lifecycle.check()
-    if name not in context.service.chat_models:
+    if name not in context.service.chat_models and name not in context.service.image_models:
         name = context.model(name).name
     return _model_object(context, name)
 
@@ -88,7 +91,7 @@ def _served(context: ApiContext) -> list[ServedModel]:
 
 
 def _model_object(context: ApiContext, name: str) -> ModelObject:
-    """A model may speak texts, answer messages, or both."""
+    """A model may speak texts, answer messages, draw, or do several of these."""
     takes, makes = set[Modality](), set[Modality]()
     if name in context.service.models:
         takes.add(Modality.TEXT)
@@ -97,11 +100,33 @@ def _model_object(context: ApiContext, name: str) -> ModelObject:
         model = context.service.chat_models[name]
         takes |= model.takes
         makes |= {Modality.TEXT, *([Modality.AUDIO] if model.voices else [])}
+    painter = context.service.image_models.get(name)
+    if painter is not None:
+        takes |= {Modality.TEXT, *([Modality.IMAGE] if painter.limits.max_references else [])}
+        makes.add(Modality.IMAGE)
     return ModelObject(
         id=name,
         created=context.created,
         input_modalities=[one.value for one in Modality if one in takes],
         output_modalities=[one.value for one in Modality if one in makes],
+        images=None if painter is None else _image_limits(painter),
+    )
+
+
+def _image_limits(model: ImageModel) -> ImageLimitsObject:
+    limits = model.limits
+    return ImageLimitsObject(
+        default_size="{}x{}".format(*limits.default_size),
+        multiple=limits.multiple,
+        min_side=limits.min_side,
+        max_pixels=limits.max_pixels,
+        default_steps=limits.default_steps,
+        max_steps=limits.max_steps,
+        default_guidance=limits.default_guidance,
+        max_guidance=limits.max_guidance,
+        min_references=limits.min_references,
+        max_references=limits.max_references,
+        note=model.note,
     )
 
 

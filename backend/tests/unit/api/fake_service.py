@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 from fake_chat import CHAT_VOICES, FakeChatModel
+from fake_picture import EDITING, FakeImageModel
 
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.capabilities import Capabilities
@@ -26,6 +27,7 @@ from cantata.contract.data.errors import (
     VoiceNotFound,
 )
 from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.image_service import ImageModel
 from cantata.contract.process.steps import ReuseReport
 from cantata.contract.service import (
     ADMIT,
@@ -215,7 +217,8 @@ class FakeModel:
 
 
 class FakeService:
-    """Two models that speak, the second in stereo; two that answer, the second in text alone."""
+    """Two models that speak, the second in stereo; two that answer, the second in text alone; two
+    that draw, the second from pictures alone."""
 
     def __init__(self, start_s: float = 0.0, start_error: Exception | None = None) -> None:
         self.solo = FakeModel("solo", instructions=True)
@@ -224,6 +227,12 @@ class FakeService:
         self.omni = FakeChatModel("omni", frozenset(Modality), CHAT_VOICES, 16_000)
         self.reader = FakeChatModel("reader", frozenset({Modality.TEXT, Modality.IMAGE}), (), 0)
         self.chat_models: Mapping[str, ChatModel] = {"omni": self.omni, "reader": self.reader}
+        self.painter = FakeImageModel("painter")
+        self.editor = FakeImageModel("editor", EDITING)
+        self.image_models: Mapping[str, ImageModel] = {
+            "painter": self.painter,
+            "editor": self.editor,
+        }
         self.default_model = "solo"
         self.ready = False
         self.stops = 0
@@ -245,6 +254,13 @@ class FakeService:
             valid = ", ".join(self.chat_models)
             raise ModelNotFound(f"no chat model {name!r}; valid: {valid}", "model")
         return self.chat_models[name]
+
+    def image_model(self, name: str | None) -> ImageModel:
+        name = "painter" if name in (None, "gpt-image-1") else name
+        if name not in self.image_models:
+            valid = ", ".join(self.image_models)
+            raise ModelNotFound(f"no model {name!r} that draws; valid: {valid}", "model")
+        return self.image_models[name]
 
     async def stage_reports(self) -> list[StageReport]:
         return [

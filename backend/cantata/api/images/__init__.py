@@ -1,0 +1,1 @@
+"""Pictures over HTTP: OpenAI's image generations and edits."""

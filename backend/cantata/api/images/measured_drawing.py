@@ -1,0 +1,96 @@
+"""One picture of one model, measured."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cantata.api.images.answers import PictureUsage, PromptTokens
+from cantata.api.images.sizes import tokens_of
+from cantata.api.measured import ending_of
+from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import Drawing, ImageModel
+from cantata.metrics import EndReason, Metrics
+
+logger = logging.getLogger(__name__)
+
+
+class MeasuredDrawing:
+    """An open drawing. Iterating over it gives its progress, and last its picture."""
+
+    def __init__(self, model: ImageModel, drawing: Drawing, metrics: Metrics) -> None:
+        self.width, self.height = drawing.width, drawing.height
+        self.complete = False
+        self.end_reason = EndReason.CLIENT_LEFT
+        self.request_id = drawing.request_id
+        self.steps = 0
+        """Done, as far as is known."""
+        self._model = model
+        self._drawing = drawing
+        self._events = aiter(drawing)
+        self._metrics = metrics.pictures
+
+    @property
+    def usage(self) -> PictureUsage:
+        """What it costs."""
+        text, pictures = self._drawing.prompt_tokens, self._drawing.reference_tokens
+        made = tokens_of(self.width, self.height, self._model.limits)
+        return PictureUsage(
+            input_tokens=text + pictures,
+            input_tokens_details=PromptTokens(text_tokens=text, image_tokens=pictures),
+            output_tokens=made,
+            total_tokens=text + pictures + made,
+        )
+
+    def __aiter__(self) -> MeasuredDrawing:
+        return self
+
+    async def __anext__(self) -> Progress | Image:
+        event = await anext(self._events)
+        steps = self._drawing.steps if isinstance(event, Image) else event.step
+        self._metrics.stepped(self._model.name, steps - self.steps)
+        self.steps = steps
+        if isinstance(event, Image):
+            self.complete = True
+        return event
+
+
+@asynccontextmanager
+async def open_drawing(
+    model: ImageModel, request: ImageRequest, metrics: Metrics
+) -> AsyncIterator[MeasuredDrawing]:
+    """Open a drawing; leaving awaits its abort and counts how it ended. Raises what
+    `ImageModel.draw` raises; a rejection is not counted here."""
+    asked_at = time.monotonic()
+    async with model.draw(request) as drawing:
+        measured = MeasuredDrawing(model, drawing, metrics)
+        metrics.pictures.opened(model.name)
+        try:
+            yield measured
+        except BaseException as error:  # counted and raised again
+            _record(model, measured, error, time.monotonic() - asked_at, metrics)
+            raise
+        _record(model, measured, None, time.monotonic() - asked_at, metrics)
+
+
+def _record(
+    model: ImageModel,
+    drawing: MeasuredDrawing,
+    error: BaseException | None,
+    seconds: float,
+    metrics: Metrics,
+) -> None:
+    outcome, reason = ending_of(drawing, error)
+    metrics.pictures.ended(model.name, outcome, reason, seconds)
+    figures = {
+        "model": model.name,
+        "work_id": drawing.request_id,
+        "outcome": outcome,
+        "reason": reason,
+        "steps": drawing.steps,
+        "seconds": seconds,
+    }
+    logger.info("%s after %d steps", outcome, drawing.steps, extra=figures)

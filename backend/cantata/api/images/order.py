@@ -1,0 +1,145 @@
+"""A client's request for pictures, checked against the model that is to draw them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.images.answers import Kind, QualityName
+from cantata.api.images.body import ImageOptions
+from cantata.api.images.sizes import guidance_of, quality_name, size_of, steps_of
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import ImageModel
+from cantata.media.images import Pixels
+from cantata.media.picture_files import BEST, PictureOutput
+
+_RANDOM_SEEDS = 2**32
+"""Few enough for every client's numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentPicture:
+    """A picture as it was sent."""
+
+    data: bytes
+    """The file."""
+    param: str
+    """The field that it came in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOrder:
+    """A checked request; its pictures are still files."""
+
+    model: ImageModel
+    options: ImageOptions
+    sent: tuple[SentPicture, ...]
+    """Empty: nothing is edited."""
+    size: tuple[int, int] | None
+    steps: int | None
+    guidance: float | None
+    seed: int
+    """Of the first picture."""
+    output: PictureOutput
+
+    @property
+    def kind(self) -> Kind:
+        """What its events begin with."""
+        return "image_edit" if self.sent else "image_generation"
+
+    @property
+    def quality(self) -> QualityName:
+        """As the answer calls it."""
+        return quality_name(self.options.quality)
+
+    def requests(self, references: Sequence[Pixels], arrived_s: float) -> list[ImageRequest]:
+        """What the model is asked: one for each picture, with seeds that follow each other.
+
+        Args:
+            references: the sent pictures, decoded.
+            arrived_s: when the request came, by the monotonic clock.
+        """
+        options = self.options
+        width, height = self.size or (None, None)
+        deadline_s = None if options.deadline_s is None else arrived_s + options.deadline_s
+        return [
+            ImageRequest(
+                options.prompt,
+                tuple(references),
+                width,
+                height,
+                self.seed + number,
+                options.negative_prompt,
+                self.steps,
+                self.guidance,
+                options.partial_images,
+                deadline_s,
+                options.priority == "batch",
+            )
+            for number in range(options.n)
+        ]
+
+
+def image_order(
+    context: ApiContext, options: ImageOptions, sent: Sequence[SentPicture] = ()
+) -> ImageOrder:
+    """The checked request.
+
+    Raises:
+        InvalidRequest: a model that does not exist or does not do this, or an option outside what
+            it takes.
+        Overloaded: every slot is taken.
+    """
+    model = context.image_model(options.model, edits=bool(sent))
+    _check_pictures(model, sent)
+    _check_stream(options)
+    limits = model.limits
+    order = ImageOrder(
+        model,
+        options,
+        tuple(sent),
+        size_of(options.size, limits),
+        steps_of(options, limits),
+        guidance_of(options, limits),
+        secrets.randbelow(_RANDOM_SEEDS) if options.seed is None else options.seed,
+        _output(options),
+    )
+    # Before files are decoded for nothing.
+    model.check_room()
+    return order
+
+
+def _check_pictures(model: ImageModel, sent: Sequence[SentPicture]) -> None:
+    least, most = model.limits.min_references, model.limits.max_references
+    if not sent and least:
+        raise InvalidRequest(
+            f"{model.name} only edits pictures: POST /v1/images/edits with {least} or more", "model"
+        )
+    if sent and not most:
+        raise InvalidRequest(
+            f"image: {model.name} draws from words alone: POST /v1/images/generations", "image"
+        )
+    if sent and not least <= len(sent) <= most:
+        raise InvalidRequest(
+            f"image: {len(sent)} pictures; {model.name} takes {max(1, least)} to {most}", "image"
+        )
+
+
+def _check_stream(options: ImageOptions) -> None:
+    for field in ("partial_images", "stream_progress"):
+        if getattr(options, field) and not options.stream:
+            raise InvalidRequest(f'{field} needs "stream": true', field)
+
+
+def _output(options: ImageOptions) -> PictureOutput:
+    quality = BEST if options.output_compression is None else options.output_compression
+    if options.output_format == "png" and quality != BEST:
+        raise InvalidRequest(
+            f"output_compression is {quality}, and png loses nothing; valid: {BEST}, or with "
+            "output_format jpeg or webp 0 to 100",
+            "output_compression",
+        )
+    return PictureOutput(options.output_format, quality)

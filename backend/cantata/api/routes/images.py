@@ -1,0 +1,61 @@
+"""POST /v1/images/generations and /v1/images/edits: a prompt in, pictures out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from cantata.api.bodies import CheckedRoute
+from cantata.api.context import ApiContext, Context
+from cantata.api.framing import SSE_MEDIA_TYPE
+from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, ImagesAnswer, Kind
+from cantata.api.images.body import EditBody, GenerationBody
+from cantata.api.images.form import read_edit
+from cantata.api.images.order import ImageOrder, image_order
+from cantata.api.images.response import ImagesResponse
+from cantata.api.images.streamed import StreamedImages
+from cantata.api.images.whole import WholeImages
+from cantata.api.openapi import Responses, events
+
+router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute)
+
+
+def _answers(kind: Kind) -> Responses:
+    told = events(SSE_MEDIA_TYPE, [PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]])
+    return {200: {"model": ImagesAnswer, **told[200]}}
+
+
+@router.post("/generations", response_class=Response, responses=_answers("image_generation"))
+async def generate_images(body: GenerationBody, context: Context) -> Response:
+    """Draw pictures from a prompt. See docs/images.md."""
+    return _response(context, image_order(context, body))
+
+
+def _edit_form() -> dict[str, Any]:
+    """What OpenAPI says of the form: its fields, and files."""
+    schema = EditBody.model_json_schema()
+    files = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
+    schema["properties"] = {"image": files, **schema["properties"]}
+    schema["required"] = ["image", *schema["required"]]
+    return {
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+    }
+
+
+@router.post(
+    "/edits",
+    response_class=Response,
+    responses=_answers("image_edit"),
+    openapi_extra=_edit_form(),
+)
+async def edit_images(request: Request, context: Context) -> Response:
+    """Draw pictures from a prompt and other pictures. See docs/images.md."""
+    context.lifecycle.check()
+    body, sent = await read_edit(request)
+    return _response(context, image_order(context, body, sent))
+
+
+def _response(context: ApiContext, order: ImageOrder) -> ImagesResponse:
+    return StreamedImages(context, order) if order.options.stream else WholeImages(context, order)

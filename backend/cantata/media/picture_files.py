@@ -1,0 +1,60 @@
+"""Pixels -> files of pictures. Blocks: the event loop calls it through `MediaReader.write`."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cantata.media.images import Pixels
+
+PictureFormat = Literal["png", "webp", "jpeg"]
+
+BEST = 100
+_PNG_EFFORT = 4
+"""Of zlib's 9: beyond it files hardly shrink, and take longer."""
+_WEBP_EFFORT = 2
+"""Of 6; the default takes twice as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOutput:
+    """How a picture is written. A file says nothing but the picture."""
+
+    kind: PictureFormat = "png"
+    quality: int = BEST
+    """0 to 100, of what is not PNG: 100 is the best and the largest."""
+
+
+def write_picture(
+    pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
+) -> bytes:
+    """A file.
+
+    Args:
+        pixels: [H, W, 3] RGB.
+        output: its format.
+        size: width and height in pixels to scale the picture to; None: its own.
+    """
+    from PIL import Image
+
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    if size is not None and size != image.size:
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    image.save(file, output.kind.upper(), **_options(output))
+    return file.getvalue()
+
+
+def _options(output: PictureOutput) -> dict[str, Any]:
+    match output.kind:
+        case "png":
+            return {"compress_level": _PNG_EFFORT}
+        case "webp":
+            return {"quality": output.quality, "method": _WEBP_EFFORT}
+        case "jpeg":
+            # The best keeps the colour of every pixel, not of every four.
+            exact = {"subsampling": 0} if output.quality == BEST else {}
+            return {"quality": output.quality, **exact}
