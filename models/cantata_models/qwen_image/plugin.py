@@ -8,8 +8,8 @@ from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.json_fields import read_json
 from cantata_layers.qwen_image.config.pipeline import INDEX, Family, read_family
+from cantata_layers.qwen_image.stages.pipeline import PIPELINE
 from cantata_layers.qwen_image.stages.ports import REFERENCES_STAGE
-from cantata_models.qwen_image.pipeline import PIPELINE
 
 # The imports below are local so that listing the plug-in loads neither torch nor transformers.
 

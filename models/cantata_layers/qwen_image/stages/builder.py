@@ -6,6 +6,7 @@ Letters: H height, W width.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,31 @@ if TYPE_CHECKING:
 NOTHING = " "
 """The negative prompt unless a request has one, as the publisher recommends."""
 NO_GUIDANCE = 1.0
-SMALLEST, MOST_PIXELS = 64, 2048 * 2048
-DEFAULT_SIZE = Size(1328, 1328)
-"""As published."""
 MOST_STEPS, MOST_GUIDANCE = 200, 20.0
 MOST_REFERENCES = 3
 """The model was trained with no more."""
 WARM_STEPS = 2
+DEFAULT_SIZE = Size(1328, 1328)
+"""As published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a plug-in offers with its checkpoints; the values are those of the published ones."""
+
+    size: Size = DEFAULT_SIZE
+    """Of a picture, unless the request or a reference says otherwise."""
+    min_side: int = 64
+    """Pixels."""
+    max_pixels: int = 2048 * 2048
+    steps: int | None = None
+    """Unless the request says otherwise, as the next. None: as the checkpoint was trained."""
+    guidance: float | None = None
+    note: str = ""
+    """For users."""
+
+
+PUBLISHED = Offer()
 
 
 class PictureBuilder:
@@ -66,8 +85,7 @@ class PictureBuilder:
 
     Args:
         checkpoint: its folder.
-        default_size: width and height in pixels where nothing else says it.
-        note: for users.
+        offer: of the plug-in.
         areas: of pictures that are changed.
 
     Raises:
@@ -80,29 +98,32 @@ class PictureBuilder:
     def __init__(
         self,
         checkpoint: Path,
-        default_size: Size = DEFAULT_SIZE,
-        note: str = "",
+        offer: Offer = PUBLISHED,
         areas: Mapping[Family, EditAreas] = EDIT_AREAS,
     ) -> None:
         self._config = load_config(checkpoint)
         self._family, self._areas = self._config.family, areas
-        self._defaults = drawing_defaults(self._config.schedule, lora_files(checkpoint))
+        trained = drawing_defaults(self._config.schedule, lora_files(checkpoint))
+        self._schedule = trained.schedule
+        self._steps = offer.steps or trained.steps
+        self._default_guidance = trained.guidance if offer.guidance is None else offer.guidance
         self._prompts = Prompts(checkpoint, self._family)
         self._pictures = _patch_maker(checkpoint) if self._family.takes_pictures else None
-        self._default_size, self.note = default_size, note
+        self._offer, self.note = offer, offer.note
 
     @property
     def limits(self) -> ImageLimits:
         """Of the checkpoint."""
         edits, several = self._family.takes_pictures, self._family is Family.EDIT_PLUS
+        offer = self._offer
         return ImageLimits(
-            default_size=(self._default_size.width, self._default_size.height),
+            default_size=(offer.size.width, offer.size.height),
             multiple=self._config.pixels_per_token,
-            min_side=min(SMALLEST, self._default_size.width, self._default_size.height),
-            max_pixels=MOST_PIXELS,
-            default_steps=self._defaults.steps,
+            min_side=offer.min_side,
+            max_pixels=offer.max_pixels,
+            default_steps=self._steps,
             max_steps=MOST_STEPS,
-            default_guidance=self._defaults.guidance,
+            default_guidance=self._default_guidance,
             max_guidance=MOST_GUIDANCE,
             min_references=int(edits),
             max_references=(MOST_REFERENCES if several else 1) if edits else 0,
@@ -174,7 +195,7 @@ class PictureBuilder:
 
     def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last reference's, or the default."""
-        given = size_of(kept[-1]) if kept else self._default_size
+        given = size_of(kept[-1]) if kept else self._offer.size
         width, height = request.width or given.width, request.height or given.height
         unit, limits = self._config.pixels_per_token, self.limits
         if width % unit or height % unit or min(width, height) < unit:
@@ -202,11 +223,11 @@ class PictureBuilder:
         self, request: ImageRequest, grid: Grid, kept: Sequence[NDArray[np.uint8]]
     ) -> DenoiseInput:
         unit = self._config.pixels_per_token
-        steps = request.steps or self._defaults.steps
+        steps = request.steps or self._steps
         return DenoiseInput(
             seed=request.seed,
             grid=(grid.height, grid.width),
-            shares=noise_shares(self._defaults.schedule, steps, grid.tokens),
+            shares=noise_shares(self._schedule, steps, grid.tokens),
             guidance=self._guidance(request),
             references=tuple((p.shape[0] // unit, p.shape[1] // unit) for p in kept),
             previews=request.previews,
@@ -214,7 +235,7 @@ class PictureBuilder:
 
     def _guidance(self, request: ImageRequest) -> float:
         """As the reference, no guidance up to 1."""
-        asked = self._defaults.guidance if request.guidance is None else request.guidance
+        asked = self._default_guidance if request.guidance is None else request.guidance
         return max(asked, NO_GUIDANCE)
 
 

@@ -73,8 +73,12 @@ class Modulations:
     """
 
     def __init__(self, weights: ModulationWeights, device: torch.device, kept: int = KEPT) -> None:
-        self._weights, self._device, self._most = weights, device, kept
+        self.weights, self._device, self._most = weights, device, kept
         self._kept: OrderedDict[float, Modulation] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Shares of noise whose modulations are kept."""
+        return len(self._kept)
 
     def of(self, shares: Sequence[float]) -> list[Modulation]:
         """The modulations of shares of noise, 0 to 1."""
@@ -91,9 +95,9 @@ class Modulations:
 
     def _computed(self, shares: Sequence[float]) -> list[Modulation]:
         conditions = _silu_by_row(self._embedded(shares))
-        image = torch.stack([self._product(layer, conditions) for layer in self._weights.image])
-        text = torch.stack([self._product(layer, conditions) for layer in self._weights.text])
-        last = self._product(self._weights.last, conditions)
+        image = torch.stack([self._product(layer, conditions) for layer in self.weights.image])
+        text = torch.stack([self._product(layer, conditions) for layer in self.weights.text])
+        last = self._product(self.weights.last, conditions)
         blocks, count = image.shape[:2]
         return [
             Modulation(
@@ -106,14 +110,14 @@ class Modulations:
 
     def _embedded(self, shares: Sequence[float]) -> torch.Tensor:
         """[U, D]."""
-        dtype = self._weights.last.weight.dtype
+        dtype = self.weights.last.weight.dtype
         # As the reference rounds: the timestep first, then its thousandth.
         timesteps = (torch.tensor(shares, dtype=torch.float32) * TIMESTEPS).to(dtype) / TIMESTEPS
         exponents = -math.log(PERIOD) * torch.arange(FREQUENCIES, dtype=torch.float32)
         angles = timesteps[:, None].float() * torch.exp(exponents / FREQUENCIES)[None]
         angles = TIMESTEPS * angles
         waves = torch.cat([angles.cos(), angles.sin()], dim=-1).to(self._device, dtype)
-        embedder = self._weights.embedder
+        embedder = self.weights.embedder
         inner = _silu_by_row(self._product(embedder.linear_1, waves))
         return self._product(embedder.linear_2, inner)
 

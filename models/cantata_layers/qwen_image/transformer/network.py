@@ -81,7 +81,7 @@ class Denoiser:
     """
 
     def __init__(self, config: TransformerConfig, layers: Layers, modulations: Modulations) -> None:
-        self._config, self._layers, self._modulations = config, layers, modulations
+        self._config, self._layers, self.modulations = config, layers, modulations
         weight = layers.img_in.weight
         self.device, self._dtype = weight.device, weight.dtype
         self._positions = Positions(config.rope_axes, self.device)
@@ -120,7 +120,7 @@ class Denoiser:
         shares = list(dict.fromkeys(row.share for row in rows))
         indexes = [shares.index(row.share) for row in rows]
         still = len(shares) if self._config.still_references else None
-        modulations = self._modulations.of([*shares, NO_NOISE] if still else shares)
+        modulations = self.modulations.of([*shares, NO_NOISE] if still else shares)
         text, words = self._texts(rows, indexes)
         image, pixels = self._pictures(rows, indexes, still)
         for number, block in enumerate(self._layers.transformer_blocks):

@@ -21,7 +21,7 @@ class RmsNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         wide = x.float()
-        scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPSILON)
+        scaled = wide * torch.rsqrt((wide * wide).mean(-1, keepdim=True) + EPSILON)
         return scaled.to(x.dtype) * self.weight
 
 
