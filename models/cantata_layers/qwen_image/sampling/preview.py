@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-FIT_PICTURES = 8
-FIT_LATENTS = 24
+FIT_PICTURES = 6
+FIT_LATENTS = 16
 """On a picture's side."""
 COARSEST = 3
 """Places of colour on a side of the smoothest fitting picture; each next has twice as many."""

@@ -50,6 +50,7 @@ class PictureEncoder:
         with torch.device("meta"):
             self._network = EncoderNetwork(config)
         fill(self._network, half(checkpoint, ENCODER, device), checkpoint / VAE)
+        self._network.to(memory_format=torch.channels_last)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 
@@ -82,6 +83,7 @@ class PictureDecoder:
         with torch.device("meta"):
             self._network = DecoderNetwork(config)
         fill(self._network, half(checkpoint, DECODER, device), checkpoint / VAE)
+        self._network.to(memory_format=torch.channels_last)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 

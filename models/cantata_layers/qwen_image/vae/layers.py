@@ -9,6 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+LEAST = 1e-12
+"""Length by which a place is divided."""
+
 
 class ChannelNorm(nn.Module):
     """[B, C, H, W] -> the same shape: each place divided by its root mean square, with a gain."""
@@ -18,10 +21,11 @@ class ChannelNorm(nn.Module):
         self.gamma = nn.Parameter(torch.empty(channels, 1, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        # Quicker than the library's norm along a dimension that is not the last.
+        lengths = (wide * wide).sum(dim=1, keepdim=True).sqrt().clamp_min(LEAST)
         scale = len(self.gamma) ** 0.5
-        return torch.as_tensor(
-            functional.normalize(x.float(), dim=1).to(x.dtype) * scale * self.gamma
-        )
+        return torch.as_tensor((wide / lengths).to(x.dtype) * scale * self.gamma)
 
 
 class Residual(nn.Module):

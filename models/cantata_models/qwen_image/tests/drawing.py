@@ -72,7 +72,7 @@ class Studio:
 
     def draw_together(self, requests: Sequence[ImageRequest]) -> list[Drawn]:
         """Draw pictures in forwards that they share, as long as each has steps left."""
-        inputs = [self.builder.build("a", request).request.inputs for request in requests]
+        inputs = [self.inputs(request) for request in requests]
         arrived = [self.encoded(given) for given in inputs]
         jobs = [
             self.denoiser.begin(given[DENOISE], made)
@@ -88,6 +88,10 @@ class Studio:
             Drawn(made, np.stack(after), self.decoded(given[DECODE], job))
             for given, made, after, job in zip(inputs, arrived, steps, jobs, strict=True)
         ]
+
+    def inputs(self, request: ImageRequest) -> Mapping[str, Any]:
+        """By stage."""
+        return self.builder.build("a", request).request.inputs
 
     def encoded(self, inputs: Mapping[str, Any]) -> dict[str, Payload]:
         """What the encoders make of a request's inputs."""

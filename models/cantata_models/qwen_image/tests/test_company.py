@@ -71,7 +71,7 @@ def test_a_job_may_join_at_any_step_of_another(folder: Path) -> None:
         studio = studio_for("image", folder)
         first, second = PLAIN[0].requests()[0], PLAIN[1].requests()[0]
         expected = studio.draw(first).latents
-        inputs = [studio.builder.build("a", r).request.inputs for r in (first, second)]
+        inputs = [studio.inputs(r) for r in (first, second)]
         for joins in range(len(expected)):
             job, other = (studio.denoiser.begin(i["denoise"], studio.encoded(i)) for i in inputs)
             for step, after in enumerate(expected):
