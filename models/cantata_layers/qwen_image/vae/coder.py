@@ -50,7 +50,6 @@ class PictureEncoder:
         with torch.device("meta"):
             self._network = EncoderNetwork(config)
         fill(self._network, half(checkpoint, ENCODER, device), checkpoint / VAE)
-        self._network.to(memory_format=torch.channels_last)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 
@@ -83,7 +82,6 @@ class PictureDecoder:
         with torch.device("meta"):
             self._network = DecoderNetwork(config)
         fill(self._network, half(checkpoint, DECODER, device), checkpoint / VAE)
-        self._network.to(memory_format=torch.channels_last)
         self._config, self._tiling = config, tiling
         self._means, self._stds = statistics(config, device)
 
@@ -112,7 +110,8 @@ def half(
         if name.startswith(prefixes) and BETWEEN_FRAMES not in name:
             flat = tensor[:, :, -1] if tensor.ndim == 5 else tensor
             flat = flat[..., 0] if name.endswith(".gamma") and flat.ndim == 4 else flat
-            yield name, flat.contiguous().to(device, dtype_on(device))
+            quick = torch.channels_last if flat.ndim == 4 else torch.contiguous_format
+            yield name, flat.to(device, dtype_on(device)).contiguous(memory_format=quick)
 
 
 def statistics(config: VaeConfig, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

