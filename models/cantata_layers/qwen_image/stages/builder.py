@@ -131,12 +131,14 @@ class PictureBuilder:
 
     @property
     def warm_up(self) -> tuple[ImageRequest, ...]:
-        """A small picture and one of the default size."""
-        limits = self.limits
-        width, height = limits.default_size
-        blank = np.full((height, width, 3), 128, np.uint8)
+        """A small picture, and one of half the default size."""
+        limits, side = self.limits, self.limits.min_side
+        width, height = (
+            max(pixels // 2 // limits.multiple * limits.multiple, side)
+            for pixels in limits.default_size
+        )
+        blank = np.full((side, side, 3), 128, np.uint8)
         references = (blank,) if limits.min_references else ()
-        side = limits.min_side
         return tuple(
             ImageRequest("a", references, *size, steps=WARM_STEPS)
             for size in ((side, side), (width, height))

@@ -144,6 +144,19 @@ SCENARIOS = (
     ),
 )
 
+SERVED = Scenario(
+    "served",
+    "Make it night.",
+    64,
+    48,
+    2,
+    guidance=3.0,
+    seed=21,
+    references=((90, 60),),
+    variant="edit-2511",
+)
+"""With references of the published sizes."""
+
 
 def kept_rows(rows: Values) -> Values:
     """Of embeddings [T, E], what the goldens hold."""
