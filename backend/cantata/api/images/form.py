@@ -75,6 +75,7 @@ def _fields(form: FormData) -> Mapping[str, str]:
 
 def _body(fields: Mapping[str, str]) -> EditBody:
     try:
-        return EditBody.model_validate_strings(dict(fields))
+        # A form has only text: its numbers are read from it.
+        return EditBody.model_validate_strings(dict(fields), strict=False)
     except ValidationError as error:
         raise explain_validation(error.errors(), None) from None

@@ -29,6 +29,8 @@ DRAWING = ImageLimits(
     max_guidance=8.0,
 )
 EDITING = replace(DRAWING, min_references=1, max_references=2)
+SQUARE = 16
+"""Pixels of a side."""
 NO_PREVIEW = np.zeros((0, 0, 3), np.uint8)
 
 
@@ -57,11 +59,14 @@ class DrawingCounts:
 
 
 def expected_picture(request: ImageRequest, width: int, height: int) -> NDArray[np.uint8]:
-    """[H, W, 3]: what a request is answered with; every part of it matters."""
+    """[H, W, 3]: what a request is answered with: squares of colours, which every part of the
+    request changes."""
     pictures = [picture.tobytes() for picture in request.references]
     said = (request.prompt, request.negative_prompt, request.steps, request.guidance, pictures)
     seed = [request.seed, *repr(said).encode()]
-    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+    squares = height // SQUARE, width // SQUARE, 3
+    colours = np.random.default_rng(seed).integers(0, 256, squares, np.uint8)
+    return colours.repeat(SQUARE, axis=0).repeat(SQUARE, axis=1)
 
 
 def preview_of(request: ImageRequest, step: int) -> NDArray[np.uint8]:
@@ -70,7 +75,7 @@ def preview_of(request: ImageRequest, step: int) -> NDArray[np.uint8]:
 
 
 class FakeImageModel:
-    """Draws noise that depends on the request alone."""
+    """Draws squares of colours that depends on the request alone."""
 
     def __init__(self, name: str, limits: ImageLimits = DRAWING) -> None:
         self.name = name
