@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -13,6 +14,8 @@ from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.service import Samples
 
 _MAX_MESSAGES = 64
+_FRAMES_PER_S = 5
+"""Longer pieces of sound are cut, so that little is in flight at a cancel."""
 
 
 class OutboxFull(Exception):
@@ -36,6 +39,13 @@ class AudioFrame:
     def size(self) -> int:
         """Bytes, with 16 bits a sample."""
         return BYTES_PER_SAMPLE * self.sound.size
+
+
+def frames_of(utterance_id: str, samples: Samples, sample_rate: int) -> Iterator[AudioFrame]:
+    """[N, C] samples in pieces that are short enough for one message."""
+    step = max(1, sample_rate // _FRAMES_PER_S)
+    for start in range(0, len(samples), step):
+        yield AudioFrame(utterance_id, samples[start : start + step])
 
 
 Item = AudioFrame | BaseModel

@@ -22,7 +22,7 @@ _CHAT = "/v1/chat/completions"
 _IMAGES = ("/v1/images/generations", "/v1/images/edits")
 _POSTS = ("/v1/audio/speech", "/v1/speak")
 _POSTS_UNDER = "/v1/text-to-speech/"
-_SOCKETS = ("/v1/audio/speech/stream", "/v1/realtime")
+_STREAM, _REALTIME = "/v1/audio/speech/stream", "/v1/realtime"
 _REJECTION = "cantata.rejection"
 
 AnyModel = ServedModel | ChatModel | ImageModel
@@ -53,7 +53,7 @@ def note_rejection(handshake: Scope, service: ImageService) -> bool:
         handshake: the HTTP request's scope; the rejection is noted in it.
         service: the session's.
     """
-    rejection = _rejection(service.models) if handshake["path"] in _SOCKETS else None
+    rejection = _rejection(_models_of_socket(handshake, service))
     if rejection is not None:
         handshake[_REJECTION] = rejection
     return rejection is not None
@@ -76,7 +76,7 @@ def _rejection(models: Mapping[str, AnyModel]) -> Overloaded | None:
 def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]:
     """Those that a request may be for; batches wait outside the queue."""
     if scope["type"] == "websocket":
-        return service.models if scope["path"] in _SOCKETS else {}
+        return _models_of_socket(scope, service)
     if scope["type"] != "http" or scope["method"] != "POST":
         return {}
     path = str(scope["path"])
@@ -85,3 +85,15 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
     if path in _IMAGES:
         return service.image_models
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}
+
+
+def _models_of_socket(scope: Scope, service: ChatService) -> Mapping[str, ServedModel | ChatModel]:
+    """Those that a session may be for."""
+    match scope["path"]:
+        case str(path) if path == _STREAM:
+            return service.models
+        case str(path) if path == _REALTIME:
+            # The address names the model; who reads it says whether that one is full.
+            return {**service.models, **service.chat_models}
+        case _:
+            return {}

@@ -6,24 +6,21 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from cantata.api.head_start import HeadStart
 from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
-from cantata.api.outbox import AudioFrame, Outbox
+from cantata.api.outbox import Outbox, frames_of
 from cantata.api.timestamps import timed_words
 from cantata.api.utterance import MeasuredUtterance, open_utterance
-from cantata.audio.playback import Playback
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.service import Samples, ServedModel, SpokenWord
+from cantata.contract.service import ServedModel, SpokenWord
 from cantata.logs import of_request
 from cantata.metrics import EndReason, Metrics
 
 logger = logging.getLogger(__name__)
-
-_FRAMES_PER_S = 5
-"""Longer pieces of sound are cut, so that little is in flight at a cancel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +77,17 @@ class UtteranceQueue:
         self._metrics = metrics
         self._max_jobs = max_jobs
         self._on_busy = on_busy
-        self._max_ahead_s = max_ahead_s
+        self.head_start = HeadStart(max_ahead_s)
         self._jobs: deque[Job] = deque()
         self._current: _Current | None = None
         self._finishing = False
-        self._playback = Playback()
         self._wake = asyncio.Event()
         self._taken = asyncio.Event()
 
     @property
     def heard_until(self) -> float:
         """Loop time at which a client that plays at once has played everything; 0 before any."""
-        return self._playback.runs_dry_s or 0.0
+        return self.head_start.heard_until
 
     def has_room(self, jobs: int) -> bool:
         """Whether this many more may be added."""
@@ -115,7 +111,7 @@ class UtteranceQueue:
         waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
         self._taken.set()
-        self._playback = Playback()
+        self.head_start.reset()
         dropped = self._outbox.drop_audio()
         current = self._current
         if current is not None and current.cancel(EndReason.CANCELLED):
@@ -176,26 +172,18 @@ class UtteranceQueue:
                 async for chunk in utterance:
                     if chunk.words and job.timestamps:
                         await self._outbox.put(current.timestamps(chunk.words))
-                    for frame in _frames(job, chunk.samples):
+                    rate = job.model.sample_rate
+                    for frame in frames_of(job.utterance_id, chunk.samples, rate):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
-                        arrived_s = asyncio.get_running_loop().time()
-                        self._playback.take(arrived_s, frame.samples / job.model.sample_rate)
-                    await self._let_it_play()
+                        self.head_start.take(frame.samples / rate)
+                    await self.head_start.wait()
                 if current.close():
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
                 logger.warning("failed: %s", error)
                 self._outbox.post(current.failed(error))
-
-    async def _let_it_play(self) -> None:
-        """Wait until the client has little enough left to play."""
-        if self._max_ahead_s is None:
-            return
-        ahead_s = self.heard_until - asyncio.get_running_loop().time()
-        if ahead_s > self._max_ahead_s:
-            await asyncio.sleep(ahead_s - self._max_ahead_s)
 
 
 class _Current:
@@ -255,9 +243,3 @@ class _Current:
 
     def failed(self, error: CantataError) -> ErrorMessage:
         return ErrorMessage.of(error, self.job.context_id, self.job.utterance_id)
-
-
-def _frames(job: Speak, samples: Samples) -> Iterator[AudioFrame]:
-    step = max(1, job.model.sample_rate // _FRAMES_PER_S)
-    for start in range(0, len(samples), step):
-        yield AudioFrame(job.utterance_id, samples[start : start + step])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cantata.contract.data.chat import AudioPart, ImagePart, VideoPart
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
@@ -19,6 +23,7 @@ from cantata.media.sound import SoundLimits, read_sound
 from cantata.media.video import VideoLimits, read_video
 
 T = TypeVar("T")
+_FULL_SCALE = np.float32(32768)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,16 @@ class RequestMedia:
         data = await self._loader.load(url, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 
+    async def heard(self, samples: NDArray[np.int16], sample_rate: int, param: str) -> AudioPart:
+        """[N] samples at `sample_rate` Hz that a conversation holds; nothing is to be loaded."""
+        self._audio_s += len(samples) / sample_rate
+        if self._audio_s > self._limits.max_audio_s:
+            raise InvalidAudio(f"{param}: the sounds are too long; {self._accepted}", param)
+        self._keep(samples.size * np.dtype(np.float32).itemsize, param)
+        # Files of other requests may take seconds to decode: this does not wait for its turn.
+        wide = await asyncio.to_thread(_widened, samples)
+        return AudioPart(wide, sample_rate)
+
     async def image_at(self, url: str, param: str, *, low: bool = False) -> ImagePart:
         """The picture behind a URL; `low`: a small version of it."""
         data = await self._loader.load(url, IMAGE, param, self._bytes_left)
@@ -121,13 +136,16 @@ class RequestMedia:
         return self._limits.work_s
 
     @property
+    def _accepted(self) -> str:
+        return f"up to {self._limits.max_audio_s:g} s are accepted in all messages together"
+
+    @property
     def _bytes_left(self) -> int:
         return self._limits.max_bytes - self._file_bytes
 
     async def _decode_audio(self, data: bytes, param: str) -> AudioPart:
         left_s = self._limits.max_audio_s - self._audio_s
-        valid = f"up to {self._limits.max_audio_s:g} s are accepted in all messages together"
-        limits = SoundLimits(left_s, left_s, valid, self._deadline_s)
+        limits = SoundLimits(left_s, left_s, self._accepted, self._deadline_s)
         recording = await self._decode(data, partial(read_sound, data, limits, param))
         if not len(recording.samples):
             raise InvalidAudio(f"{param} holds no sound: it is 0 s long", param)
@@ -156,3 +174,8 @@ class RequestMedia:
             raise Overloaded("other requests' media fill the memory that there is for them")
         self.decoded_bytes += size
         self._reader.held_bytes += size
+
+
+def _widened(samples: NDArray[np.int16]) -> NDArray[np.float32]:
+    """[N] -> [N, 1], in -1..1."""
+    return samples.astype(np.float32)[:, None] / _FULL_SCALE

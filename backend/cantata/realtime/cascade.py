@@ -25,31 +25,26 @@ class Cascade:
         self._transcriber: Transcriber | None = None
         self._chat: Chat | None = None
 
-    def check(self) -> None:
-        """Whether everything that a session may need is installed.
+    async def prepare(self, *, words: bool) -> None:
+        """Load what the first session needs, while other clients are served.
+
+        Args:
+            words: whether it needs the words of what it hears.
 
         Raises:
             NotInstalled: names what is missing.
         """
-        needed = _FOR_TURNS if self.settings.transcription else _FOR_TURNS + _FOR_WORDS
-        missing = [name for name in needed if find_spec(name) is None]
-        if missing:
-            raise NotInstalled(
-                f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
-            )
-
-    async def prepare(self) -> None:
-        """Load what the first session needs, while other clients are served.
-
-        Raises:
-            NotInstalled: as `check`.
-        """
-        self.check()
+        own_words = words and self.settings.transcription is None
+        _check_installed(_FOR_TURNS + _FOR_WORDS if own_words else _FOR_TURNS)
         await asyncio.to_thread(load_weights)
 
     @property
     def transcriber(self) -> Transcriber:
-        """What finds words."""
+        """What finds words.
+
+        Raises:
+            NotInstalled: names what is missing.
+        """
         if self._transcriber is None:
             self._transcriber = self._new_transcriber()
         return self._transcriber
@@ -76,6 +71,7 @@ class Cascade:
 
     def _new_transcriber(self) -> Transcriber:
         if self.settings.transcription is None:
+            _check_installed(_FOR_WORDS)
             from cantata.realtime.sphinx import SphinxTranscriber
 
             return SphinxTranscriber()
@@ -89,3 +85,11 @@ class Cascade:
         from cantata.realtime.chat_endpoint import ChatEndpoint
 
         return ChatEndpoint(self.settings.chat, self.settings.answer_timeout_s)
+
+
+def _check_installed(packages: tuple[str, ...]) -> None:
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise NotInstalled(
+            f"spoken conversations need {', '.join(missing)}: pip install 'cantata[realtime]'"
+        )

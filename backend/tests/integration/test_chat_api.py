@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions over a model whose stages are processes: whole, streamed, and left."""
+"""Answers of a model whose stages are processes: whole, streamed, left, and in a spoken session."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from cantata.engine.plan import ServicePlan
 from cantata.engine.service import create_service
 from cantata.plugins import LocatedModel
 from sounds import wav
+from talking import speech, talker
 from tiny_talker.checkpoint import save_tiny_checkpoint
-from tiny_talker.omni import PLUGIN
+from tiny_talker.omni import MOST_HEARD, PLUGIN
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -130,3 +131,30 @@ async def test_it_is_listed_and_speaks_no_plain_texts(http: httpx.AsyncClient) -
     assert refused.status_code == 404
     refused = await http.post(CHAT, json=asking({"type": "image_url", "image_url": {"url": "a"}}))
     assert refused.json()["error"]["param"] == "messages[0].content[1].type"
+
+
+async def test_a_spoken_session_hears_speaks_and_remembers(http: httpx.AsyncClient) -> None:
+    async with talker(str(http.base_url).rstrip("/")) as c:
+        session = await c.update(instructions="Hello.", max_output_tokens=20)
+        assert session["model"] == PLUGIN.name
+        asked = []
+        for _ in range(2):
+            c.events.clear()
+            await c.say(speech())
+            response = (await c.until("response.done"))["response"]
+            assert response["status"] in ("completed", "incomplete"), response
+            (part,) = response["output"][0]["content"]
+            assert 10 <= response["usage"]["output_token_details"]["text_tokens"] <= 20
+            assert part["transcript"]
+            assert c.sound()
+            asked.append(response["usage"]["input_tokens"])
+        first, second = asked
+        assert first >= len("Hello.") + MOST_HEARD, "the sound was heard"
+        assert second >= first + len(part["transcript"]) + MOST_HEARD, "with all before it"
+        # The same conversation in writing: no stage that speaks takes part.
+        c.events.clear()
+        await c.send("response.create", response={"output_modalities": ["text"]})
+        response = (await c.until("response.done"))["response"]
+        assert response["output"][0]["content"][0]["text"]
+        assert not c.sound()
+    await until_free(http)

@@ -25,6 +25,7 @@ from tiny_talker.latent_plugin import THINKING_LATENT
 from tiny_talker.plugin import HEARD_FIRST
 
 MAX_TOKENS = 40
+MOST_HEARD = 32
 SPEAKERS = frozenset({"talker", "decoder"})
 OMNI = PipelineSpec(
     stages=(
@@ -83,7 +84,7 @@ class TinyChatBuilder:
         tokens = [ord(c) % CODEBOOK_SIZE for text in _texts(request) for c in text]
         if not tokens:
             raise InvalidRequest("nothing to answer", "messages")
-        sounds = [part.samples[:, 0] for part in _parts(request) if isinstance(part, AudioPart)]
+        sounds = [_heard(part) for part in _parts(request) if isinstance(part, AudioPart)]
         most = MAX_TOKENS if request.max_tokens is None else request.max_tokens
         heard = sum(map(len, sounds))
         sampling = SamplingOptions(request.seed or 0, request.temperature)
@@ -108,6 +109,11 @@ class TinyChatBuilder:
 
     def reader(self) -> TinyReader:
         return TinyReader()
+
+
+def _heard(sound: AudioPart) -> NDArray[np.float32]:
+    """[N] of its samples, evenly: all of them, or about `MOST_HEARD`."""
+    return np.ascontiguousarray(sound.samples[:: -(-len(sound.samples) // MOST_HEARD), 0])
 
 
 def _parts(request: ChatRequest) -> list[object]:

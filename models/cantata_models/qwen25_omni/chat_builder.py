@@ -13,6 +13,7 @@ from cantata.contract.model.conversation import PlannedAnswer
 from cantata_layers.omni.conversation import TokenReader, message_of, thinker_input
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.prompt import Prompt
+from cantata_layers.openai_voices import aliases_of
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen25_omni.config import load_config
 from cantata_models.qwen25_omni.inputs import TalkerInput, Token2WavInput
@@ -109,4 +110,6 @@ def _voices(checkpoint: Path) -> tuple[Voice, ...]:
     if not speaks(checkpoint):
         return ()
     names = load_speakers(checkpoint, load_config(checkpoint))
-    return tuple(Voice(name, name) for name in names)
+    return tuple(
+        Voice(name, name, aliases=aliases_of(index, len(names))) for index, name in enumerate(names)
+    )

@@ -15,6 +15,7 @@ from cantata_layers.omni.conversation import TokenReader, message_of, thinker_in
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.openai_voices import aliases_of
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.inputs import TalkerInput
@@ -103,4 +104,7 @@ class OmniChatBuilder:
 
 def _voices(speech: SpeechConfig | None) -> tuple[Voice, ...]:
     speakers: Mapping[str, int] = {} if speech is None else speech.talker.speakers
-    return tuple(Voice(name, name.title()) for name in speakers)
+    return tuple(
+        Voice(name, name.title(), aliases=aliases_of(index, len(speakers)))
+        for index, name in enumerate(speakers)
+    )

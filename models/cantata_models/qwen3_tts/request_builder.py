@@ -20,7 +20,7 @@ from cantata.contract.data.request import (
     StageInput,
     Voice,
 )
-from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.openai_voices import OPENAI_VOICES, aliases_of
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
 from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
@@ -281,7 +281,7 @@ def _voices(config: Qwen3TtsConfig) -> tuple[Voice, ...]:
             f"Speaks {config.dialects[voice].replace('_', ' ')}."
             if voice in config.dialects
             else "",
-            OPENAI_VOICES[index :: len(ids)],
+            aliases_of(index, len(ids)),
         )
         for index, voice in enumerate(ids)
     )

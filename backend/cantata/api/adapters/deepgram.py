@@ -140,7 +140,7 @@ def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
             f"{encoding} is not sent in the container {container!r}; valid: {valid}", "container"
         )
     rate = query.sample_rate or _SAMPLE_RATES.get(encoding, _COMPRESSED_SAMPLE_RATE)
-    return sound_output(name, model, rate, query.bit_rate)
+    return sound_output(name, model.sample_rate, rate, query.bit_rate)
 
 
 def _code(code: str | None) -> str:
@@ -167,7 +167,7 @@ class _Connection(SocketConnection):
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
-        self._channel = _Channel(self, sound_output(name, model, rate))
+        self._channel = _Channel(self, sound_output(name, model.sample_rate, rate))
         self._text = SentenceBuffer(self._channel, model.max_input_characters, self._job)
         self._answers = count()
 

@@ -50,7 +50,9 @@ class SynthesisQuery(BaseModel):
             )
         codec, sample_rate, kilobits = parts.groups()
         bit_rate = int(kilobits) * 1000 if kilobits else None
-        return sound_output(_FORMATS.get(codec, codec), model, int(sample_rate), bit_rate)
+        return sound_output(
+            _FORMATS.get(codec, codec), model.sample_rate, int(sample_rate), bit_rate
+        )
 
 
 class SynthesisSocketQuery(SynthesisQuery):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from cantata.audio.formats import FORMATS, AudioFormat, OutputFormat, output_format
-from cantata.contract.service import ServedModel
 
 _TELEPHONE: Mapping[str, AudioFormat] = MappingProxyType(
     {
@@ -27,21 +26,21 @@ ALL_FORMATS = (*FORMATS.values(), *_TELEPHONE.values())
 
 
 def sound_output(
-    name: str, model: ServedModel, sample_rate: int, bit_rate: int | None = None
+    name: str, model_rate: int, sample_rate: int, bit_rate: int | None = None
 ) -> OutputFormat:
     """Mono sound of a model, as `SoundStream` and `MonoResponse` make it.
 
     Args:
         name: one of `FORMATS`, or of G.711's.
-        model: whose sound it is.
-        sample_rate: Hz.
+        model_rate: Hz of the model.
+        sample_rate: Hz of what is sent.
         bit_rate: per second, of compressed formats; None is the encoder's own.
 
     Raises:
         InvalidRequest: the format does not take this rate.
     """
     if name in FORMATS:
-        output = output_format(name, model.sample_rate, 1, sample_rate)
+        output = output_format(name, model_rate, 1, sample_rate)
     else:
-        output = OutputFormat(_TELEPHONE[name], model.sample_rate, sample_rate, 1)
+        output = OutputFormat(_TELEPHONE[name], model_rate, sample_rate, 1)
     return replace(output, bit_rate=bit_rate)

@@ -1,31 +1,22 @@
-"""Makes answers, one at a time: the chat's words are spoken while they are being written."""
+"""Answers of one session, one at a time: their beginnings, their ends, and cancels."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
-from cantata.api.messages import InputText, SessionConfig
-from cantata.api.outbox import Outbox
 from cantata.api.realtime.conversation import Conversation, Item
-from cantata.api.realtime.ears import Spawn
+from cantata.api.realtime.hearing import Spawn
 from cantata.api.realtime.mouth import Mouth
+from cantata.api.realtime.partner import Partner
 from cantata.api.realtime.refusals import NoResponse, ResponseActive
 from cantata.api.realtime.reply import Ending, Reply
 from cantata.api.realtime.server_events import FailureObject, ServerEvent
 from cantata.api.schemas import ErrorDetail
-from cantata.api.text_input import TextInput
 from cantata.contract.data.errors import CantataError
-from cantata.contract.service import ServedModel
-from cantata.realtime.chat import ChatMessage
-from cantata.realtime.transcription import TranscriptionFailed
-
-_PIECE = 64
-"""Characters that are given to the mouth at once; they hold half as many sentences at most."""
 
 CANCELLED = "cancelled"
 TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
@@ -37,7 +28,7 @@ class Stage:
     """Where answers are made: parts of one connection."""
 
     context: ApiContext
-    model: ServedModel
+    partner: Partner
     mouth: Mouth
     conversation: Conversation
     tell: Callable[..., None]
@@ -54,12 +45,7 @@ class Answering:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._text = TextInput(stage.context, stage.mouth.utterances)
         self.reply: Reply | None = None
-
-    @property
-    def _outbox(self) -> Outbox:
-        return self._stage.mouth.outbox
 
     def start(self, reply: Reply, items: Sequence[Item], events: Sequence[ServerEvent]) -> None:
         """Begin an answer.
@@ -113,14 +99,15 @@ class Answering:
 
     def stop(self) -> None:
         """The connection is over."""
-        if self.reply is not None and self.reply.task is not None:
-            self.reply.task.cancel()
+        task = None if self.reply is None else self.reply.task
+        # Once: a second cancel would break into the abort of the first.
+        if task is not None and not task.cancelling():
+            task.cancel()
 
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
             with self._stage.context.metrics.conversations.responses.track_inprogress():
-                messages = await self._messages(reply, items)
-                await self._answer(reply, messages)
+                await self._stage.partner.answer(reply, items)
         except CantataError as error:
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
@@ -129,69 +116,13 @@ class Answering:
             ending = Ending("incomplete", "max_output_tokens") if reply.cut else Ending("completed")
             self._end(reply, ending)
 
-    async def _messages(self, reply: Reply, items: Sequence[Item]) -> list[ChatMessage]:
-        """What the chat gets, once all words are known."""
-        waiting = [part.words for item in items for part in item.content if part.words is not None]
-        if waiting:
-            limit_s = self._stage.context.settings.realtime.answer_timeout_s
-            # Not awaited themselves: a cancel of this answer must not end them.
-            done, late = await asyncio.wait(waiting, timeout=limit_s)
-            if late:
-                raise TranscriptionFailed(f"the words were not known within {limit_s:g} s")
-            for words in done:
-                words.result()
-        messages = [message for item in items if (message := item.message()).text]
-        if reply.settings.instructions:
-            messages.insert(0, ChatMessage("system", reply.settings.instructions))
-        reply.asked_characters = sum(len(one.text) for one in messages)
-        return messages
-
-    async def _answer(self, reply: Reply, messages: Sequence[ChatMessage]) -> None:
-        if reply.speaks:
-            await self._text.configure(self._configuration(reply))
-        most = reply.settings.max_output_tokens
-        limit = None if isinstance(most, str) else most
-        chat = self._stage.context.cascade.chat
-        async with aclosing(chat.answer(messages, limit)) as deltas:
-            async for delta in deltas:
-                room = self._stage.context.settings.realtime.max_item_characters - len(reply.text)
-                reply.cut = reply.cut or delta.cut or len(delta.text) > room
-                if text := delta.text[:room]:
-                    await self._outbox.put(reply.delta(text))
-                    await self._speak(reply, text)
-                if reply.cut:
-                    break
-        if reply.speaks and reply.text.strip():
-            await self._stage.mouth.utterances.wait_for_room(2)
-            self._text.commit(reply.id)
-            await reply.all_spoken.wait()
-
-    async def _speak(self, reply: Reply, text: str) -> None:
-        utterances = self._stage.mouth.utterances
-        for start in range(0, len(text) if reply.speaks else 0, _PIECE):
-            await utterances.wait_for_room(_PIECE // 2)
-            piece = text[start : start + _PIECE]
-            self._text.append(InputText(type="input.text", text=piece, context_id=reply.id))
-
-    def _configuration(self, reply: Reply) -> SessionConfig:
-        model, output = self._stage.model, reply.settings.audio.output
-        return SessionConfig(
-            type="session.config",
-            model=model.name,
-            voice=output.voice,
-            speed=output.speed,
-            split_granularity="word" if model.capabilities.open_text else "sentence",
-            timestamps=True,
-        )
-
     def _end(self, reply: Reply, ending: Ending) -> None:
         if self.reply is not reply:
             return
         stage = self._stage
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
-            self._text.clear()
-            stage.mouth.utterances.cancel()
+            stage.partner.hush()
         if reply.speaks:
             stage.mouth.hush()
         previous = stage.conversation.before(reply.item.id) if reply.conversation_id else None

@@ -14,6 +14,7 @@ from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.messages import parse_message
 from cantata.api.realtime.answering import CLIENT_CANCELLED, Stage
+from cantata.api.realtime.choice import Choice
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
     CLIENT_TYPES,
@@ -48,7 +49,6 @@ from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import IdleTimeout
 from cantata.api.sessions.socket import NORMAL, SocketConnection, close_code
 from cantata.contract.data.errors import CantataError
-from cantata.contract.service import ServedModel
 from cantata.metrics import EndReason
 
 _LARGE = 1 << 20
@@ -58,20 +58,20 @@ _LARGE = 1 << 20
 class RealtimeConnection(SocketConnection):
     """One accepted WebSocket."""
 
-    def __init__(self, socket: WebSocket, context: ApiContext, model: ServedModel) -> None:
+    def __init__(self, socket: WebSocket, context: ApiContext, choice: Choice) -> None:
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
-        self._model = model
         self._id = new_id("sess")
         self._expires_at = int(time.time() + limits.max_session_s)
         self._expiry: asyncio.TimerHandle | None = None
         self._expired = False
-        self._conversation = Conversation(limits.max_items)
-        self._mouth = Mouth(self, model, self)
+        self._conversation = Conversation(limits.max_items, context.media.limits.max_audio_s)
+        self._mouth = Mouth(self, choice.model.sample_rate, self)
+        self._partner = choice.meet(context, self._mouth)
         self._dialogue = Dialogue(
             Stage(
                 context,
-                model,
+                self._partner,
                 self._mouth,
                 self._conversation,
                 self._tell,
@@ -169,7 +169,7 @@ class RealtimeConnection(SocketConnection):
         return {
             "object": "realtime.session",
             "id": self._id,
-            "model": self._model.name,
+            "model": self._partner.name,
             "expires_at": self._expires_at,
             **session,
         }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from cantata.api.realtime.refusals import ItemExists, NoSuchItem
 from cantata.api.realtime.server_events import ContentObject, ItemObject
 from cantata.realtime.chat import UNHEARD, ChatMessage, Role
+from cantata.realtime.sound import HEARD_RATE, Heard
 
 CHARACTERS_PER_S = 15.0
 """Of speech at an even pace, spaces included."""
@@ -26,6 +27,8 @@ class Content:
     """What is written, or said as far as it is known."""
     words: asyncio.Future[str] | None = None
     """Of the user's sound, while they are being found out."""
+    sound: Heard | None = None
+    """The user's, where whoever answers follows it."""
     meaning: str | None = None
     """What an answer follows from, if it is not the text."""
 
@@ -95,6 +98,11 @@ class Item:
         """Of its text."""
         return sum(len(part.text) for part in self.content)
 
+    @property
+    def sound_s(self) -> float:
+        """Of sound that is kept."""
+        return sum(len(part.sound) for part in self.content if part.sound is not None) / HEARD_RATE
+
     def shown(self) -> ItemObject:
         """As clients see it."""
         parts = [part.shown() for part in self.content]
@@ -115,10 +123,12 @@ class Conversation:
 
     Args:
         max_items: beyond which the oldest one goes.
+        max_sound_s: the same for the sound that is kept of all of them.
     """
 
-    def __init__(self, max_items: int) -> None:
+    def __init__(self, max_items: int, max_sound_s: float) -> None:
         self._max_items = max_items
+        self._max_sound_s = max_sound_s
         self._items: list[Item] = []
 
     @property
@@ -180,7 +190,11 @@ class Conversation:
         self._items.remove(self.get(item_id))
 
     def shorten(self) -> Iterable[str]:
-        """Drop the oldest items beyond the limit; returns their ids."""
-        extra = self._items[: -self._max_items]
-        self._items = self._items[-self._max_items :]
-        return [item.id for item in extra]
+        """Drop the oldest items beyond the limits; returns their ids."""
+        extra = max(0, len(self._items) - self._max_items)
+        left_s = sum(item.sound_s for item in self._items[extra:])
+        while left_s > self._max_sound_s:
+            left_s -= self._items[extra].sound_s
+            extra += 1
+        dropped, self._items = self._items[:extra], self._items[extra:]
+        return [item.id for item in dropped]

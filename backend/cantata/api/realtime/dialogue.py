@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from cantata.api.errors import describe, explain_validation
 from cantata.api.realtime.answering import CLIENT_CANCELLED, TURN_DETECTED, Answering, Stage
+from cantata.api.realtime.choice import check_same
 from cantata.api.realtime.client_events import (
     ItemCreate,
     ItemTruncate,
@@ -36,7 +37,6 @@ from cantata.api.realtime.server_events import (
     new_id,
 )
 from cantata.api.realtime.session import ServerVad, SessionSettings, updated
-from cantata.api.voice_choice import choose_voice
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.realtime.chat import SILENT
 
@@ -52,10 +52,17 @@ class Dialogue:
         self._stage = stage
         self._limits = stage.context.settings.realtime
         self.id = new_id("conv")
-        self.settings = SessionSettings()
-        self.voice = stage.model.voice(None).id
+        self.settings = SessionSettings(
+            output_modalities=["audio" if stage.partner.speaks else "text"]
+        )
+        self.voice = stage.partner.default_voice
         self.answering = Answering(stage)
-        self._ears = Ears(stage.context, self.settings.audio.input, stage.spawn)
+        self._ears = Ears(
+            stage.context,
+            self.settings.audio.input,
+            stage.spawn,
+            keeps_sound=stage.partner.hears,
+        )
         self._idle: asyncio.Task[None] | None = None
         """Waits for the user to say something."""
 
@@ -70,7 +77,9 @@ class Dialogue:
         Raises:
             InvalidRequest: one is not valid; nothing has changed.
         """
+        check_same(self._stage.context, self._stage.partner.name, sent.get("model"))
         new = updated(self.settings, sent)
+        self._stage.partner.check(new, "session")
         self.voice = await self._voice_of(new, "session.audio.output.voice")
         self.settings = new
         self._ears.configure(new.audio.input)
@@ -159,6 +168,7 @@ class Dialogue:
         """
         self.answering.check_free()
         settings = updated(self.settings, sent, "response")
+        self._stage.partner.check(settings, "response")
         voice = await self._voice_of(settings, "response.audio.output.voice")
         try:
             scope = ResponseScope.model_validate(sent)
@@ -179,7 +189,7 @@ class Dialogue:
         if vad is not None and vad.idle_timeout_ms is not None and reply.item.status == "completed":
             self._idle = self._stage.spawn(self._wait_for_user(vad.idle_timeout_ms / 1000))
 
-    def _respond(self, settings: SessionSettings, voice: str, scope: ResponseScope) -> None:
+    def _respond(self, settings: SessionSettings, voice: str | None, scope: ResponseScope) -> None:
         self.answering.check_free()
         conversation = self._stage.conversation
         items = conversation.items
@@ -211,14 +221,15 @@ class Dialogue:
             self.answering.cancel(TURN_DETECTED)
 
     def _commit(self, heard: HeardItem, meaning: str | None = None) -> None:
-        words = Content("input_audio", words=heard.hearing.words, meaning=meaning)
-        item = Item(heard.hearing.item_id, "user", [words])
+        hearing = heard.hearing
+        content = Content("input_audio", words=hearing.words, sound=hearing.sound, meaning=meaning)
+        item = Item(hearing.item_id, "user", [content])
         self._stage.tell(
             CommittedEvent(item_id=item.id, previous_item_id=self._stage.conversation.last_id)
         )
         self._add(item)
-        if self.settings.audio.input.transcription is not None:
-            self._stage.spawn(self._tell_words(heard))
+        if self.settings.audio.input.transcription is not None and hearing.words is not None:
+            self._stage.spawn(self._tell_words(heard, hearing.words))
 
     def _add(self, item: Item, after: str | None = None) -> None:
         previous = self._stage.conversation.add(item, after)
@@ -233,8 +244,8 @@ class Dialogue:
         for item_id in self._stage.conversation.shorten():
             self._stage.tell(ItemDeleted(item_id=item_id))
 
-    async def _tell_words(self, heard: HeardItem) -> None:
-        item_id, words = heard.hearing.item_id, heard.hearing.words
+    async def _tell_words(self, heard: HeardItem, words: asyncio.Future[str]) -> None:
+        item_id = heard.hearing.item_id
         await asyncio.wait([words])
         if words.cancelled():
             return
@@ -273,15 +284,15 @@ class Dialogue:
             self._idle.cancel()
             self._idle = None
 
-    async def _voice_of(self, settings: SessionSettings, param: str) -> str:
+    async def _voice_of(self, settings: SessionSettings, param: str) -> str | None:
         """The voice that these settings mean, as clients see it."""
         asked = settings.audio.output.voice
         try:
-            chosen = await choose_voice(self._stage.context, self._stage.model, asked)
+            chosen = await self._stage.partner.voice(asked)
         except InvalidRequest as error:
             raise type(error)(error.message, param) from None
-        if chosen.id != self.voice and self._stage.mouth.heard:
+        if chosen != self.voice and self._stage.mouth.heard:
             raise VoiceFixed(
                 f"the voice {self.voice} has been heard and cannot be changed any more", param
             )
-        return chosen.id
+        return chosen

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 from cantata.api.context import ApiContext
+from cantata.api.realtime.hearing import Hearing, Spawn
 from cantata.api.realtime.refusals import BufferFull, EmptyCommit
-from cantata.api.realtime.server_events import new_id
 from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
 from cantata.audio.pcm import BYTES_PER_SAMPLE
-from cantata.contract.data.errors import CantataError, Overloaded
+from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
 from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
 from cantata.realtime.turns import SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
-
-Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-"""Starts a task of the connection."""
 
 _LEAST_MS = 100
 """Of a commit; less holds no word."""
@@ -34,55 +30,6 @@ def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
     if isinstance(sound, Pcm):
         return "pcm", sound.rate
     return ("mulaw" if sound.type == "audio/pcmu" else "alaw"), TELEPHONE_RATE
-
-
-class Hearing:
-    """One utterance on its way through the recogniser."""
-
-    def __init__(self, context: ApiContext, spawn: Spawn) -> None:
-        self.item_id = new_id("item")
-        self.words: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.words.add_done_callback(_read)
-        self.bytes = 0
-        """Of its sound."""
-        # Bounded by the longest turn.
-        self._sound: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._task = spawn(self._run(context))
-
-    def feed(self, sound: bytes) -> None:
-        """More of it: s16le at `HEARD_RATE`."""
-        if sound:
-            self.bytes += len(sound)
-            self._sound.put_nowait(sound)
-
-    def end(self) -> None:
-        """It is complete."""
-        self._sound.put_nowait(None)
-
-    def drop(self) -> None:
-        """Nobody needs its words."""
-        self._task.cancel()
-
-    async def _run(self, context: ApiContext) -> None:
-        try:
-            with context.metrics.conversations.transcriptions.track_inprogress():
-                words = await context.cascade.transcriber.transcribe(self._pieces())
-        except CantataError as error:
-            self.words.set_exception(error)
-        else:
-            self.words.set_result(words)
-        finally:
-            self.words.cancel()
-
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        while (piece := await self._sound.get()) is not None:
-            yield piece
-
-
-def _read(words: asyncio.Future[str]) -> None:
-    """A failure is told to whoever waits for the words; maybe nobody does."""
-    if not words.cancelled():
-        words.exception()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +58,17 @@ class Ears:
         context: the server's.
         options: the session's.
         spawn: starts a task.
+        keeps_sound: whoever answers follows the sound; words are found out only where the session
+            asks for them.
     """
 
-    def __init__(self, context: ApiContext, options: AudioInput, spawn: Spawn) -> None:
+    def __init__(
+        self, context: ApiContext, options: AudioInput, spawn: Spawn, *, keeps_sound: bool
+    ) -> None:
         self._context = context
         self._spawn = spawn
         self._options = options
+        self._keeps_sound = keeps_sound
         self._input = SoundInput(*wire_encoding(options.format))
         self._sound = bytearray()
         """s16le at `HEARD_RATE`: what may become an item."""
@@ -201,10 +153,19 @@ class Ears:
         self._drop_hearing()
 
     def whole(self, data: bytes) -> Hearing:
-        """Sound that a client sends as an item of its own."""
+        """Sound that a client sends as an item of its own.
+
+        Raises:
+            InvalidAudio: there is none in it.
+            Overloaded: too much waits to be understood.
+            PayloadTooLarge: it is longer than a turn may be.
+        """
+        self._check_whole(data)
         encoding, rate = wire_encoding(self._options.format)
         sound = SoundInput(encoding, rate)
         heard = sound.feed(data).tobytes() + sound.end().tobytes()
+        if self._keeps_sound and not heard:
+            raise InvalidAudio("item.content holds no sound: it is 0 s long", "item.content")
         hearing = self._new_hearing()
         hearing.feed(heard)
         hearing.end()
@@ -231,27 +192,44 @@ class Ears:
         Raises:
             Overloaded: too much sound waits for that already.
         """
-        self._waiting = [one for one in self._waiting if not one.words.done()]
-        most_s = self._context.cascade.settings.max_sound_s
-        if _seconds(sum(one.bytes for one in self._waiting)) > most_s:
+        hearing = Hearing(keeps_sound=self._keeps_sound)
+        if self._keeps_sound and self._options.transcription is None:
+            return hearing
+        self._waiting = [one for one in self._waiting if one.words and not one.words.done()]
+        if _seconds(sum(one.bytes for one in self._waiting)) > self._longest_s:
             raise Overloaded(
-                f"more than {most_s:g} s of sound wait to be understood; send it later"
+                f"more than {self._longest_s:g} s of sound wait to be understood; send it later"
             )
-        hearing = Hearing(self._context, self._spawn)
+        hearing.find_words(self._context, self._spawn)
         self._waiting.append(hearing)
         return hearing
 
     def _check_room(self, data: bytes) -> None:
-        encoding, rate = wire_encoding(self._options.format)
-        seconds = len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
-        waiting_s = _seconds(len(self._sound))
-        most_s = self._context.cascade.settings.max_sound_s
-        if waiting_s + seconds > most_s:
+        seconds = _seconds(len(self._sound)) + self._seconds_of(data)
+        if seconds > self._longest_s:
             raise BufferFull(
-                f"{waiting_s + seconds:.0f} s of sound are too many for one item, which has at "
-                f"most {most_s:g} s; commit or clear the buffer first",
+                f"{seconds:.0f} s of sound are too many for one item, which has at most "
+                f"{self._longest_s:g} s; commit or clear the buffer first",
                 "audio",
             )
+
+    def _check_whole(self, data: bytes) -> None:
+        seconds = self._seconds_of(data)
+        if seconds > self._longest_s:
+            raise PayloadTooLarge(
+                f"item.content: {seconds:.0f} s of sound are too many for one part, which has at "
+                f"most {self._longest_s:g} s",
+                "item.content",
+            )
+
+    @property
+    def _longest_s(self) -> float:
+        return self._context.cascade.settings.max_sound_s
+
+    def _seconds_of(self, data: bytes) -> float:
+        """Of sound in the session's input format."""
+        encoding, rate = wire_encoding(self._options.format)
+        return len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
 
     def _add(self, sound: Heard) -> None:
         data = sound.tobytes()

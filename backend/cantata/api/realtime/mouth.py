@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from cantata.api.adapters.formats import sound_output
 from cantata.api.adapters.sound import SoundStream
 from cantata.api.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
-from cantata.api.outbox import AudioFrame, Item
+from cantata.api.outbox import AudioFrame, Item, frames_of
 from cantata.api.realtime.conversation import Spoken
 from cantata.api.realtime.ears import wire_encoding
 from cantata.api.realtime.server_events import AudioDelta, ServerEvent
@@ -17,7 +19,7 @@ from cantata.api.realtime.session import SoundFormat
 from cantata.api.schemas import ErrorDetail
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import SocketConnection
-from cantata.contract.service import ServedModel
+from cantata.contract.service import Samples
 
 
 class Listener(Protocol):
@@ -50,10 +52,11 @@ class _Answer:
 class Mouth(Channel):
     """The connection's only channel."""
 
-    def __init__(self, connection: SocketConnection, model: ServedModel, listener: Listener):
+    def __init__(self, connection: SocketConnection, sample_rate: int, listener: Listener):
+        """`sample_rate`: Hz of the model that speaks."""
         super().__init__(connection, connection.context.settings.realtime.max_ahead_s)
         self._socket = connection
-        self._model = model
+        self._sample_rate = sample_rate
         self._listener = listener
         self._answer: _Answer | None = None
         self.heard = False
@@ -62,8 +65,31 @@ class Mouth(Channel):
     def begin(self, response_id: str, item_id: str, output: SoundFormat, spoken: Spoken) -> None:
         """The sound that follows belongs to this answer: nothing of the one before is left."""
         encoding, rate = wire_encoding(output)
-        sound = SoundStream(sound_output(encoding, self._model, rate))
+        sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
         self._answer = _Answer(response_id, item_id, sound, spoken)
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """A model answers, aloud or not: the client is not idle."""
+        self._set_busy(True)
+        try:
+            yield
+        finally:
+            self._set_busy(False)
+
+    async def say(self, sound: Samples) -> None:
+        """Send sound of the answer, and wait until the client has little enough left to play."""
+        assert self._answer is not None, "sound belongs to an answer"
+        head_start = self.utterances.head_start
+        for frame in frames_of(self._answer.response_id, sound, self._sample_rate):
+            await self.outbox.put(frame)
+            head_start.take(frame.samples / self._sample_rate)
+        await head_start.wait()
+
+    def said(self) -> None:
+        """The answer has no more sound."""
+        assert self._answer is not None, "sound belongs to an answer"
+        self.outbox.post(InputSpoken(context_id=self._answer.response_id))
 
     def hush(self) -> None:
         """The answer is over: what is left of its sound is dropped."""
@@ -80,7 +106,7 @@ class Mouth(Channel):
             return
         match item:
             case AudioFrame():
-                answer.spoken.sound_s += item.samples / self._model.sample_rate
+                answer.spoken.sound_s += item.samples / self._sample_rate
                 await self._send(answer, answer.sound.feed(item))
             case AudioStart():
                 answer.utterance_at_s = answer.spoken.sound_s

@@ -54,15 +54,17 @@ class Reply:
     """An answer in progress, or one that has ended."""
 
     settings: SessionSettings
-    voice: str
-    """As the client sees it."""
+    voice: str | None
+    """As the client sees it; None: there is none."""
     conversation_id: str | None
     """None: it is not kept."""
     metadata: dict[str, str] | None = None
     id: str = field(default_factory=lambda: new_id("resp"))
     text: str = ""
-    asked_characters: int = 0
-    """Of all that it follows from."""
+    asked: int = 0
+    """What it follows from: characters, or a model's own tokens."""
+    tokens: int | None = None
+    """Of its text; None: its characters count."""
     cut: bool = False
     """It is as long as was allowed."""
     all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -99,6 +101,12 @@ class Reply:
                 part=self._part(""),
             ),
         ]
+
+    def fitting(self, text: str, most_characters: int) -> str:
+        """As much of more text as an item has room for; too much ends the answer."""
+        room = most_characters - len(self.text)
+        self.cut = self.cut or len(text) > room
+        return text[:room]
 
     def delta(self, text: str) -> ServerEvent:
         """More of its text."""
@@ -171,11 +179,11 @@ class Reply:
 
     def _usage(self) -> ResponseUsage:
         sound = math.ceil(self.spoken.sound_s * 1000 / MILLISECONDS_PER_TOKEN)
-        asked, made = self.asked_characters, len(self.text) + sound
+        asked, text = self.asked, len(self.text) if self.tokens is None else self.tokens
         return ResponseUsage(
-            total_tokens=asked + made,
+            total_tokens=asked + text + sound,
             input_tokens=asked,
-            output_tokens=made,
+            output_tokens=text + sound,
             input_token_details=TokenDetails(text_tokens=asked, audio_tokens=0),
-            output_token_details=TokenDetails(text_tokens=len(self.text), audio_tokens=sound),
+            output_token_details=TokenDetails(text_tokens=text, audio_tokens=sound),
         )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from cantata.api.realtime.client_events import SentContent, SentItem
 from cantata.api.realtime.conversation import Content, Item
-from cantata.api.realtime.ears import Hearing
+from cantata.api.realtime.hearing import Hearing
 from cantata.api.realtime.server_events import new_id
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
 from cantata.realtime.settings import RealtimeSettings
@@ -88,5 +88,5 @@ def _content(
     if part.type != "input_audio":
         return Content(_TODAY.get(part.type, part.type), part.text or part.transcript or "")
     assert part.audio is not None
-    sound = decode_sound(part.audio, "item.content", settings)
-    return Content("input_audio", words=hear(sound).words)
+    heard = hear(decode_sound(part.audio, "item.content", settings))
+    return Content("input_audio", words=heard.words, sound=heard.sound)

@@ -53,7 +53,8 @@ class TokenDetails(BaseModel):
 
 
 class ResponseUsage(BaseModel):
-    """Nothing is tokenised here: text counts characters, sound started 50 ms."""
+    """Text counts tokens of a model that answers itself, else characters; sound counts started
+    50 ms."""
 
     total_tokens: int
     input_tokens: int

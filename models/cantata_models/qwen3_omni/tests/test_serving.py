@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,9 @@ import pytest
 import pytest_asyncio
 from numpy.typing import NDArray
 
+from cantata.api.app import create_app
+from cantata.api.listening import listen, url_of
+from cantata.api.serve import make_server
 from cantata.config import load_deployment
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.service import SpeechChunk
@@ -24,6 +29,7 @@ from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario
 from cantata_models.qwen3_omni.tests.parity.write_goldens import PCM_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import golden
 from cantata_models.qwen3_omni.tests.thinker_driver import request_of
+from talking import SPOKEN, WIRE_RATE, assert_idle, cancelled, speech, talker
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -36,13 +42,28 @@ WHOLE = [
 ]
 CUT = next(scenario for scenario in SCENARIOS if scenario.name == "cut")
 WAVE_ATOL = 1e-4
+TWO_S = 2 * 2 * WIRE_RATE
+"""Bytes."""
 LAG = 555
 """Silent samples in front."""
 
 
+@dataclass(frozen=True)
+class Served:
+    """The model, and where clients find it."""
+
+    model: PipelineChatModel
+    url: str
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PipelineChatModel]:
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     folder = write_checkpoint(tmp_path_factory.mktemp("omni"), TINY, SEED)
+    # Greedy where a request says nothing, as in a spoken session: random codes end by chance.
+    generation = folder / "generation_config.json"
+    settings = json.loads(generation.read_text(encoding="utf-8"))
+    settings |= {"do_sample": False, "talker_do_sample": False}
+    generation.write_text(json.dumps(settings), encoding="utf-8")
     located = locate(str(folder))
     whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype("float32")
     small = {"slots": 4, "max_model_len": 512}
@@ -52,9 +73,21 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     }
     deployment = whole.model_copy(update={"stages": stages})
     service = create_service(ServicePlan(located, located.pipeline, deployment))
-    await service.start()
-    yield service.chat_models["qwen3-omni"]
-    await service.stop()
+    app = create_app(service)
+    listener = listen("127.0.0.1", 0)
+    server = make_server(app)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    async with asyncio.timeout(120):
+        await app.state.context.lifecycle.settled.wait()
+    yield Served(service.chat_models["qwen3-omni"], url_of(listener))
+    server.stop()
+    await serving
+    listener.close()
+
+
+@pytest.fixture(scope="module")
+def model(served: Served) -> PipelineChatModel:
+    return served.model
 
 
 async def answered(
@@ -100,6 +133,31 @@ async def test_an_answer_that_is_cut_says_so(model: PipelineChatModel) -> None:
     tokens, reason, samples = await answered(model, CUT)
     assert (tokens, reason) == (CUT.max_tokens, FinishReason.LENGTH)
     assert np.abs(samples).max() > 0
+
+
+async def test_a_spoken_session_and_a_barge_in(served: Served) -> None:
+    """Its speech of random weights lasts until somebody stops it."""
+    async with talker(served.url, "?model=qwen3-omni") as c:
+        session = await c.update(max_output_tokens=8, audio={"output": {"voice": "alloy"}})
+        assert session["audio"]["output"]["voice"] == served.model.voices[0].id
+        await c.say(speech())
+        while len(c.sound()) < TWO_S:
+            await c.until("response.output_audio.delta")
+        assert "response.done" not in c.types()
+        c.events.clear()
+        await c.say(speech())
+        await c.until("input_audio_buffer.speech_started")
+        await c.until("response.done")
+        place = c.types().index("input_audio_buffer.speech_started")
+        assert c.types()[place + 1 :] == SPOKEN[2:], "no sound after it"
+        cancelled(c, "turn_detected")
+        # The next turn is answered in the same session, with all before it.
+        first = c.events[-1]["response"]["usage"]
+        await c.until("response.output_audio.delta")
+        await c.send("response.cancel")
+        second = (await c.until("response.done"))["response"]["usage"]
+        assert second["input_tokens"] > 2 * first["input_tokens"] > 0
+    await assert_idle(served.url)
 
 
 async def test_a_checkpoint_that_only_writes_has_no_stage_that_speaks(tmp_path: Path) -> None:

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
 import pytest
 from endpoints import Endpoints
 from fake_service import eventually
 from live_server import Server
-from talker import WIRE_RATE, Talker, speech, talker
 from websockets.asyncio.client import connect
 
 from cantata.api.realtime.conversation import Spoken
 from cantata.realtime.settings import RealtimeSettings
+from talking import SPOKEN, WIRE_RATE, Talker, assert_idle, cancelled, speech, talker
 
 LONG = "A long answer of many words that nobody hears to its end."
-ENDED = [
-    "response.output_audio.done",
-    "response.output_audio_transcript.done",
-    "response.content_part.done",
-    "response.output_item.done",
-    "conversation.item.done",
-    "response.done",
-]
+ENDED = SPOKEN[2:]
 
 
 @pytest.fixture
@@ -41,35 +33,6 @@ async def begin(c: Talker) -> str:
     await c.until("response.output_audio.delta")
     (item_id,) = {e["item_id"] for e in c.events if e["type"] == "response.output_audio.delta"}
     return str(item_id)
-
-
-async def assert_idle(server: Server) -> None:
-    """Every count in /metrics is zero again."""
-
-    def counts(text: str) -> dict[str, float]:
-        names = ("cantata_realtime_responses ", "cantata_realtime_transcriptions ")
-        lines = [
-            line
-            for line in text.splitlines()
-            if line.startswith(names) or line.startswith("cantata_stage_held{")
-        ]
-        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
-
-    async with httpx.AsyncClient(base_url=server.url, verify=False) as http, asyncio.timeout(20):
-        while True:
-            found = counts((await http.get("/metrics")).text)
-            assert len(found) >= 2
-            if not any(found.values()):
-                return
-            await asyncio.sleep(0.01)
-
-
-def cancelled(c: Talker, reason: str) -> None:
-    response = c.events[-1]["response"]
-    assert response["status"] == "cancelled"
-    assert response["status_details"]["type"] == "cancelled"
-    assert response["status_details"]["reason"] == reason
-    assert response["output"][0]["status"] == "incomplete"
 
 
 @pytest.mark.usefixtures("slow")
@@ -92,7 +55,7 @@ async def test_speech_interrupts_an_answer(server: Server, others: Endpoints) ->
         assert done["response"]["status"] == "completed"
         assert c.sound()
     assert server.solo.counts.abort_interrupted == 0
-    await assert_idle(server)
+    await assert_idle(server.url)
 
 
 @pytest.mark.usefixtures("slow")
@@ -110,7 +73,7 @@ async def test_a_cancel_ends_the_chat_too(server: Server, others: Endpoints) -> 
         assert kinds == ENDED
         cancelled(c, "client_cancelled")
         await eventually(lambda: others.open == 0 and server.service.duo.counts.open == 0)
-        await assert_idle(server)
+        await assert_idle(server.url)
         assert (await refused(c, "response.cancel"))["code"] == "response_cancel_not_active"
 
 
@@ -131,7 +94,7 @@ async def test_a_user_may_be_kept_from_interrupting(server: Server, others: Endp
         await c.until("response.output_audio.delta")
         await c.send("response.cancel")
         await c.until("response.done")
-    await assert_idle(server)
+    await assert_idle(server.url)
 
 
 @pytest.mark.usefixtures("slow")
@@ -140,7 +103,7 @@ async def test_whoever_hangs_up_leaves_nothing(server: Server, others: Endpoints
         await begin(c)
         await c.say(speech(0.5, 0.0))
     await eventually(lambda: server.solo.counts.open == 0)
-    await assert_idle(server)
+    await assert_idle(server.url)
 
 
 async def test_what_was_not_heard_is_forgotten(server: Server, others: Endpoints) -> None:

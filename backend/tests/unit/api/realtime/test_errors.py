@@ -12,11 +12,11 @@ from endpoints import Endpoints
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_server import Server
-from talker import Talker, speech, talker
 from websockets.exceptions import ConnectionClosed
 
 from cantata.api.realtime.client_events import CLIENT_TYPES
 from cantata.realtime.settings import RealtimeSettings
+from talking import Talker, speech, talker
 
 INVALID = "invalid_request_error"
 

@@ -12,13 +12,13 @@ import pytest
 from endpoints import Endpoints
 from fake_service import FakeService, eventually
 from live_server import Server, running
-from talker import Talker, talker
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from cantata.api.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
 from cantata.realtime import cascade
 from cantata.realtime.settings import RealtimeSettings
+from talking import Talker, speech, talker
 
 KEY = "a-key-that-is-long-enough"
 
@@ -150,3 +150,41 @@ async def test_a_stopping_server_finishes_the_answer(others: Endpoints) -> None:
             done = await c.until("response.done")
             assert done["response"]["status"] == "completed"
             assert await closing(c) == ("going_away", 1001)
+
+
+async def test_a_session_is_held_with_any_model_that_can(others: Endpoints) -> None:
+    service = FakeService()
+    async with running(service, ServerSettings()) as server:
+        await eventually(lambda: service.ready)
+        status, error = await refusal(server.url, "?model=reader")
+        assert (status, error["param"]) == (400, "model")
+        assert error["message"].endswith("models to talk with: solo, duo, omni")
+        service.omni.behaviour.full = True
+        status, error = await refusal(server.url, "?model=omni")
+        assert (status, error["code"]) == (429, "rate_limit_exceeded")
+        async with talker(server.url, "?model=gpt-realtime") as c:
+            assert c.events[0]["session"]["model"] == "solo"
+        service.omni.behaviour.full = False
+        service.models = {}
+        for query in ("", "?model=gpt-realtime", "?model=omni"):
+            async with talker(server.url, query) as c:
+                assert c.events[0]["session"]["model"] == "omni"
+        service.chat_models = {"reader": service.reader}
+        status, error = await refusal(server.url)
+        assert (status, error["code"]) == (404, "model_not_found")
+
+
+async def test_a_model_that_hears_needs_no_recogniser(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = cascade.find_spec
+    monkeypatch.setattr(
+        cascade, "find_spec", lambda name: None if name == "pocketsphinx" else found(name)
+    )
+    assert (await refusal(server.url))[0] == 501
+    async with talker(server.url, "?model=omni") as c:
+        await c.update(audio={"input": {"transcription": {}}})
+        await c.say(speech())
+        await c.until("response.done")
+        (failed,) = (e for e in c.events if e["type"].endswith("transcription.failed"))
+        assert failed["error"]["code"] == "not_installed"

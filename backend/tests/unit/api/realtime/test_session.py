@@ -6,7 +6,8 @@ from typing import Any
 
 from endpoints import Endpoints
 from live_server import Server
-from talker import talker
+
+from talking import talker
 
 PCM = {"type": "audio/pcm", "rate": 24000}
 

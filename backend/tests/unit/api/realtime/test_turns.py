@@ -12,55 +12,23 @@ import soxr
 from endpoints import Endpoints
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import Server, running
-from talker import SAID, WIRE_RATE, Talker, speech, talker
 
 from cantata.api.settings import ServerSettings
 from cantata.audio.pcm import encode_s16le
 from cantata.realtime.settings import RealtimeSettings
 from cantata_bench.asr import word_error_rate
-
-ANSWER = [
-    "response.created",
-    "rate_limits.updated",
-    "response.output_item.added",
-    "conversation.item.added",
-    "response.content_part.added",
-]
-SPOKEN = [
-    "response.output_audio_transcript.delta",
-    "response.output_audio.delta",
-    "response.output_audio.done",
-    "response.output_audio_transcript.done",
-    "response.content_part.done",
-    "response.output_item.done",
-    "conversation.item.done",
-    "response.done",
-]
-WRITTEN = [
-    "response.output_text.delta",
-    "response.output_text.done",
-    "response.content_part.done",
-    "response.output_item.done",
-    "conversation.item.done",
-    "response.done",
-]
-HEARD = [
-    "input_audio_buffer.speech_started",
-    "input_audio_buffer.speech_stopped",
-    "input_audio_buffer.committed",
-    "conversation.item.added",
-    "conversation.item.done",
-]
-TRANSCRIBED = [
-    "conversation.item.input_audio_transcription.delta",
-    "conversation.item.input_audio_transcription.completed",
-]
-
-
-def part(c: Talker, kind: str) -> dict[str, object]:
-    """The one event of this type."""
-    (event,) = (event for event in c.events if event["type"] == kind)
-    return event
+from talking import (
+    ANSWER,
+    HEARD,
+    SAID,
+    SPOKEN,
+    TRANSCRIBED,
+    WIRE_RATE,
+    WRITTEN,
+    part,
+    speech,
+    talker,
+)
 
 
 async def test_a_spoken_turn(server: Server, others: Endpoints) -> None:

@@ -12,17 +12,56 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import soundfile
 import soxr
 from websockets.asyncio.client import ClientConnection, connect
 
-RECORDING = Path(__file__).parents[5] / "docs" / "voice" / "clara.mp3"
+RECORDING = Path(__file__).parents[2] / "docs" / "voice" / "clara.mp3"
 SAID = "the children walk home along the river after school"
 """In the recording."""
 WIRE_RATE = 24_000
 
 Event = dict[str, Any]
+
+# The events of a turn, in order.
+ANSWER = [
+    "response.created",
+    "rate_limits.updated",
+    "response.output_item.added",
+    "conversation.item.added",
+    "response.content_part.added",
+]
+SPOKEN = [
+    "response.output_audio_transcript.delta",
+    "response.output_audio.delta",
+    "response.output_audio.done",
+    "response.output_audio_transcript.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "conversation.item.done",
+    "response.done",
+]
+WRITTEN = [
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "conversation.item.done",
+    "response.done",
+]
+HEARD = [
+    "input_audio_buffer.speech_started",
+    "input_audio_buffer.speech_stopped",
+    "input_audio_buffer.committed",
+    "conversation.item.added",
+    "conversation.item.done",
+]
+TRANSCRIBED = [
+    "conversation.item.input_audio_transcription.delta",
+    "conversation.item.input_audio_transcription.completed",
+]
 
 
 @cache
@@ -100,3 +139,38 @@ async def talker(url: str, query: str = "", **options: Any) -> AsyncIterator[Tal
         one = Talker(socket)
         await one.until("session.created")
         yield one
+
+
+def part(c: Talker, kind: str) -> dict[str, object]:
+    """The one event of this type."""
+    (event,) = (event for event in c.events if event["type"] == kind)
+    return event
+
+
+async def assert_idle(url: str) -> None:
+    """Every count in /metrics is zero again."""
+
+    def counts(text: str) -> dict[str, float]:
+        names = ("cantata_realtime_responses ", "cantata_realtime_transcriptions ")
+        lines = [
+            line
+            for line in text.splitlines()
+            if line.startswith(names) or line.startswith("cantata_stage_held{")
+        ]
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    async with httpx.AsyncClient(base_url=url, verify=False) as http, asyncio.timeout(20):
+        while True:
+            found = counts((await http.get("/metrics")).text)
+            assert len(found) >= 2
+            if not any(found.values()):
+                return
+            await asyncio.sleep(0.01)
+
+
+def cancelled(c: Talker, reason: str) -> None:
+    response = c.events[-1]["response"]
+    assert response["status"] == "cancelled"
+    assert response["status_details"]["type"] == "cancelled"
+    assert response["status_details"]["reason"] == reason
+    assert response["output"][0]["status"] == "incomplete"

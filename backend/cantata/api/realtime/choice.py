@@ -1,0 +1,98 @@
+"""With whom of a server's models a session talks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from cantata.api.context import ApiContext
+from cantata.api.realtime.cascade_partner import CascadePartner
+from cantata.api.realtime.model_partner import ModelPartner
+from cantata.api.realtime.mouth import Mouth
+from cantata.api.realtime.partner import Partner
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.chat import Modality
+from cantata.contract.data.errors import InvalidRequest, ModelNotFound
+from cantata.contract.service import ServedModel
+
+_OPENAI_MODELS = "gpt-"
+"""How the names begin that OpenAI's clients send by default; they mean the default model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model that a session can be held with."""
+
+    model: ServedModel | ChatModel
+    hears: bool
+    """It needs nobody to find out words."""
+    meet: Callable[[ApiContext, Mouth], Partner]
+    """Makes the session's partner."""
+
+
+def choose(context: ApiContext, name: str | None) -> Choice:
+    """The model of this name.
+
+    Args:
+        context: the app's parts.
+        name: None, or one of OpenAI's: the first model that speaks texts or, if there is none, the
+            first that takes sound.
+
+    Raises:
+        NotReady: no model is served yet.
+        ModelNotFound: none has that name.
+        InvalidRequest: it takes no sound.
+    """
+    context.lifecycle.check()
+    service = context.service
+    hearing = {n: m for n, m in service.chat_models.items() if Modality.AUDIO in m.takes}
+    if is_default(name):
+        if not service.models and hearing:
+            return _hearing(next(iter(hearing.values())))
+        return _speaking(context.model(None))
+    assert name is not None
+    if name in hearing:
+        return _hearing(hearing[name])
+    valid = ", ".join([*service.models, *hearing]) or "none"
+    if name in service.chat_models:
+        raise InvalidRequest(f"{name} takes no sound; models to talk with: {valid}", "model")
+    try:
+        return _speaking(service.model(name))
+    except ModelNotFound:
+        raise ModelNotFound(f"no model {name!r}; models to talk with: {valid}", "model") from None
+
+
+def is_default(name: str | None) -> bool:
+    """Whether a client leaves the choice to the server."""
+    return name is None or name.startswith(_OPENAI_MODELS)
+
+
+def check_same(context: ApiContext, name: str, sent: object) -> None:
+    """Raises InvalidRequest if a session is asked for another model than it has.
+
+    Args:
+        context: the app's parts.
+        name: of the session's model.
+        sent: the field `model` of a `session.update`.
+    """
+    if not isinstance(sent, str) or is_default(sent):
+        return
+    try:
+        same = choose(context, sent).model.name == name
+    except InvalidRequest as error:
+        raise type(error)(error.message, "session.model") from None
+    if not same:
+        raise InvalidRequest(
+            f"this session has the model {name}; another one is chosen by the address that a "
+            f"client connects to, ?model={sent}",
+            "session.model",
+        )
+
+
+def _speaking(model: ServedModel) -> Choice:
+    return Choice(model, hears=False, meet=partial(CascadePartner, model))
+
+
+def _hearing(model: ChatModel) -> Choice:
+    return Choice(model, hears=True, meet=partial(ModelPartner, model))

@@ -1,0 +1,122 @@
+"""A partner that is one model: it hears the user's sound, and speaks or writes its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cantata.api.chat.measured_answer import MeasuredAnswer, open_answer
+from cantata.api.context import ApiContext
+from cantata.api.realtime.conversation import Item
+from cantata.api.realtime.mouth import Mouth
+from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.session import SessionSettings
+from cantata.api.schemas import VoiceName, voice_id
+from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart
+from cantata.contract.data.errors import InvalidRequest
+from cantata.media.request_media import RequestMedia
+from cantata.metrics import EndReason
+from cantata.realtime.sound import HEARD_RATE
+
+
+class ModelPartner:
+    """Implements `partner.Partner`. What it hears is the sound of the whole conversation."""
+
+    hears = True
+
+    def __init__(self, model: ChatModel, context: ApiContext, mouth: Mouth) -> None:
+        self._model = model
+        self._context = context
+        self._mouth = mouth
+        self._answer: MeasuredAnswer | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return self._model.name
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it has voices."""
+        return bool(self._model.voices)
+
+    @property
+    def default_voice(self) -> str | None:
+        """The model's."""
+        return self._model.voice(None).id if self.speaks else None
+
+    def check(self, settings: SessionSettings, param: str) -> None:
+        """It must have what is asked of its speech."""
+        if settings.speaks and not self.speaks:
+            where = f"{param}.output_modalities"
+            raise InvalidRequest(
+                f'{where}: {self.name} does not speak its answers; valid: ["text"]', where
+            )
+        if settings.audio.output.speed != 1:
+            where = f"{param}.audio.output.speed"
+            raise InvalidRequest(f"{where}: {self.name} speaks at its own pace; valid: 1", where)
+
+    async def voice(self, asked: VoiceName | None) -> str | None:
+        """A voice of the model. One that does not speak has none, whatever clients send."""
+        return self._model.voice(voice_id(asked)).id if self.speaks else None
+
+    async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
+        """Answer; the text leaves while the model thinks, the sound while it speaks."""
+        with self._mouth.speaking(), self._context.media.request() as media:
+            request = await self._request(reply, items, media)
+            async with open_answer(self._model, request, (), self._context.metrics) as answer:
+                self._answer = answer
+                reply.asked = answer.usage.prompt_tokens
+                await self._tell(reply, answer)
+            if reply.speaks:
+                self._mouth.said()
+                await reply.all_spoken.wait()
+
+    def hush(self) -> None:
+        """Nobody listens any more."""
+        if self._answer is not None:
+            self._answer.end_reason = EndReason.CANCELLED
+        self._mouth.utterances.cancel()
+
+    async def _request(
+        self, reply: Reply, items: Sequence[Item], media: RequestMedia
+    ) -> ChatRequest:
+        settings = reply.settings
+        messages = [message for item in items if (message := await _message(item, media)).parts]
+        if settings.instructions:
+            messages.insert(0, Message(Role.SYSTEM, (TextPart(settings.instructions),)))
+        if not messages:
+            raise InvalidRequest("there is nothing to answer: the conversation is empty")
+        most = settings.max_output_tokens
+        return ChatRequest(
+            tuple(messages),
+            voice=reply.voice if reply.speaks else None,
+            max_tokens=None if isinstance(most, str) else most,
+        )
+
+    async def _tell(self, reply: Reply, answer: MeasuredAnswer) -> None:
+        most_characters = self._context.settings.realtime.max_item_characters
+        async for piece in answer:
+            if not isinstance(piece, str):
+                await self._mouth.say(piece)
+                continue
+            text = reply.fitting(piece, most_characters)
+            reply.tokens = answer.tokens
+            if text:
+                await self._mouth.outbox.put(reply.delta(text))
+            if reply.cut:
+                return
+        reply.tokens = answer.tokens
+        reply.cut = answer.finish_reason == "length"
+
+
+async def _message(item: Item, media: RequestMedia) -> Message:
+    """An item as the model takes it: sound where there is some, else its text."""
+    parts: list[Part] = []
+    for content in item.content:
+        said = content.meaning or content.text
+        if content.sound is not None and content.meaning is None:
+            parts.append(await media.heard(content.sound, HEARD_RATE, "item.content"))
+        elif said.strip():
+            parts.append(TextPart(said))
+    return Message(Role(item.role), tuple(parts))
