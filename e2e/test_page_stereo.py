@@ -1,6 +1,6 @@
-"""A model that speaks in stereo: each loudspeaker gets its channel, and the page draws both.
+"""Models that speak in stereo: each loudspeaker gets its channel, and the page draws both.
 
-MOSS-TTS-Nano with random weights: what it says is noise, but the same noise for the same seed.
+MOSS-TTS with random weights: what it says is noise, but the same noise for the same seed.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ REACH = """
 """
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("nano")
-    write = installed_plugins()["moss-tts-nano"].write_random_checkpoint
+@pytest.fixture(scope="module", params=["moss-tts-nano", "moss-tts-local"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp(request.param)
+    write = installed_plugins()[request.param].write_random_checkpoint
     assert write is not None
     write(folder)
     with running_server(folder / "log", options=["--model", str(folder)]) as server:
