@@ -6,6 +6,7 @@ import asyncio
 import base64
 
 import numpy as np
+import openai
 import pytest
 import soxr
 from endpoints import Endpoints
@@ -123,6 +124,34 @@ def spoken_in_turns(c: Talker) -> list[str]:
     deltas = [kind for kind in c.types() if kind in SPOKEN[:2]]
     assert set(deltas) == set(SPOKEN[:2])
     return [*deltas, *SPOKEN[2:]]
+
+
+async def test_openais_own_client_talks_with_it(server: Server, omni: FakeChatModel) -> None:
+    sound, text = b"", ""
+    async with (
+        openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="unused") as client,
+        client.realtime.connect(model="omni") as connection,
+    ):
+        await connection.session.update(
+            session={"type": "realtime", "audio": {"output": {"voice": "alloy"}}}
+        )
+        await connection.input_audio_buffer.append(audio=base64.b64encode(speech()).decode())
+        async for event in connection:
+            match event.type:
+                case "error":
+                    raise AssertionError(event.error)
+                case "session.updated":
+                    assert event.session.model == "omni"
+                case "response.output_audio.delta":
+                    sound += base64.b64decode(event.delta)
+                case "response.output_audio_transcript.delta":
+                    text += event.delta
+                case "response.done":
+                    assert event.response.status == "completed"
+                    break
+    assert text == ANSWERED
+    assert sound
+    assert omni.counts.requests[0].voice == "ethan"
 
 
 async def test_the_users_words_are_told_to_whoever_asks(
