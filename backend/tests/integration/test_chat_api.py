@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -101,6 +103,20 @@ async def test_sound_is_heard(http: httpx.AsyncClient) -> None:
     tokens = heard["usage"]["prompt_tokens"] - unheard["usage"]["prompt_tokens"]
     assert tokens == 32
     assert heard["choices"] != unheard["choices"]
+
+
+async def test_penalties_of_used_tokens_reach_the_thinker(http: httpx.AsyncClient) -> None:
+    def most_used(answer: dict[str, Any]) -> int:
+        text = answer["choices"][0]["message"]["content"]
+        return max(Counter(text).values())
+
+    plain = await whole(http, asking(temperature=0))
+    assert await whole(http, asking(temperature=0, presence_penalty=0)) == plain | {
+        "id": ANY,
+        "created": ANY,
+    }
+    varied = await whole(http, asking(temperature=0, frequency_penalty=2, presence_penalty=1))
+    assert most_used(varied) < most_used(plain)
 
 
 async def test_a_stop_text_frees_every_stage(http: httpx.AsyncClient) -> None:

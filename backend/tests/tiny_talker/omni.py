@@ -87,7 +87,12 @@ class TinyChatBuilder:
         sounds = [_heard(part) for part in _parts(request) if isinstance(part, AudioPart)]
         most = MAX_TOKENS if request.max_tokens is None else request.max_tokens
         heard = sum(map(len, sounds))
-        sampling = SamplingOptions(request.seed or 0, request.temperature)
+        sampling = SamplingOptions(
+            request.seed or 0,
+            request.temperature,
+            presence_penalty=request.presence_penalty,
+            frequency_penalty=request.frequency_penalty,
+        )
         inputs = {
             "thinker": TinyConversation(
                 tokens,

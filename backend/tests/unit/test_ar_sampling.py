@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
+from cantata.contract.model.sampling import (
+    CodeSampling,
+    penalize_repetition,
+    penalize_use,
+    sample_codes,
+)
 from cantata.engine.ar.sampling import counter_uniforms
 
 FRAMES, CODEBOOKS = 4000, 16
@@ -132,3 +137,17 @@ def test_repetition_penalty() -> None:
     spoken = torch.tensor([[0, 1], [-1, -1]])
     penalized = penalize_repetition(logits, spoken, torch.tensor([2.0, 2.0]))
     assert penalized.tolist() == [[1.0, -4.0, 1.0], [2.0, -2.0, 1.0]]
+
+
+def test_presence_and_frequency_penalties() -> None:
+    """As OpenAI defines them: score - count * frequency - (count > 0) * presence."""
+    logits = torch.tensor([[2.0, -2.0, 1.0]]).expand(4, -1)
+    used = torch.tensor([[0, 1, 0]]).expand(4, -1).clone()
+    used[3] = -1
+    presence, frequency = torch.tensor([0.5, 0.0, 0.0, 1.0]), torch.tensor([0.0, 0.25, -1.0, 1.0])
+    assert penalize_use(logits, used, presence, frequency).tolist() == [
+        [1.5, -2.5, 1.0],
+        [1.5, -2.25, 1.0],
+        [4.0, -1.0, 1.0],
+        [2.0, -2.0, 1.0],
+    ]

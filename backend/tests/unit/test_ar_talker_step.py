@@ -203,6 +203,23 @@ def test_repetition_penalty_sees_only_spoken_codes(states: RequestStates, step: 
     assert step.sample(logits)[1][:, 0].tolist() == [6, 4]
 
 
+def test_use_penalties_count_what_was_drawn_and_not_the_prompt(states: RequestStates) -> None:
+    step = TalkerStep(PromptedTalker(), states)
+    # 5 is 0.6 ahead: used twice, it has lost 0.8. A prompt's codes are not counted.
+    states.add("frequent", prompt(rows=5), replace(GREEDY, use_penalty=(0.0, 0.4)))
+    states.add("present", prompt(rows=5), replace(GREEDY, use_penalty=(0.7, 0.0)))
+    states.add("free", prompt(rows=5), GREEDY)
+    logits = 2.0 * scores(5, 5, 5) + 1.4 * scores(6, 6, 6)
+    found = []
+    for position, count in ((0, 2), (2, 1), (3, 1), (4, 1)):
+        schedule(step, dict.fromkeys(("frequent", "present", "free"), (position, count)))
+        found.append(step.sample(logits)[0].tolist())
+    frequent, present, free = zip(*found, strict=True)
+    assert frequent == (5, 5, 6, 5)
+    assert present == (5, 6, 5, 5)
+    assert free == (5, 5, 5, 5)
+
+
 class ChoosingTalker(AddingTalker):
     """Chooses its second code by scores that prefer 5 to 7."""
 

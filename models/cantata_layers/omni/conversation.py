@@ -89,6 +89,8 @@ def thinker_input(
             top_k=_or(request.top_k, defaults.settings.top_k),
             top_p=_or(request.top_p, defaults.settings.top_p),
             repetition_penalty=_or(request.repetition_penalty, defaults.repetition_penalty),
+            presence_penalty=request.presence_penalty,
+            frequency_penalty=request.frequency_penalty,
         ),
     )
 

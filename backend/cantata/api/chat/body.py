@@ -17,6 +17,7 @@ StopTexts = Annotated[
     | Annotated[list[StopText], Field(max_length=MAX_STOPS), Tag("list")],
     ONE_OR_LIST,
 ]
+UsePenalty = Annotated[float, Field(ge=-2.0, le=2.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 AnswerFormat = Literal["wav", "aac", "mp3", "flac", "opus", "pcm16"]
 
@@ -41,8 +42,6 @@ class Neutral(WireModel):
     and those are accepted."""
 
     n: Annotated[int, only(1)] | None = None
-    presence_penalty: Annotated[float, only(0)] | None = None
-    frequency_penalty: Annotated[float, only(0)] | None = None
     logit_bias: Annotated[dict[str, Any], only({})] | None = None
     logprobs: Annotated[bool, only(False)] | None = None
     top_logprobs: Annotated[int, only(0)] | None = None
@@ -77,6 +76,10 @@ class ChatBody(Neutral):
     """0 and -1 mean all. Not part of OpenAI's protocol."""
     repetition_penalty: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] | None = None
     """Of the text; 1 changes nothing. Not part of OpenAI's protocol."""
+    presence_penalty: UsePenalty | None = None
+    """Of the text: taken once from the score of each token of the answer so far."""
+    frequency_penalty: UsePenalty | None = None
+    """The same, as often as the token was used."""
 
     @property
     def stops(self) -> tuple[str, ...]:

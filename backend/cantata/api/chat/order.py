@@ -42,6 +42,8 @@ class ChatOrder:
             top_k=None if body.top_k is None else max(body.top_k, 0),
             top_p=body.top_p,
             repetition_penalty=body.repetition_penalty,
+            presence_penalty=body.presence_penalty or 0.0,
+            frequency_penalty=body.frequency_penalty or 0.0,
         )
 
     def mixed(self, samples: Samples) -> Samples:

@@ -108,3 +108,7 @@ class ChatRequest:
     top_p: float | None = None
     repetition_penalty: float | None = None
     """Of the text; 1 changes nothing. None: the deployment's default."""
+    presence_penalty: float = 0.0
+    """Of the text: taken once from the score of each token of the answer so far."""
+    frequency_penalty: float = 0.0
+    """The same, as often as the token was used."""

@@ -29,6 +29,10 @@ class SamplingOptions:
     top_p: float | None = None
     repetition_penalty: float | None = None
     """Of code 0; 1 changes nothing."""
+    presence_penalty: float = 0.0
+    """Of code 0: taken once from the score of each code of the answer so far."""
+    frequency_penalty: float = 0.0
+    """The same, as often as the code was used."""
     residual_temperature: float | None = None
     """Of the codes after code 0, as the next two. None: as code 0's."""
     residual_top_k: int | None = None

@@ -44,6 +44,27 @@ def penalize_repetition(
     return torch.where(seen[:, :-1], penalized, logits)
 
 
+def penalize_use(
+    logits: torch.Tensor, used: torch.Tensor, presence: torch.Tensor, frequency: torch.Tensor
+) -> torch.Tensor:
+    """Make codes less likely by how often a request has used them, as OpenAI's API defines it.
+
+    Args:
+        logits: [R, V] float32.
+        used: [R, F] int64 earlier codes; -1 where there is none.
+        presence: [R] float32, taken once from the score of each of them; 0 changes nothing.
+        frequency: [R] float32, taken as often as the code was used.
+
+    Returns:
+        [R, V] float32, a new tensor.
+    """
+    none = logits.shape[1]
+    counts = torch.zeros(logits.shape[0], none + 1, device=logits.device)
+    counts.scatter_add_(1, torch.where(used < 0, none, used), torch.ones_like(used).float())
+    counts = counts[:, :-1]
+    return logits - frequency[:, None] * counts - presence[:, None] * (counts > 0)
+
+
 def sample_codes(
     logits: torch.Tensor, uniforms: torch.Tensor, sampling: CodeSampling
 ) -> torch.Tensor:

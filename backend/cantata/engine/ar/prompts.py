@@ -68,6 +68,7 @@ def resolve_sampling(options: SamplingOptions, defaults: SamplingDefaults) -> Re
             _or_default(options.repetition_penalty, defaults.repetition_penalty),
             _or_default(options.residual_repetition_penalty, 1.0),
         ),
+        use_penalty=(options.presence_penalty, options.frequency_penalty),
     )
 
 

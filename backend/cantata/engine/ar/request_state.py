@@ -70,6 +70,8 @@ class ResolvedSampling:
     stop: LevelSampling
     repetition_penalty: tuple[float, float]
     """Of code 0 and of the other codes; 1 changes nothing."""
+    use_penalty: tuple[float, float] = (0.0, 0.0)
+    """Of code 0: presence and frequency; 0 changes nothing."""
 
 
 class RequestStates:
@@ -108,6 +110,8 @@ class RequestStates:
         self.top_p = torch.ones(rows, 3, dtype=torch.float32, device=device)
         self.repetition_penalty = torch.ones(rows, 2, dtype=torch.float32, device=device)
         """[S+1, 2]: of code 0 and of the other codes."""
+        self.use_penalty = torch.zeros(rows, 2, dtype=torch.float32, device=device)
+        """[S+1, 2]: of code 0, presence and frequency."""
 
         self.prompt_len = np.ones(rows, dtype=np.int64)
         self.last_row = np.zeros(rows, dtype=np.int64)
@@ -161,12 +165,14 @@ class RequestStates:
         self.top_k[slot] = torch.tensor([level.top_k for level in levels])
         self.top_p[slot] = torch.tensor([level.top_p for level in levels])
         self.repetition_penalty[slot] = torch.tensor(sampling.repetition_penalty)
+        self.use_penalty[slot] = torch.tensor(sampling.use_penalty)
         self.prompt_len[slot] = prompt.prompt_len
         self.last_row[slot] = num_rows - 1
         self.min_frames[slot] = prompt.min_frames
         self.num_frames[slot] = self.num_exported[slot] = 0
         self.is_sampled[slot] = [level.temperature > 0 for level in levels]
         self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
+        self.is_penalized[slot, 0] |= any(sampling.use_penalty)
 
     def extend(self, request_id: str, rows: torch.Tensor) -> int:
         """Append [L, D] conditioning rows; the caller has checked that they fit.

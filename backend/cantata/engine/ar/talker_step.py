@@ -17,7 +17,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
+from cantata.contract.model.sampling import (
+    CodeSampling,
+    penalize_repetition,
+    penalize_use,
+    sample_codes,
+)
 from cantata.contract.model.talker import (
     FrameDraws,
     LatentTalker,
@@ -215,11 +220,7 @@ class TalkerStep:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
         if states.is_penalized[slots, CODE_0].any() and not self._makes_latents:
-            spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
-            prompt = spoken.new_tensor(self._prompt_codes).expand(len(spoken), -1)
-            spoken = torch.cat([prompt, spoken], dim=1)
-            penalty = states.repetition_penalty[self._index(slots), CODE_0]
-            logits = penalize_repetition(logits, spoken, penalty)
+            logits = self._penalized(logits, slots, frame)
         too_early = frame < states.min_frames[slots]
         if self._stop_decision is None:
             if end_code is not None and too_early.any():
@@ -231,6 +232,18 @@ class TalkerStep:
         stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
         stops &= torch.from_numpy(~too_early).to(stops.device)
         return torch.where(stops, torch.as_tensor(end_code, device=code0.device), code0)
+
+    def _penalized(
+        self, logits: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> torch.Tensor:
+        """[R, V] scores of code 0, less for codes that were used."""
+        states, index = self.states, self._index(slots)
+        spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
+        prompt = spoken.new_tensor(self._prompt_codes).expand(len(spoken), -1)
+        repeated = torch.cat([prompt, spoken], dim=1)
+        logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
+        presence, frequency = states.use_penalty[index].unbind(1)
+        return penalize_use(logits, spoken, presence, frequency)
 
     def _drawn(
         self, scores: torch.Tensor, uniforms: torch.Tensor, slots: NDArray[np.int64], level: int

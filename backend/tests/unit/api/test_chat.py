@@ -129,8 +129,8 @@ async def test_what_the_model_is_asked(server: Server, http: httpx.AsyncClient) 
             "top_k": -1,
             "repetition_penalty": 1.1,
             "n": 1,
-            "presence_penalty": 0,
-            "frequency_penalty": 0.0,
+            "presence_penalty": -0.5,
+            "frequency_penalty": 2,
             "logprobs": False,
             "tools": [],
             "tool_choice": "auto",
@@ -149,6 +149,7 @@ async def test_what_the_model_is_asked(server: Server, http: httpx.AsyncClient) 
     assert (request.voice, request.max_tokens, request.seed) == ("chelsie", 7, 3)
     assert (request.temperature, request.top_p, request.top_k) == (0, 0.5, 0)
     assert request.repetition_penalty == 1.1
+    assert (request.presence_penalty, request.frequency_penalty) == (-0.5, 2.0)
 
 
 async def test_an_answer_that_is_cut(http: httpx.AsyncClient) -> None:
