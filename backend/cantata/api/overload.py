@@ -87,7 +87,7 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}
 
 
-def _models_of_socket(scope: Scope, service: ChatService) -> Mapping[str, ServedModel | ChatModel]:
+def _models_of_socket(scope: Scope, service: ImageService) -> Mapping[str, ServedModel | ChatModel]:
     """Those that a session may be for."""
     match scope["path"]:
         case str(path) if path == _STREAM:
