@@ -19,6 +19,7 @@ from cantata_layers.qwen_image.config.pipeline import Family
 
 ROUNDED = 32
 """Pixels, to a multiple of which sides are rounded."""
+MOST_UNEQUAL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,16 @@ def near_area(area: int, size: Size) -> Size:
     Raises:
         InvalidRequest: the picture is too narrow.
     """
+    if max(size.width, size.height) > MOST_UNEQUAL * min(size.width, size.height):
+        raise InvalidRequest(
+            f"image: {size.width}x{size.height} is too narrow; one side may be "
+            f"{MOST_UNEQUAL} times the other",
+            "image",
+        )
     ratio = size.width / size.height
     width = math.sqrt(area * ratio)
     height = width / ratio
-    made = Size(round(width / ROUNDED) * ROUNDED, round(height / ROUNDED) * ROUNDED)
-    if not made.width or not made.height:
-        raise InvalidRequest(
-            f"a picture of {size.width} x {size.height} is too narrow to be changed", "image"
-        )
-    return made
+    return Size(round(width / ROUNDED) * ROUNDED, round(height / ROUNDED) * ROUNDED)
 
 
 def size_of(pixels: NDArray[np.uint8]) -> Size:

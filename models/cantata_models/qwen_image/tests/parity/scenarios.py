@@ -157,6 +157,11 @@ SERVED = Scenario(
 )
 """With references of the published sizes."""
 
+TILE, STRIDE = 64, 48
+"""Pixels."""
+TILED = (176, 112)
+"""Width and height of a picture that is cut into tiles."""
+
 
 def kept_rows(rows: Values) -> Values:
     """Of embeddings [T, E], what the goldens hold."""

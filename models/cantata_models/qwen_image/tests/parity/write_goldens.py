@@ -33,11 +33,15 @@ from cantata_models.qwen_image.tests.parity.scenarios import (
     GOLDENS,
     SCENARIOS,
     SERVED,
+    STRIDE,
+    TILE,
+    TILED,
     Scenario,
     checkpoint_for,
     kept_latents,
     kept_pixels,
     kept_rows,
+    picture,
 )
 
 Arrays = dict[str, NDArray[Any]]
@@ -169,6 +173,20 @@ def goldens_of(scenario: Scenario, folder: Path) -> Arrays:
     return arrays
 
 
+def tiling_goldens(folder: Path) -> Arrays:
+    """A picture through the autoencoder in tiles, one half after the other."""
+    checkpoint = checkpoint_for(SERVED, folder)
+    kind: Any = diffusers.AutoencoderKLQwenImage
+    network = kind.from_pretrained(checkpoint / "vae")
+    network.enable_tiling(TILE, TILE, STRIDE, STRIDE)
+    pixels = torch.from_numpy(picture(*TILED, seed=1).astype(np.float32) / LEVELS)
+    moments = network.encode((2 * pixels - 1).permute(2, 0, 1)[None, :, None])
+    mean = moments.latent_dist.mode()
+    made = network.decode(mean).sample[0, :, 0].permute(1, 2, 0)
+    shown = ((made * 0.5 + 0.5).clamp(0, 1) * LEVELS).round().to(torch.uint8)
+    return {"latents": mean[0, :, 0].numpy(), "pixels": kept_pixels(shown[None].numpy())}
+
+
 def main() -> None:
     """Write everything."""
     torch.set_num_threads(1)
@@ -179,6 +197,8 @@ def main() -> None:
             arrays = goldens_of(scenario, Path(scratch))
             kept |= {f"{scenario.name}/{name}": values for name, values in arrays.items()}
             print(scenario.name, arrays["latents"].shape, arrays["pixels"].shape, file=sys.stderr)
+        arrays = tiling_goldens(Path(scratch))
+        kept |= {f"tiling/{name}": values for name, values in arrays.items()}
     save: Any = np.savez_compressed
     save(GOLDENS / "pictures.npz", **kept)
 
