@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni parity-images lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -104,6 +104,10 @@ parity-omni: $(VENV)/.dev ## Regenerate the Omni models' goldens with transforme
 	  cantata_models.qwen3_omni.tests.parity.write_goldens
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
 	  cantata_models.qwen25_omni.tests.parity.write_goldens
+
+parity-images: $(VENV)/.dev ## Regenerate Qwen-Image's goldens with diffusers (LoRA files: pip install peft accelerate).
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
+	  cantata_models.qwen_image.tests.parity.write_goldens
 
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
 	python3 -m venv $(REFERENCE_VENV)
