@@ -19,7 +19,7 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import PROGRESS
 from cantata_layers.qwen_image.config.pipeline import Family, load_config
-from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.grid import POSITIONS, Grid, first_text_position
 from cantata_layers.qwen_image.lora.folder import lora_files
 from cantata_layers.qwen_image.lora.lightning import drawing_defaults
 from cantata_layers.qwen_image.sampling.schedule import noise_shares
@@ -165,9 +165,11 @@ class PictureBuilder:
         }
         if kept:
             inputs[REFERENCES_STAGE] = ReferenceInput(tuple(kept))
-        pictures = sum(Grid(*reference).tokens for reference in denoise.references)
+        references = [Grid(*reference) for reference in denoise.references]
         texts = [tokens for tokens in (encode.prompt, encode.negative) if tokens is not None]
         lengths = [len(tokens) - self._prompts.dropped for tokens in texts]
+        _check_positions(max(lengths), [grid, *references])
+        pictures = sum(reference.tokens for reference in references)
         return PlannedImage(
             PipelineRequest(request_id, inputs),
             size.width,
@@ -239,6 +241,13 @@ class PictureBuilder:
         """As the reference, no guidance up to 1."""
         asked = self._default_guidance if request.guidance is None else request.guidance
         return max(asked, NO_GUIDANCE)
+
+
+def _check_positions(text: int, grids: Sequence[Grid]) -> None:
+    if text > (most := POSITIONS - first_text_position(grids)):
+        raise InvalidRequest(
+            f"prompt: {text} tokens with its pictures; valid: at most {most}", "prompt"
+        )
 
 
 def _patch_maker(checkpoint: Path) -> PatchMaker:

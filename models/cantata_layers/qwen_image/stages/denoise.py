@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
-from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.qwen_image.config.pipeline import load_config
@@ -33,6 +33,9 @@ from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, R
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_layers.qwen_image.transformer.placement import place
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+"""Float16 overflows in this model."""
 
 
 @dataclass(slots=True)
@@ -150,12 +153,15 @@ def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDe
     """Return a checkpoint's denoiser, with the LoRA files in its folder fused.
 
     Raises:
-        ConfigError: weights are missing or of another shape, or a LoRA does not fit.
+        ConfigError: weights are missing or of another shape, a LoRA does not fit, or the dtype is
+            not served.
     """
+    if options.dtype not in DTYPES:
+        raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
     config, device = load_config(checkpoint), torch.device(options.device)
     files = lora_files(checkpoint)
     fusion = Fusion(files, config.transformer) if files else None
-    placement = place(config.transformer, device, getattr(torch, options.dtype))
+    placement = place(config.transformer, device, DTYPES[options.dtype])
     network = load_denoiser(checkpoint, config.transformer, placement, fusion)
     # The encoder is loaded only for this: no picture passes here.
     encoder = PictureEncoder(checkpoint, config.vae, device)

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import torch
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.grid import POSITIONS, Grid, first_text_position
 
 THETA = 10_000
-POSITIONS = 4096
-"""On either side of 0; the reference has no more either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class Positions:
         Raises:
             InvalidRequest: there are more positions than the model knows.
         """
-        first = max(max(grid.height // 2, grid.width // 2) for grid in grids)
+        first = first_text_position(grids)
         places = torch.arange(first, first + tokens)
         return self._at(places, places, places)
 

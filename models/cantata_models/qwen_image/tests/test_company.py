@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_layers.json_fields import JsonFields
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.config.transformer import read_transformer
 from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.stages.denoise import load_packed_denoiser
 from cantata_layers.qwen_image.transformer.load import load_denoiser
 from cantata_layers.qwen_image.transformer.modulation import Modulations
 from cantata_layers.qwen_image.transformer.network import Denoiser, Reference, Row
@@ -136,6 +139,11 @@ def test_bfloat16_is_near(folder: Path, network: Denoiser) -> None:
     assert near.dtype == torch.float32
     noise = (near - exact).pow(2).mean() / exact.pow(2).mean()
     assert 0 < noise < 1e-3
+
+
+def test_float16_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="valid: float32, bfloat16"):
+        load_packed_denoiser(folder, DenoiserOptions("cpu", "float16"))
 
 
 def test_the_published_size() -> None:

@@ -131,6 +131,7 @@ def test_only_guided_pictures_have_a_negative_prompt(
         ("edit", ImageRequest("x", (picture(32, 32, 1),) * 2), "takes 1 to 1", "image"),
         ("edit-2509", ImageRequest("x", (picture(32, 32, 1),) * 4), "takes 1 to 3", "image"),
         ("edit", ImageRequest("x", (picture(8000, 2, 1),)), "too narrow", "image"),
+        ("edit", ImageRequest("word " * 3000, (picture(64, 64, 1),)), "at most 4064", "prompt"),
         ("image", ImageRequest("x", width=100, height=64), "multiples of 16", "size"),
         ("image", ImageRequest("x", width=4096, height=4096), "at most 4194304", "size"),
     ],
