@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton"}
 SEPARATE = {"cantata", "torch"}
 """Installed by steps of their own: the project itself, and torch from a CPU build."""
-RUNTIME_EXTRAS = ("cpu", "omni", "play", "realtime", "web", "wyoming")
+RUNTIME_EXTRAS = ("cpu", "play", "realtime", "web", "wyoming")
 DEV_EXTRAS = ("dev", "train")
 
 

@@ -110,6 +110,45 @@ def say(
     _run(say_order(order, console))
 
 
+@app.command()
+def draw(
+    prompt: Annotated[str, typer.Argument(help="What the picture shows.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The file: .png, .jpg, .jpeg or .webp.")
+    ] = Path("picture.png"),
+    size: Annotated[
+        str | None, typer.Option(metavar="WIDTHxHEIGHT", help="Pixels; the default is the model's.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same picture.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Of denoising.")] = None,
+    negative: Annotated[str | None, typer.Option(help="What the picture shall not show.")] = None,
+    guidance: Annotated[
+        float | None, typer.Option(min=1, help="How close to the prompt; 1 is no guidance.")
+    ] = None,
+    edit: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="A picture to edit. Repeatable."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model's name or checkpoint folder (a name with --server).")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(help="URL of a running server, instead of loading the model here.")
+    ] = None,
+) -> None:
+    """Draw a picture from a prompt, or edit one."""
+    from rich.console import Console
+
+    from cantata.draw import Order
+    from cantata.draw import draw as draw_order
+
+    _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
+    order = Order(
+        prompt, out, tuple(edit or ()), size, seed, steps, negative, guidance, model, server
+    )
+    _run(draw_order(order, Console(stderr=True)))
+
+
 def _read(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
         _fail("give a text to speak, or a file with -f", code=2)

@@ -133,7 +133,7 @@ class Session:
                     if event["cancelled"]:
                         return
                 case "error":
-                    failure = _server_error(event)
+                    failure = server_error(event)
                     if event["utterance_id"] is None:
                         raise failure
                 case "input.spoken":
@@ -174,7 +174,7 @@ class Session:
     async def _event(self) -> dict[str, Any]:
         event: dict[str, Any] = json.loads(await self._socket.recv())
         if event["type"] == "error":
-            raise _server_error(event)
+            raise server_error(event)
         return event
 
 
@@ -182,7 +182,7 @@ class Session:
 async def connect(url: str, api_key: str | None = None, **options: Any) -> AsyncIterator[Session]:
     """A session with the server at this HTTP URL, configured with `options`."""
     address = "ws" + url.removeprefix("http").rstrip("/") + _STREAM_PATH
-    headers = _authorization(api_key)
+    headers = authorization(api_key)
     async with sockets.connect(address, compression=None, additional_headers=headers) as socket:
         session = Session(socket)
         await session.configure(**options)
@@ -222,11 +222,11 @@ async def stream_speech(
         body["stream_format"] = "sse"
     async with (
         httpx.AsyncClient(base_url=url, timeout=httpx.Timeout(10, read=60)) as http,
-        http.stream("POST", _SPEECH_PATH, json=body, headers=_authorization(api_key)) as response,
+        http.stream("POST", _SPEECH_PATH, json=body, headers=authorization(api_key)) as response,
     ):
         if response.is_error:
             await response.aread()
-            raise _http_error(response)
+            raise http_error(response)
         channels = int(response.headers["x-channels"])
         words: list[SpokenWord] = []
         events = options.get("timestamps")
@@ -258,7 +258,7 @@ async def _audio_of_events(
             case "speech.audio.timestamps":
                 words.extend(_words(event))
             case "speech.audio.error":
-                raise _server_error(event)
+                raise server_error(event)
 
 
 def _words(event: dict[str, Any], start_s: float = 0.0) -> list[SpokenWord]:
@@ -279,17 +279,20 @@ async def _whole_samples(pieces: AsyncIterator[bytes], channels: int) -> AsyncIt
             yield np.frombuffer(data[:whole], dtype="<i2").reshape(-1, channels)
 
 
-def _authorization(api_key: str | None) -> dict[str, str]:
+def authorization(api_key: str | None) -> dict[str, str]:
+    """The header that a key is sent in; None: none."""
     return {} if api_key is None else {"authorization": f"Bearer {api_key}"}
 
 
-def _http_error(response: httpx.Response) -> ServerError:
+def http_error(response: httpx.Response) -> ServerError:
+    """What a response that was read says."""
     try:
-        return _server_error(response.json())
+        return server_error(response.json())
     except (ValueError, KeyError, TypeError):
         return ServerError(f"the server answered {response.status_code}")
 
 
-def _server_error(body: dict[str, Any]) -> ServerError:
+def server_error(body: dict[str, Any]) -> ServerError:
+    """What an error's body, or event, says."""
     error = body["error"]
     return ServerError(error["message"], error["code"], error["param"])

@@ -59,7 +59,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ticks",
     },
     "cantata.say": {"contract", "audio", "client", "engine"},
+    "cantata.picture_client": {"client"},
+    "cantata.draw": {"contract", "api", "client", "engine", "media", "picture_client", "plugins"},
     "cantata.cli": {
+        "draw",
         "say",
         "contract",
         "audio",

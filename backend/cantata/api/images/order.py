@@ -89,15 +89,27 @@ def image_order(
     """The checked request.
 
     Raises:
-        InvalidRequest: a model that does not exist or does not do this, or an option outside what
-            it takes.
+        InvalidRequest: a model that does not exist, and as of `order_for`.
         Overloaded: every slot is taken.
     """
-    model = context.image_model(options.model, edits=bool(sent))
+    order = order_for(context.image_model(options.model, edits=bool(sent)), options, sent)
+    # Before files are decoded for nothing.
+    order.model.check_room()
+    return order
+
+
+def order_for(
+    model: ImageModel, options: ImageOptions, sent: Sequence[SentPicture] = ()
+) -> ImageOrder:
+    """A request of one model, checked.
+
+    Raises:
+        InvalidRequest: the model does not do this, or an option is outside what it takes.
+    """
     _check_pictures(model, sent)
     _check_stream(options)
     limits = model.limits
-    order = ImageOrder(
+    return ImageOrder(
         model,
         options,
         tuple(sent),
@@ -107,9 +119,6 @@ def image_order(
         secrets.randbelow(_RANDOM_SEEDS) if options.seed is None else options.seed,
         _output(options),
     )
-    # Before files are decoded for nothing.
-    model.check_room()
-    return order
 
 
 def _check_pictures(model: ImageModel, sent: Sequence[SentPicture]) -> None:

@@ -244,6 +244,8 @@ async def test_models_say_what_they_take_and_make(http: httpx.AsyncClient) -> No
         "duo": (["text"], ["audio"]),
         "omni": (["text", "audio", "image", "video"], ["text", "audio"]),
         "reader": (["text", "image"], ["text"]),
+        "painter": (["text"], ["image"]),
+        "editor": (["text", "image"], ["image"]),
     }
     assert (await http.get("/v1/models/omni")).json() == listed["omni"]
     assert (await http.get("/v1/models/tts-1")).json() == listed["solo"]

@@ -96,7 +96,14 @@ async def test_stopping_in_the_middle_of_a_start() -> None:
 async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
     models = (await asgi.get("/v1/models")).json()
     assert models["object"] == "list"
-    assert [model["id"] for model in models["data"]] == ["solo", "duo", "omni", "reader"]
+    assert [model["id"] for model in models["data"]] == [
+        "solo",
+        "duo",
+        "omni",
+        "reader",
+        "painter",
+        "editor",
+    ]
     audio = (await asgi.get("/v1/audio/models")).json()["models"]
     assert audio[1]["sample_rate"] == 48000
     assert audio[0]["default_voice"] == "clara"

@@ -136,10 +136,3 @@ def test_what_is_no_picture(file: bytes) -> None:
     with pytest.raises(InvalidImage, match=r"PNG, JPEG, WebP, GIF") as error:
         read_image(file, MANY, "messages[0].content[1].image_url")
     assert error.value.param == "messages[0].content[1].image_url"
-
-
-def test_without_pillow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = image_file(quarters())
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(InvalidImage, match=r"pip install 'cantata\[omni\]'"):
-        read_image(file, MANY, "p")
