@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from abc import abstractmethod
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from cantata.api.context import ApiContext
 from cantata.api.images.order import ImageOrder
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
+from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
 from cantata.media.images import Pixels
 from cantata.media.request_media import RequestMedia
@@ -44,7 +46,15 @@ class ImagesResponse(StreamedResponse):
         """Draw these, and write them."""
 
     async def _references(self, media: RequestMedia) -> list[Pixels]:
-        return [await media.image(sent.data, sent.param) for sent in self.order.sent]
+        try:
+            async with asyncio.timeout(media.work_s):
+                return [await media.image(sent.data, sent.param) for sent in self.order.sent]
+        except TimeoutError:
+            raise InvalidRequest(
+                f"image: the files take longer than {media.work_s:g} s to decode; send fewer or "
+                "smaller ones",
+                "image",
+            ) from None
 
 
 def unix_time() -> int:

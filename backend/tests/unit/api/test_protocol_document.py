@@ -28,6 +28,8 @@ from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
 from cantata.api.chat import messages as chat_messages
+from cantata.api.images import answers as image_answers
+from cantata.api.images import body as image_body
 from cantata.api.routes import speech_batch
 from cantata.api.schemas import WireModel
 from cantata.api.settings import ServerSettings
@@ -41,7 +43,16 @@ EXAMPLES = re.findall(r"^```json (\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re
 def types() -> dict[str, type[BaseModel]]:
     return {
         name: value
-        for module in (schemas, messages, body, answers, deepgram_messages, elevenlabs_messages)
+        for module in (
+            schemas,
+            messages,
+            body,
+            answers,
+            image_body,
+            image_answers,
+            deepgram_messages,
+            elevenlabs_messages,
+        )
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, WireModel)
     }
@@ -80,6 +91,8 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"SpeechAudioTimestamps"}
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
+    bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
+    bodies |= {"PartialImage", "CompletedImage", "DrawingProgress"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "Readiness"}
     assert bodies <= shown
 
@@ -138,7 +151,12 @@ def test_every_route_and_setting_is_documented() -> None:
     assert f"together may have {conversation.MAX_CHARACTERS:,} characters" in DOCUMENT
     assert f"at most {conversation.MAX_MEDIA_PARTS} in all messages" in DOCUMENT
     assert f"a text or up to {body.MAX_STOPS}," in DOCUMENT
+    assert f"| `prompt` | 1 to {image_body.MAX_PROMPT_CHARACTERS:,} characters" in DOCUMENT
+    assert f"| `n` | 1 to {image_body.MAX_PICTURES} pictures" in DOCUMENT
+    assert f"see below; 0 to {image_body.MAX_PARTIAL_IMAGES} |" in DOCUMENT
+    assert f"up to {image_body.MAX_DEADLINE_S:,.0f}. A request" in DOCUMENT
     media = defaults.media
+    assert f"over white. {media.max_bytes >> 20} MiB in all |" in DOCUMENT
     assert f"may have {media.max_bytes >> 20} MiB" in DOCUMENT
     assert f"take {media.max_decoded_bytes >> 20} MiB once" in DOCUMENT
     assert f"and {media.work_s:g} s to load and decode" in DOCUMENT
