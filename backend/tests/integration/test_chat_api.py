@@ -173,4 +173,9 @@ async def test_a_spoken_session_hears_speaks_and_remembers(http: httpx.AsyncClie
         response = (await c.until("response.done"))["response"]
         assert response["output"][0]["content"][0]["text"]
         assert not c.sound()
+        # More than the thinker has positions for: what came before is left out.
+        await c.write("x" * 220)
+        await c.send("response.create", response={"output_modalities": ["text"]})
+        response = (await c.until("response.done"))["response"]
+        assert response["usage"]["input_tokens"] == len("Hello.") + 220
     await until_free(http)

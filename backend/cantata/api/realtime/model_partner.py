@@ -13,10 +13,13 @@ from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import ContextFull, InvalidRequest
 from cantata.media.request_media import RequestMedia
 from cantata.metrics import EndReason
 from cantata.realtime.sound import HEARD_RATE
+
+_PARTS_LEFT_OUT = 4
+"""Of a conversation that is too long, the oldest of so many parts is left out, and so on."""
 
 
 class ModelPartner:
@@ -61,13 +64,17 @@ class ModelPartner:
         return self._model.voice(voice_id(asked)).id if self.speaks else None
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
-        """Answer; the text leaves while the model thinks, the sound while it speaks."""
-        with self._mouth.speaking(), self._context.media.request() as media:
-            request = await self._request(reply, items, media)
-            async with open_answer(self._model, request, (), self._context.metrics) as answer:
-                self._answer = answer
-                reply.asked = answer.usage.prompt_tokens
-                await self._tell(reply, answer)
+        """Answer; the text leaves while the model thinks, the sound while it speaks. Of a
+        conversation that is too long for the model, it follows as much of the end as fits."""
+        with self._mouth.speaking():
+            while True:
+                try:
+                    await self._answer_to(reply, items)
+                    break
+                except ContextFull:
+                    if len(items) <= 1 or reply.text:
+                        raise
+                    items = items[max(1, len(items) // _PARTS_LEFT_OUT) :]
             if reply.speaks:
                 self._mouth.said()
                 await reply.all_spoken.wait()
@@ -77,6 +84,14 @@ class ModelPartner:
         if self._answer is not None:
             self._answer.end_reason = EndReason.CANCELLED
         self._mouth.utterances.cancel()
+
+    async def _answer_to(self, reply: Reply, items: Sequence[Item]) -> None:
+        with self._context.media.request() as media:
+            request = await self._request(reply, items, media)
+            async with open_answer(self._model, request, (), self._context.metrics) as answer:
+                self._answer = answer
+                reply.asked = answer.usage.prompt_tokens
+                await self._tell(reply, answer)
 
     async def _request(
         self, reply: Reply, items: Sequence[Item], media: RequestMedia

@@ -12,6 +12,7 @@
     │   │   ├── InvalidImage
     │   │   └── InvalidVideo
     │   ├── PayloadTooLarge
+    │   ├── ContextFull         more than a model's memory of one request holds
     │   ├── Quarantined         the same request ended a stage process twice
     │   └── ProtocolViolation   a message out of order on a connection
     ├── Unauthorized            no API key, or an unknown one
@@ -114,6 +115,12 @@ class PayloadTooLarge(InvalidRequest):
     """A file or body is over its limit."""
 
     code = "body_too_large"
+
+
+class ContextFull(InvalidRequest):
+    """A request needs more positions than a stage has for one."""
+
+    code = "context_length_exceeded"
 
 
 class Quarantined(InvalidRequest):

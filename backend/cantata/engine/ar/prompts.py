@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 
 from cantata.config import SamplingDefaults
-from cantata.contract.data.errors import InvalidRequest, RequestFailed
+from cantata.contract.data.errors import ContextFull, RequestFailed
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.row_source import TalkerPrompt
 from cantata.engine.ar.request_state import LevelSampling, ResolvedSampling
@@ -20,7 +20,7 @@ def check_prompt(prompt: TalkerPrompt, max_model_len: int) -> None:
     """Check that a prompt can be served.
 
     Raises:
-        InvalidRequest: it does not fit into the deployment.
+        ContextFull: it does not fit into the deployment.
         RequestFailed: its lengths contradict each other.
     """
     lengths = {prompt.prompt_len}
@@ -39,9 +39,9 @@ def check_prompt(prompt: TalkerPrompt, max_model_len: int) -> None:
 
 
 def check_positions(needed: int, max_model_len: int) -> None:
-    """Raises InvalidRequest if a request needs more positions than there are."""
+    """Raises ContextFull if a request needs more positions than there are."""
     if needed > max_model_len:
-        raise InvalidRequest(
+        raise ContextFull(
             f"the text needs {needed} positions, more than the {max_model_len} of this deployment"
         )
 

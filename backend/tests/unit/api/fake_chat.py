@@ -20,7 +20,7 @@ from cantata.contract.chat_service import (
 )
 from cantata.contract.data.chat import ChatRequest, Modality, TextPart
 from cantata.contract.data.chunks import Milestone
-from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
+from cantata.contract.data.errors import ContextFull, InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import Voice
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk
 
@@ -42,6 +42,8 @@ class ChatBehaviour:
     fail_after: int | None = None
     """Events after which `error` is raised; 0 is before the first."""
     error: Exception | None = None
+    most_messages: int = 1000
+    """Beyond which a conversation does not fit, as a stage finds out."""
     capacity: int = 1000
     full: bool = False
 
@@ -122,6 +124,8 @@ class FakeChatModel:
         self, text: str, request: ChatRequest, ended: list[bool]
     ) -> AsyncIterator[AnswerEvent]:
         how = self.behaviour
+        if len(request.messages) > how.most_messages:
+            raise ContextFull("the text needs more positions than there are")
         for number, event in enumerate(self._plan(text, request)):
             if how.fail_after == number and how.error is not None:
                 raise how.error

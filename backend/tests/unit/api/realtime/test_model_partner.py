@@ -380,6 +380,26 @@ async def test_a_failure_is_the_answers_alone(server: Server, omni: FakeChatMode
     await assert_idle(server.url)
 
 
+async def test_of_a_conversation_that_is_too_long_the_end_is_followed(
+    server: Server, omni: FakeChatModel
+) -> None:
+    omni.behaviour.most_messages = 3
+    async with talker(server.url, "?model=omni") as c:
+        await c.update(instructions="Be brief.")
+        for number in range(6):
+            await c.write(f"Number {number}.")
+        await c.send("response.create")
+        response = (await c.until("response.done"))["response"]
+        assert response["status"] == "completed"
+        said = [message.parts for message in asked(omni)]
+        assert said == [(TextPart(text),) for text in ("Be brief.", "Number 4.", "Number 5.")]
+        omni.behaviour.most_messages = 0
+        await c.send("response.create")
+        response = (await c.until("response.done"))["response"]
+        assert response["status_details"]["error"]["code"] == "context_length_exceeded"
+    await assert_idle(server.url)
+
+
 @pytest.mark.parametrize("limits", [RealtimeSettings(max_ahead_s=2)])
 async def test_sound_is_not_made_far_ahead_of_its_listener(
     server: Server, endless: FakeChatModel
