@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-from cantata.config import load_deployment
+from cantata.config import Deployment, load_deployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
@@ -25,7 +25,7 @@ from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import UNLIMITED_CREDIT
 from cantata.engine.process.launch import build_stage, settle_threads
 from cantata.engine.process.measuring import frames_in
-from cantata.plugins import locate
+from cantata.plugins import LocatedModel, locate
 from cantata_bench.results import BareBatch, FirstPacket, Floor, StepTime
 from cantata_bench.texts import text_set
 
@@ -38,7 +38,9 @@ _GRID_REPEATS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
+    """One step of one stage."""
+
     stage: str
     rows: int
     frames: int
@@ -54,7 +56,7 @@ class BarePipeline:
     pipeline: PipelineSpec
     stages: Mapping[str, Stage]
     """By name, in the pipeline's order."""
-    steps: list[_Step] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     _begun: set[str] = field(default_factory=set)
     """Stage and request of each first step."""
 
@@ -106,7 +108,7 @@ class BarePipeline:
         begins = not rows <= self._begun
         self._begun |= rows
         frames = frames_in(result.chunks, stage.capacity)
-        self.steps.append(_Step(name, len(rows), frames, seconds, begins))
+        self.steps.append(Step(name, len(rows), frames, seconds, begins))
         return result.chunks
 
     def _pass_on(self, name: str, chunks: Sequence[Chunk[Payload]]) -> list[Chunk[Payload]]:
@@ -127,16 +129,20 @@ def load_bare(model: str | None) -> tuple[BarePipeline, RequestBuilder]:
     Args:
         model: as `cantata serve --model` takes it.
     """
-    settle_threads()
     located = locate(model)
     plugin = located.plugin
     deployment = load_deployment(plugin.deployment, plugin.pipeline)
+    return load_stages(located, deployment), plugin.speech_builder(located.checkpoint)
+
+
+def load_stages(located: LocatedModel, deployment: Deployment) -> BarePipeline:
+    """A model's stages, in this process."""
+    settle_threads()
     stages = {
         spec.name: build_stage(spec, located.checkpoint, deployment.stages[spec.name])
         for spec in located.pipeline.stages
     }
-    builder = plugin.speech_builder(located.checkpoint)
-    return BarePipeline(located.pipeline, stages), builder
+    return BarePipeline(located.pipeline, stages)
 
 
 def measure_floor(model: str | None, batches: Sequence[int], seed: int) -> Floor:
@@ -296,7 +302,7 @@ def _decode_together(
         decoder.abort(request_id)
 
 
-def _step_times(steps: Sequence[_Step], talker: str) -> tuple[StepTime, ...]:
+def _step_times(steps: Sequence[Step], talker: str) -> tuple[StepTime, ...]:
     """Medians by shape; the talker's steps that take prompts in are left out."""
     by_shape: dict[tuple[str, int, int], list[float]] = defaultdict(list)
     for step in steps:

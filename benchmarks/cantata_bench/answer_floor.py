@@ -1,0 +1,200 @@
+"""Answers of a model that thinks: served, against its stages stepped in one process.
+
+    python -m cantata_bench.answer_floor FOLDER [--requests 1 4] [--tokens 48] [--dtype float32]
+
+Both get the same requests, so with sampling too they make the same text and the same sound. For
+checkpoints of random weights too, whose speech must have an end of its own. Prints how much sound
+both make, how long the steps of each stage take, and the memory of its process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+import psutil
+
+from cantata.config import load_deployment
+from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
+from cantata.contract.data.chunks import Pcm
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.conversation import ChatBuilder
+from cantata.plugins import locate
+from cantata_bench.answers import QUESTION, ROUNDS, Answered, ask_rounds
+from cantata_bench.calm import observed
+from cantata_bench.first_packet import serving
+from cantata_bench.floor import BarePipeline, Step, load_stages
+from cantata_bench.machine import in_own_process
+from cantata_bench.tables import ms, table
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class StageSteps:
+    """The steps of one stage while some requests are answered together, medians in seconds."""
+
+    stage: str
+    requests: int
+    prompt_s: float | None
+    """With the first output of a request; None: there was none alone."""
+    step_s: float
+    """Of those that follow."""
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class BareAnswers:
+    """What the stages do without a server."""
+
+    throughput_x: Mapping[int, float]
+    """Seconds of sound per second, by requests at a time, in the median round."""
+    steps: tuple[StageSteps, ...]
+
+
+def measure_bare(model: str, requests: Sequence[int], tokens: int, dtype: str) -> BareAnswers:
+    """Answer in this process, one round after the other.
+
+    Args:
+        model: as `cantata serve --model` takes it.
+        requests: at a time.
+        tokens: of each answer, at most.
+        dtype: of the AR stages.
+
+    Raises:
+        ConfigError: the model does not answer, or does not speak.
+    """
+    located = locate(model)
+    load = located.plugin.load_chat_builder
+    builder = None if load is None else load(located.checkpoint)
+    if builder is None or not builder.voices:
+        raise ConfigError(f"{located.plugin.name} does not speak answers")
+    whole = load_deployment(located.plugin.deployment, located.pipeline).with_dtype(dtype)  # type: ignore[arg-type]
+    slots = {"slots": max(requests)}
+    stages = {name: stage.model_copy(update=slots) for name, stage in whole.stages.items()}
+    bare = load_stages(located, whole.model_copy(update={"stages": stages}))
+    try:
+        return answer_all(bare, builder, requests, tokens)
+    finally:
+        bare.close()
+
+
+def answer_all(
+    bare: BarePipeline, builder: ChatBuilder, requests: Sequence[int], tokens: int
+) -> BareAnswers:
+    """Every number of requests, after a round that is not counted."""
+    throughput: dict[int, float] = {}
+    steps: list[StageSteps] = []
+    for count in requests:
+        _answer_round(bare, builder, count, tokens)
+        first = len(bare.steps)
+        rounds = [_answer_round(bare, builder, count, tokens) for _ in range(ROUNDS)]
+        throughput[count] = statistics.median(rounds)
+        steps += steps_of(bare.steps[first:], count)
+    return BareAnswers(throughput, tuple(steps))
+
+
+def _answer_round(bare: BarePipeline, builder: ChatBuilder, count: int, tokens: int) -> float:
+    """Seconds of sound per second."""
+    began = time.perf_counter()
+    for seed in range(count):
+        messages = (Message(Role.USER, (TextPart(QUESTION),)),)
+        request = ChatRequest(messages, builder.voices[0].id, max_tokens=tokens, seed=seed)
+        bare.add(builder.build(f"bare-{time.monotonic_ns()}", request).request)
+    samples = 0
+    while any(stage.has_work() for stage in bare.stages.values()):
+        heard = [chunk.payload for chunk in bare.step()]
+        samples += sum(len(sound.samples) for sound in heard if isinstance(sound, Pcm))
+    rate = bare.stages[bare.pipeline.sound.stage].capacity.sample_rate
+    assert rate is not None, "a stage that makes sound has a rate"
+    return samples / rate / (time.perf_counter() - began)
+
+
+def steps_of(steps: Sequence[Step], requests: int) -> list[StageSteps]:
+    """Medians by stage; of the steps after the prompts, those that serve all requests."""
+    prompts: dict[str, list[float]] = defaultdict(list)
+    others: dict[str, list[float]] = defaultdict(list)
+    for step in steps:
+        if step.begins:
+            prompts[step.stage].append(step.seconds)
+        elif step.rows == requests:
+            others[step.stage].append(step.seconds)
+    return [
+        StageSteps(
+            stage,
+            requests,
+            statistics.median(prompts[stage]) if prompts[stage] else None,
+            statistics.median(took),
+            len(took),
+        )
+        for stage, took in others.items()
+    ]
+
+
+def private_memory(url: str) -> dict[str, int]:
+    """Bytes that only this process has, by stage."""
+    stages = httpx.get(f"{url}/health").json()["stages"]
+    return {one["stage"]: psutil.Process(one["pid"]).memory_full_info().uss for one in stages}
+
+
+def ratio_rows(
+    bare: BareAnswers, served: Mapping[int, list[list[Answered | None]]]
+) -> Iterator[tuple[str, ...]]:
+    """Sound per second, served and bare, and the first by the second."""
+    for count, rounds in served.items():
+        answered = [[one for one in found if one is not None] for found in rounds]
+        refused = sum(map(len, rounds)) - sum(map(len, answered))
+        per_s = statistics.median(
+            sum(one.audio_s for one in found) / max(one.whole_s for one in found)
+            for found in answered
+        )
+        ratio = per_s / bare.throughput_x[count]
+        shown = (f"{bare.throughput_x[count]:.2f}", f"{per_s:.2f}", f"{ratio:.2f}")
+        yield (str(count), str(refused), *shown)
+
+
+def report(model: str, requests: Sequence[int], tokens: int, dtype: str) -> Iterator[str]:
+    """Tables, as they are measured."""
+    with observed() as observation:
+        bare = in_own_process(measure_bare, model, requests, tokens, dtype)
+        with serving(model, slots=max(requests), dtype=dtype) as url:
+            served = {one: asyncio.run(ask_rounds(url, one, tokens)) for one in requests}
+            memory = private_memory(url)
+    yield f"Disturbed: {observation.disturbance or 'no'}.\n"
+    rates = ("bare, audio-s/s", "served, audio-s/s", "served / bare")
+    yield table(("requests", "rejected with 429", *rates), ratio_rows(bare, served))
+    steps = [
+        (
+            one.stage,
+            str(one.requests),
+            "" if one.prompt_s is None else f"{ms(one.prompt_s)} ms",
+            f"{ms(one.step_s)} ms",
+            str(one.steps),
+        )
+        for one in bare.steps
+    ]
+    yield table(("stage", "requests", "first step p50", "step p50", "steps"), steps)
+    sizes = [(name, f"{size / _MIB:.0f} MiB") for name, size in memory.items()]
+    yield table(("stage", "private memory"), sizes)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="as `cantata serve --model` takes it")
+    parser.add_argument("--requests", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    given = parser.parse_args()
+    for part in report(given.model, given.requests, given.tokens, given.dtype):
+        print(part, flush=True)
+
+
+if __name__ == "__main__":
+    main()
