@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page
 
 from cantata.plugins import installed_plugins
-from cantata_bench.server import running_server
+from served import served
 
 from .device import Device, deliver_whole
 from .speech_page import SpeechPage
@@ -50,8 +50,8 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     write = installed_plugins()[request.param].write_random_checkpoint
     assert write is not None
     write(folder)
-    with running_server(folder / "log", options=["--model", str(folder)]) as server:
-        yield server.url
+    with served(folder, tmp_path_factory.mktemp("voices"), pages=True) as url:
+        yield url
 
 
 def sent(url: str) -> NDArray[np.int16]:

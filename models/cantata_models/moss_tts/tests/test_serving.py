@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata_bench.server import RunningServer, running_server, stage_gauges
+from cantata_bench.server import stage_gauges
 from cantata_models.moss_tts.pipeline import ENCODER
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model
 from cantata_models.moss_tts.tests.stage_driver import WRITERS, Checkpoints, LoadedStages
+from served import served
 
 pytestmark = [
     pytest.mark.integration,
@@ -39,12 +40,9 @@ PARTS = "The rain is over, and the street smells of wet stone. Yes. Nobody asked
 RECORDING = stereo_recording(1.1, 1)
 
 
-def serving(folder: Path, model: Model) -> AbstractContextManager[RunningServer]:
+def serving(folder: Path, model: Model) -> AbstractContextManager[str]:
     """Serve a checkpoint in float32."""
-    checkpoint = WRITERS[model](folder / "checkpoint", CHECKPOINT_SEED)
-    options = ["--model", str(checkpoint), "--dtype", "float32"]
-    options += ["--voices-dir", str(folder / "voices")]
-    return running_server(folder / "server.log", options=options)
+    return served(WRITERS[model](folder / "checkpoint", CHECKPOINT_SEED), folder / "voices")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Model,
     made = [serving(tmp_path_factory.mktemp(model.value), model) for model in Model]
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         started = pool.map(stack.enter_context, made)
-        yield {model: server.url for model, server in zip(Model, started, strict=True)}
+        yield dict(zip(Model, started, strict=True))
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from websockets.asyncio.client import connect
 
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.data.request import SpeechRequest
-from cantata_bench.server import running_server
 from cantata_models.qwen3_tts.codec_stage import load_decoder
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen3_tts.request_builder import SAMPLES_PER_FRAME
@@ -33,6 +32,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     scenario_named,
     speak,
 )
+from served import served
 
 pytestmark = [
     pytest.mark.integration,
@@ -50,10 +50,8 @@ def serving(folder: Path, scenario: str) -> Iterator[str]:
     """Yield the address of a server for the scenario's checkpoint, in float32."""
     key = scenario_named(scenario).checkpoint
     checkpoint = write_checkpoint(folder / "checkpoint", SHAPES[key.shape], key.kind, key.seed)
-    options = ["--model", str(checkpoint), "--dtype", "float32"]
-    options += ["--voices-dir", str(folder / "voices")]
-    with running_server(folder / "server.log", options=options) as server:
-        yield server.url
+    with served(checkpoint, folder / "voices") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

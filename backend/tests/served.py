@@ -1,0 +1,63 @@
+"""A checkpoint behind a real server in a thread of the test's process.
+
+Stages are processes of their own, as ever, forked from the fork server that this process's other
+tests use too: a server by `cantata serve` would import vLLM and the api once more, ten CPU seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from cantata.api.app import create_app, mount_pages
+from cantata.api.lifecycle import Phase
+from cantata.api.listening import listen, url_of
+from cantata.api.operator import OperatorOptions, settings_for
+from cantata.api.serve import make_server
+from cantata.engine.plan import plan_services, preload_stages
+from cantata.engine.service import create_service
+
+
+@contextmanager
+def served(checkpoint: Path, voices: Path, *, pages: bool = False) -> Iterator[str]:
+    """Serve in float32 for the time of the block.
+
+    Args:
+        checkpoint: a model's folder.
+        voices: folder of uploaded ones.
+        pages: with the page at `/`.
+
+    Yields:
+        The address, once the model can speak.
+
+    Raises:
+        RuntimeError: the model could not be started.
+    """
+    plans = plan_services([str(checkpoint)], dtype="float32")
+    preload_stages(plans)
+    listener = listen("127.0.0.1", 0)
+    settings = settings_for(OperatorOptions(voices_dir=voices), "127.0.0.1")
+    app = create_app(create_service(*plans), settings)
+    if pages:
+        mount_pages(app)
+    server, settled = make_server(app), Future[str | None]()
+
+    async def serve() -> None:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        lifecycle = app.state.context.lifecycle
+        await lifecycle.settled.wait()
+        settled.set_result(None if lifecycle.phase is Phase.STARTED else str(lifecycle.error))
+        await serving
+
+    with listener, ThreadPoolExecutor(1, "served") as pool:
+        running = pool.submit(asyncio.run, serve())
+        try:
+            if (error := settled.result(timeout=240)) is not None:
+                raise RuntimeError(f"the server was not ready: {error}")
+            yield url_of(listener)
+        finally:
+            server.stop()
+            running.result()
