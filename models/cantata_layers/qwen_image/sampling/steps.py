@@ -30,8 +30,8 @@ def euler(
 ) -> torch.Tensor:
     """[N, P] latents with the share of noise that follows, in float32."""
     # As the reference subtracts: in float32.
-    difference = torch.tensor(following) - torch.tensor(share)
-    return latents.float() + difference.to(latents.device) * velocity.float()
+    difference = float(torch.tensor(following) - torch.tensor(share))
+    return latents.float() + difference * velocity.float()
 
 
 def finished(latents: torch.Tensor, velocity: torch.Tensor, share: float) -> torch.Tensor:

@@ -86,7 +86,7 @@ class PackedDenoiser:
         texts = [arrived[port] for port in ports]
         branches = tuple(self._network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
-        return Job(inputs, branches, noise.to(self._network.device) * inputs.shares[0])
+        return Job(inputs, branches, noise.to(self._network.device))
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""

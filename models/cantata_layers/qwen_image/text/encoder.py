@@ -51,7 +51,7 @@ class TextEncoder:
         config: Any = Qwen2_5_VLConfig(**values)
         config._attn_implementation = "sdpa"
         self._picture_token = int(config.image_token_id)
-        self._network: Any = _empty(config, sees, dtype_on(device))
+        self._network: Any = empty_network(config, sees, dtype_on(device))
         prefix = "" if sees else LANGUAGE
         fill(self._network, _tensors(folder, prefix, device), folder)
         self._network.to(device)
@@ -86,7 +86,7 @@ class TextEncoder:
         }
 
 
-def _empty(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
+def empty_network(config: Any, sees: bool, dtype: torch.dtype) -> nn.Module:
     """The network with memory that is not written. Its tables of frequencies have no weights in
     the checkpoint, so it cannot be made without memory."""
     before = torch.get_default_dtype()
