@@ -19,6 +19,7 @@ os.environ.update(
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "OTEL_SDK_DISABLED": "true",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "DO_NOT_TRACK": "1",
     }
 )

@@ -1,0 +1,94 @@
+"""LiteLLM, which speaks to any server of OpenAI's shape: pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import httpx
+import litellm
+import pytest
+from PIL import Image
+
+from .conftest import Address
+from .listening import KEY
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def painter(server: Address) -> str:
+    """The first model that draws, as LiteLLM names it."""
+    listed = httpx.get(f"{server.http}/v1/models").json()["data"]
+    return "openai/" + next(model["id"] for model in listed if model["images"])
+
+
+def size_of(encoded: str | None) -> tuple[int, int]:
+    with Image.open(io.BytesIO(base64.b64decode(encoded or ""))) as image:
+        image.load()
+        return image.size
+
+
+def test_pictures(server: Address, painter: str) -> None:
+    options = {"model": painter, "api_base": f"{server.http}/v1", "api_key": KEY}
+    several = litellm.image_generation("a red house", n=2, seed=7, size="64x64", **options)
+    assert several.data is not None
+    assert [size_of(picture.b64_json) for picture in several.data] == [(64, 64)] * 2
+    assert several.usage is not None
+    assert several.usage.output_tokens > 0
+    second = litellm.image_generation(
+        "a red house", size="64x64", extra_body={"seed": 8}, **options
+    )
+    assert second.data is not None
+    assert second.data[0].b64_json == several.data[1].b64_json
+
+
+async def test_pictures_without_waiting(server: Address, painter: str) -> None:
+    answer = await litellm.aimage_generation(
+        prompt="a red house",
+        model=painter,
+        api_base=f"{server.http}/v1",
+        api_key=KEY,
+        quality="low",
+        extra_body={"output_format": "webp"},
+    )
+    assert answer.data is not None
+    assert base64.b64decode(answer.data[0].b64_json or "")[8:12] == b"WEBP"
+
+
+def test_an_edit(server: Address, painter: str) -> None:
+    """Where no model takes pictures, the server says so."""
+    listed = httpx.get(f"{server.http}/v1/models").json()["data"]
+    takes = next(m["images"]["max_references"] for m in listed if m["images"])
+    file = io.BytesIO()
+    Image.new("RGB", (20, 20), (255, 0, 0)).save(file, "PNG")
+    file.seek(0)
+
+    def edit() -> litellm.ImageResponse:
+        return litellm.image_edit(
+            image=[file],
+            prompt="green",
+            model=painter,
+            size="64x64",
+            api_base=f"{server.http}/v1",
+            api_key=KEY,
+        )
+
+    if takes:
+        answer = edit()
+        assert answer.data is not None
+        assert size_of(answer.data[0].b64_json) == (64, 64)
+    else:
+        with pytest.raises(litellm.BadRequestError, match="draws from words alone"):
+            edit()
+
+
+def test_what_is_rejected(server: Address, painter: str) -> None:
+    with pytest.raises(litellm.BadRequestError, match="valid: 'auto', or WIDTHxHEIGHT"):
+        litellm.image_generation(
+            "a red house",
+            model=painter,
+            size="61x64",
+            api_base=f"{server.http}/v1",
+            api_key=KEY,
+        )
