@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import statistics
 import time
 from collections import defaultdict
@@ -26,14 +27,26 @@ from cantata.contract.data.chunks import Pcm
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.conversation import ChatBuilder
 from cantata.plugins import locate
-from cantata_bench.answers import QUESTION, ROUNDS, Answered, ask_rounds
+from cantata_bench.answers import QUESTION, ROUNDS, TIMEOUT_S, Answered, ask
 from cantata_bench.calm import observed
 from cantata_bench.first_packet import serving
 from cantata_bench.floor import BarePipeline, Step, load_stages
 from cantata_bench.machine import in_own_process
+from cantata_bench.server import RunningServer
 from cantata_bench.tables import ms, table
 
 _MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How much sound some requests at a time make."""
+
+    throughput_x: float
+    """Seconds of it per second, in the median round."""
+    cpu_x: float
+    """CPU seconds of all processes for each second of it, whatever else the machine does."""
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +66,8 @@ class StageSteps:
 class BareAnswers:
     """What the stages do without a server."""
 
-    throughput_x: Mapping[int, float]
-    """Seconds of sound per second, by requests at a time, in the median round."""
+    rates: Mapping[int, Rate]
+    """By requests at a time."""
     steps: tuple[StageSteps, ...]
 
 
@@ -89,19 +102,24 @@ def answer_all(
     bare: BarePipeline, builder: ChatBuilder, requests: Sequence[int], tokens: int
 ) -> BareAnswers:
     """Every number of requests, after a round that is not counted."""
-    throughput: dict[int, float] = {}
+    found: dict[int, Rate] = {}
     steps: list[StageSteps] = []
     for count in requests:
         _answer_round(bare, builder, count, tokens)
         first = len(bare.steps)
+        began_cpu_s = time.process_time()
         rounds = [_answer_round(bare, builder, count, tokens) for _ in range(ROUNDS)]
-        throughput[count] = statistics.median(rounds)
+        cpu_s = time.process_time() - began_cpu_s
+        per_s = statistics.median(audio_s / wall_s for audio_s, wall_s in rounds)
+        found[count] = Rate(per_s, cpu_s / sum(audio_s for audio_s, _ in rounds))
         steps += steps_of(bare.steps[first:], count)
-    return BareAnswers(throughput, tuple(steps))
+    return BareAnswers(found, tuple(steps))
 
 
-def _answer_round(bare: BarePipeline, builder: ChatBuilder, count: int, tokens: int) -> float:
-    """Seconds of sound per second."""
+def _answer_round(
+    bare: BarePipeline, builder: ChatBuilder, count: int, tokens: int
+) -> tuple[float, float]:
+    """Seconds of sound, and the seconds that it took."""
     began = time.perf_counter()
     for seed in range(count):
         messages = (Message(Role.USER, (TextPart(QUESTION),)),)
@@ -113,7 +131,7 @@ def _answer_round(bare: BarePipeline, builder: ChatBuilder, count: int, tokens: 
         samples += sum(len(sound.samples) for sound in heard if isinstance(sound, Pcm))
     rate = bare.stages[bare.pipeline.sound.stage].capacity.sample_rate
     assert rate is not None, "a stage that makes sound has a rate"
-    return samples / rate / (time.perf_counter() - began)
+    return samples / rate, time.perf_counter() - began
 
 
 def steps_of(steps: Sequence[Step], requests: int) -> list[StageSteps]:
@@ -143,32 +161,60 @@ def private_memory(url: str) -> dict[str, int]:
     return {one["stage"]: psutil.Process(one["pid"]).memory_full_info().uss for one in stages}
 
 
-def ratio_rows(
-    bare: BareAnswers, served: Mapping[int, list[list[Answered | None]]]
-) -> Iterator[tuple[str, ...]]:
-    """Sound per second, served and bare, and the first by the second."""
-    for count, rounds in served.items():
-        answered = [[one for one in found if one is not None] for found in rounds]
-        refused = sum(map(len, rounds)) - sum(map(len, answered))
-        per_s = statistics.median(
-            sum(one.audio_s for one in found) / max(one.whole_s for one in found)
-            for found in answered
+def cpu_seconds(pid: int) -> float:
+    """Taken so far by a process and those that it has started."""
+    root = psutil.Process(pid)
+    times = [process.cpu_times() for process in (root, *root.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+async def ask_served(server: RunningServer, requests: int, tokens: int) -> Rate:
+    """The same rounds, asked of a server."""
+    limits = httpx.Limits(max_connections=requests)
+    async with httpx.AsyncClient(base_url=server.url, timeout=TIMEOUT_S, limits=limits) as http:
+        await asyncio.gather(*(ask(http, tokens, seed) for seed in range(requests)))
+        began_cpu_s = cpu_seconds(server.pid)
+        rounds = [
+            await asyncio.gather(*(ask(http, tokens, seed) for seed in range(requests)))
+            for _ in range(ROUNDS)
+        ]
+        return rate_of(rounds, cpu_seconds(server.pid) - began_cpu_s)
+
+
+def rate_of(rounds: list[list[Answered | None]], cpu_s: float) -> Rate:
+    """Of rounds that took so much CPU time."""
+    answered = [[one for one in found if one is not None] for found in rounds]
+    audio_s = [sum(one.audio_s for one in found) for found in answered]
+    longest_s = [max((one.whole_s for one in found), default=math.inf) for found in answered]
+    per_s = statistics.median(a / w for a, w in zip(audio_s, longest_s, strict=True))
+    refused = sum(map(len, rounds)) - sum(map(len, answered))
+    return Rate(per_s, cpu_s / sum(audio_s), refused)
+
+
+def ratio_rows(bare: BareAnswers, served: Mapping[int, Rate]) -> Iterator[tuple[str, ...]]:
+    """Sound per second and its CPU time, bare, served, and the second by the first."""
+    for count, rate in served.items():
+        alone = bare.rates[count]
+        yield (
+            str(count),
+            str(rate.refused),
+            *(f"{alone.throughput_x:.2f}", f"{rate.throughput_x:.2f}"),
+            f"{rate.throughput_x / alone.throughput_x:.2f}",
+            *(f"{alone.cpu_x:.2f}", f"{rate.cpu_x:.2f}", f"{rate.cpu_x / alone.cpu_x:.2f}"),
         )
-        ratio = per_s / bare.throughput_x[count]
-        shown = (f"{bare.throughput_x[count]:.2f}", f"{per_s:.2f}", f"{ratio:.2f}")
-        yield (str(count), str(refused), *shown)
 
 
 def report(model: str, requests: Sequence[int], tokens: int, dtype: str) -> Iterator[str]:
     """Tables, as they are measured."""
     with observed() as observation:
         bare = in_own_process(measure_bare, model, requests, tokens, dtype)
-        with serving(model, slots=max(requests), dtype=dtype) as url:
-            served = {one: asyncio.run(ask_rounds(url, one, tokens)) for one in requests}
-            memory = private_memory(url)
+        with serving(model, slots=max(requests), dtype=dtype) as server:
+            served = {one: asyncio.run(ask_served(server, one, tokens)) for one in requests}
+            memory = private_memory(server.url)
     yield f"Disturbed: {observation.disturbance or 'no'}.\n"
     rates = ("bare, audio-s/s", "served, audio-s/s", "served / bare")
-    yield table(("requests", "rejected with 429", *rates), ratio_rows(bare, served))
+    costs = ("bare, CPU-s per audio-s", "served, CPU-s per audio-s", "served / bare")
+    yield table(("requests", "rejected with 429", *rates, *costs), ratio_rows(bare, served))
     steps = [
         (
             one.stage,

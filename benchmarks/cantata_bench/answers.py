@@ -121,9 +121,9 @@ def measure_all(
 ) -> Iterator[tuple[str, ...]]:
     """A server with each kind of edges, one after the other; lines as they are measured."""
     for async_chunk in (True, False):
-        with serving(model, slots=max(requests), async_chunk=async_chunk, dtype=dtype) as url:
+        with serving(model, slots=max(requests), async_chunk=async_chunk, dtype=dtype) as server:
             for count in requests:
-                rounds = asyncio.run(ask_rounds(url, count, tokens))
+                rounds = asyncio.run(ask_rounds(server.url, count, tokens))
                 yield row_of(rounds, async_chunk=async_chunk)
 
 

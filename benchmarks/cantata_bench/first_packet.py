@@ -21,7 +21,7 @@ import httpx
 import yaml
 
 from cantata.plugins import locate
-from cantata_bench.server import running_server
+from cantata_bench.server import RunningServer, running_server
 from cantata_bench.tables import table
 
 TEXT = "The train to the coast leaves at nine, and the next one at noon."
@@ -113,8 +113,8 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
 @contextmanager
 def serving(
     model: str, *, slots: int, async_chunk: bool = True, dtype: str = "float32"
-) -> Iterator[str]:
-    """The address of a server that runs for the duration of the block, with this many slots."""
+) -> Iterator[RunningServer]:
+    """A server that runs for the duration of the block, with this many slots."""
     raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
     stages = {name: {**stage, "slots": slots} for name, stage in raw["stages"].items()}
     settings = {**raw, "async_chunk": async_chunk, "stages": stages}
@@ -123,15 +123,16 @@ def serving(
         deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
         options = ["--model", model, "--deploy", str(deploy), "--dtype", dtype]
         with running_server(Path(folder) / "log", options=options) as server:
-            yield server.url
+            yield server
 
 
 def measure_all(model: str, streams: list[int], frames: int, dtype: str) -> Iterator[Row]:
     """A server with each kind of edges, one after the other; rows as they are measured."""
     for async_chunk in (True, False):
-        with serving(model, slots=max(streams), async_chunk=async_chunk, dtype=dtype) as url:
+        with serving(model, slots=max(streams), async_chunk=async_chunk, dtype=dtype) as server:
             for count in streams:
-                yield summarise(asyncio.run(hear_rounds(url, count, frames)), async_chunk)
+                rounds = asyncio.run(hear_rounds(server.url, count, frames))
+                yield summarise(rounds, async_chunk)
 
 
 def main() -> None:

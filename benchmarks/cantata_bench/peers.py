@@ -205,9 +205,9 @@ def measure_reference(python: Path, work: Work, threads: int) -> Report:
 
 def measure_served(work: Work) -> Row:
     """A server of its own, one stream at a time and many."""
-    with serving(work.checkpoint, slots=work.streams, dtype=work.dtype) as url:
-        alone = asyncio.run(hear_rounds(url, 1, work.frames))
-        many = asyncio.run(hear_rounds(url, work.streams, work.frames))
+    with serving(work.checkpoint, slots=work.streams, dtype=work.dtype) as server:
+        alone = asyncio.run(hear_rounds(server.url, 1, work.frames))
+        many = asyncio.run(hear_rounds(server.url, work.streams, work.frames))
     return served_row(alone, many)
 
 

@@ -166,8 +166,8 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=15.0, help="of each new recording")
     given = parser.parse_args()
-    with serving(given.model, slots=given.streams + 1) as url:
-        print(report(asyncio.run(measure(url, given.streams, given.seconds))))
+    with serving(given.model, slots=given.streams + 1) as server:
+        print(report(asyncio.run(measure(server.url, given.streams, given.seconds))))
 
 
 if __name__ == "__main__":

@@ -105,8 +105,8 @@ def row_of(words: int, pairs: list[Pair]) -> tuple[str, ...]:
 
 def report(model: str, words: list[int], rounds: int, dtype: str) -> Iterator[str]:
     """A table, when all is measured."""
-    with serving(model, slots=1, dtype=dtype) as url, observed() as observation:
-        rows = [row_of(count, ask_pairs(url, count, rounds)) for count in words]
+    with serving(model, slots=1, dtype=dtype) as server, observed() as observation:
+        rows = [row_of(count, ask_pairs(server.url, count, rounds)) for count in words]
     yield f"Disturbed: {observation.disturbance or 'no'}.\n"
     head = ("words of the first turn", "prompt tokens", "TTFT cold", "TTFT warm", "warm / cold")
     yield table(head, rows)

@@ -10,7 +10,15 @@ from counting_stages import PIPELINE, CountingDecoder, CountingTalker
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import PipelineRequest, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_bench.answer_floor import BareAnswers, StageSteps, answer_all, ratio_rows, steps_of
+from cantata_bench.answer_floor import (
+    BareAnswers,
+    Rate,
+    StageSteps,
+    answer_all,
+    rate_of,
+    ratio_rows,
+    steps_of,
+)
 from cantata_bench.answers import ROUNDS, Answered
 from cantata_bench.floor import BarePipeline, Step
 
@@ -30,8 +38,8 @@ def test_the_bare_loop_answers_as_many_at_a_time_as_it_is_told() -> None:
     bare = BarePipeline(PIPELINE, {"first": talker, "last": decoder})
     found = answer_all(bare, builder, (1, 4), tokens=48)  # type: ignore[arg-type]
     assert talker.most == 4
-    assert set(found.throughput_x) == {1, 4}
-    assert all(one > 0 for one in found.throughput_x.values())
+    assert set(found.rates) == {1, 4}
+    assert all(one.throughput_x > 0 and one.cpu_x > 0 for one in found.rates.values())
     assert [(one.stage, one.requests) for one in found.steps] == [
         ("first", 1),
         ("last", 1),
@@ -60,12 +68,19 @@ def test_steps_that_serve_fewer_requests_are_left_out() -> None:
     ]
 
 
+ALONE = Answered(0.1, 0.5, 0.2, 2.0, pieces=5, audio_s=6.0)
+LATE = Answered(0.3, 0.7, 0.9, 4.0, pieces=3, audio_s=6.0)
+
+
 def test_a_ratio_is_of_the_same_number_of_requests() -> None:
-    bare = BareAnswers({1: 2.0, 2: 4.0}, ())
-    alone = Answered(0.1, 0.5, 0.2, 2.0, pieces=5, audio_s=6.0)
-    late = Answered(0.3, 0.7, 0.9, 4.0, pieces=3, audio_s=6.0)
-    rows = list(ratio_rows(bare, {1: [[alone]], 2: [[alone, late], [alone, None]]}))
+    bare = BareAnswers({1: Rate(2.0, 0.5), 2: Rate(4.0, 0.25)}, ())
+    rows = list(ratio_rows(bare, {1: Rate(3.0, 1.0), 2: Rate(3.0, 0.5, refused=1)}))
     assert rows == [
-        ("1", "0", "2.00", "3.00", "1.50"),
-        ("2", "1", "4.00", "3.00", "0.75"),
+        ("1", "0", "2.00", "3.00", "1.50", "0.50", "1.00", "2.00"),
+        ("2", "1", "4.00", "3.00", "0.75", "0.25", "0.50", "2.00"),
     ]
+
+
+def test_rounds_have_one_rate() -> None:
+    assert rate_of([[ALONE]], 3.0) == Rate(3.0, 0.5)
+    assert rate_of([[ALONE, LATE], [ALONE, None]], 9.0) == Rate(3.0, 0.5, refused=1)
