@@ -1,4 +1,7 @@
-"""The Gradio component as Python sees it: its values, its events, and what it sends to browsers."""
+"""The Gradio component as Python sees it: its values, its events, and what it sends to browsers.
+
+Gradio is imported in the tests: every worker imports this module, and one of them runs it.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gradio as gr
 import pytest
 
 import cantata_web
-from cantata_web import SpokenText, StreamingSpeech
 
 
 @pytest.fixture(scope="module")
-def speech() -> StreamingSpeech:
-    return StreamingSpeech(server_url="http://speech.example", voice="ben", render=False)
+def speech() -> cantata_web.StreamingSpeech:
+    return cantata_web.StreamingSpeech(
+        server_url="http://speech.example", voice="ben", render=False
+    )
 
 
 def test_the_package_offers_it_and_imports_gradio_only_for_it() -> None:
@@ -31,11 +34,11 @@ def test_the_package_offers_it_and_imports_gradio_only_for_it() -> None:
 
 
 def test_it_leaves_no_file_beside_its_module() -> None:
-    assert StreamingSpeech.__module__ == "cantata_web.streaming_speech"
+    assert cantata_web.StreamingSpeech.__module__ == "cantata_web.streaming_speech"
     assert not list(Path(cantata_web.__file__).parent.glob("*.pyi"))
 
 
-def test_a_text_is_a_value_and_again_another_one(speech: StreamingSpeech) -> None:
+def test_a_text_is_a_value_and_again_another_one(speech: cantata_web.StreamingSpeech) -> None:
     first, again = speech.postprocess("Good morning."), speech.postprocess("Good morning.")
     assert first is not None
     assert again is not None
@@ -46,8 +49,10 @@ def test_a_text_is_a_value_and_again_another_one(speech: StreamingSpeech) -> Non
     assert speech.preprocess(None) is None
 
 
-def test_a_text_that_is_being_written_is_one_value_for_as_long(speech: StreamingSpeech) -> None:
-    partial = SpokenText("Good mor", complete=False, speed=1.5)
+def test_a_text_that_is_being_written_is_one_value_for_as_long(
+    speech: cantata_web.StreamingSpeech,
+) -> None:
+    partial = cantata_web.SpokenText("Good mor", complete=False, speed=1.5)
     assert speech.postprocess(partial) == speech.postprocess(partial)
     value = speech.postprocess(partial)
     assert value is not None
@@ -56,19 +61,21 @@ def test_a_text_that_is_being_written_is_one_value_for_as_long(speech: Streaming
 
 async def test_its_events_can_be_listened_to() -> None:
     """In a loop: without one Gradio makes its own and leaves it open, which would be a warning."""
+    import gradio as gr
+
     with gr.Blocks() as blocks:
-        speech = StreamingSpeech()
+        speech = cantata_web.StreamingSpeech()
         for event in ("first_packet", "word", "done", "failed"):
             getattr(speech, event)(lambda: None)
     listened = [target[1] for fn in blocks.fns.values() for target in fn.targets]
     assert listened == ["first_packet", "word", "done", "failed"]
 
 
-def test_the_browser_gets_the_component_in_one_piece(speech: StreamingSpeech) -> None:
+def test_the_browser_gets_the_component_in_one_piece(speech: cantata_web.StreamingSpeech) -> None:
     config = speech.get_config()
     assert config["props"] == {"server_url": "http://speech.example", "request": {"voice": "ben"}}
     assert "import " not in config["js_on_load"].replace("import {", "import {")[:200]
     assert "registerProcessor" in config["js_on_load"], "the audio thread's script too"
     assert 'pattern="[A-Za-z0-9._~\\\\-]+"' in config["html_template"], "escaped for Gradio"
-    ids = StreamingSpeech(render=False).html_template, StreamingSpeech(render=False).html_template
-    assert ids[0] != ids[1], "two of them on a page share no id"
+    first, other = (cantata_web.StreamingSpeech(render=False).html_template for _ in range(2))
+    assert first != other, "two of them on a page share no id"
