@@ -1,8 +1,9 @@
 VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
-# Tests side by side; timed ones run alone all the same.
-WORKERS ?= 2
+# Tests side by side; timed ones run alone all the same. One more than two cores: the tests of the
+# page mostly wait for sound that is played.
+WORKERS ?= 3
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.

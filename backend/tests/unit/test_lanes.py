@@ -58,7 +58,7 @@ def test_while_a_timed_test_runs_no_other_does(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = timed\n")
     for number in range(4):
         (tmp_path / f"test_{number}.py").write_text(MODULE.format(notes=notes))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "lanes", "-n", "2"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "lanes", "-n", "3"]
     path = os.pathsep.join([str(ROOT / "backend" / "tests"), *sys.path])
     ended = subprocess.run(
         command,
@@ -71,7 +71,7 @@ def test_while_a_timed_test_runs_no_other_does(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "40 passed" in ended.stdout
     found = [json.loads(line) for line in notes.read_text().splitlines()]
-    assert len({pid for *_, pid in found}) == 2
+    assert len({pid for *_, pid in found}) == 3
     alone = [(began, end) for name, began, end, _ in found if name == "alone"]
     assert len(alone) == 4
     for began, end in alone:
