@@ -12,9 +12,9 @@ from cantata_web.sources import HERE, MICROPHONE, WORKLET, fill, read, script
 
 ASSETS_PATH = "cantata_web"
 
-PARTS = ("speak", "keep", "talk", "clone", "parallel", "metrics")
+PARTS = ("speak", "keep", "talk", "draw", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "talk", "narrow", "forced")
+STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "talk", "draw", "narrow", "forced")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import { Connection } from "./api/connection.js";
 import { KeyStore, keyDialog } from "./api/keys.js";
 import { Server } from "./api/server.js";
 import { UploadedVoices } from "./clone/voices.js";
+import { Painters } from "./draw/painters.js";
+import { Studio } from "./draw/studio.js";
 import { BrowserStore } from "./kept/browserstore.js";
 import { Readings } from "./speech/readings.js";
 import { openTakes } from "./kept/takes.js";
@@ -15,6 +17,7 @@ import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { CodeView } from "./views/code.js";
 import { confirmDialog } from "./views/confirm.js";
+import { DrawView } from "./views/draw.js";
 import { Hush } from "./views/hush.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
@@ -72,7 +75,14 @@ function start(root) {
   });
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
-  const tabs = startTabs(root, (name) => metrics.watch(name === "metrics"));
+  const painters = new Painters(server);
+  const studio = new Studio(server);
+  const draw = new DrawView(part("draw"), { studio, painters, confirm });
+  const tabs = startTabs(root, (name) => {
+    metrics.watch(name === "metrics");
+    if (name === "draw") void painters.look();
+    else painters.rest();
+  });
   const tryVoice = (id) => {
     tabs.show("speak");
     settings.pickVoice(id);
@@ -88,12 +98,15 @@ function start(root) {
       talk.interrupt();
       parallel.stop();
       preview.stop();
+      if (!part("draw").hidden) studio.cancelAll();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       if (!part("speak").hidden) speak.speak();
+      if (!part("draw").hidden) draw.draw();
     }
   });
-  expose(speaker, { parallel, talk, voice });
-  connect(server, choices, new ServerNotice(root.querySelector("[data-role='server']")));
+  expose(speaker, { parallel, talk, voice, studio });
+  const offered = { choices, painters, tabs };
+  connect(server, offered, new ServerNotice(root.querySelector("[data-role='server']")));
 }
 
 function offerPreview(root, { server, settings, speaker, speak }) {
@@ -119,13 +132,14 @@ function offerPreview(root, { server, settings, speaker, speak }) {
 }
 
 // Whatever the server offers is read again whenever it comes back: it may be another one.
-function connect(server, choices, notice) {
+function connect(server, { choices, painters, tabs }, notice) {
   const connection = new Connection(server);
   const load = async () => {
     try {
       // The lists may need no key even where speech does; this request shows whether it does.
       await server.request("metrics");
-      await choices.load();
+      await Promise.all([choices.load(), painters.load()]);
+      offerTabs(tabs, { speaks: choices.models.length > 0, draws: painters.models.length > 0 });
     } catch (error) {
       if (error.status === null) connection.lose(error.message);
       else notice.show(false, error.message);
@@ -137,15 +151,23 @@ function connect(server, choices, notice) {
   });
   choices.addEventListener("change", () => {
     if (!connection.ready) return;
-    notice.show(true, `Ready, ${counted(choices.voices.length, "voice")}`);
+    const { voices } = choices;
+    notice.show(true, voices.length > 0 ? `Ready, ${counted(voices.length, "voice")}` : "Ready");
   });
   connection.start();
 }
 
+// Tabs of what no served model does are not there.
+function offerTabs(tabs, { speaks, draws }) {
+  tabs.offer("draw", draws);
+  for (const name of ["speak", "talk", "clone", "parallel"]) tabs.offer(name, speaks || !draws);
+}
+
 // For tests and the browser's console.
-function expose(speaker, { parallel, talk, voice }) {
+function expose(speaker, { parallel, talk, voice, studio }) {
   window.cantata = new Readings(speaker);
   Object.defineProperty(window.cantata, "streams", { get: () => parallel.streams });
+  Object.defineProperty(window.cantata, "drawings", { get: () => studio.drawings });
   window.cantata.talk = new TalkReadings(talk, voice);
 }
 

@@ -12,26 +12,27 @@ const FIXED = {
 
 /** A fault worded as a sentence that can be shown to the listener. */
 export class SpeechError extends Error {
-  /** @param {{status?, code?, detail?}} about from the server, if it sent them */
-  constructor(sentence, { status = null, code = null, detail = null } = {}) {
+  /** @param {{status?, code?, detail?, param?}} about from the server, if it sent them */
+  constructor(sentence, { status = null, code = null, detail = null, param = null } = {}) {
     super(sentence);
     this.status = status;
     this.code = code;
     this.detail = detail;
+    this.param = param; // the field at fault
   }
 }
 
 /**
- * @param {{message, code}} error of an error body or message
+ * @param {{message, code, param?}} error of an error body or message
  * @param {{status?, retryAfter?}} answer the HTTP response's own fields
  */
 export function asSpeechError(error, { status = null, retryAfter = null } = {}) {
-  const { code, message: detail } = error;
+  const { code, message: detail, param = null } = error;
   let sentence = FIXED[code] ?? asSentence(detail);
   if (code === "rate_limit_exceeded") {
     sentence += retryAfter === null ? " Try again soon." : ` Try again in ${retryAfter} s.`;
   }
-  return new SpeechError(sentence, { status, code, detail });
+  return new SpeechError(sentence, { status, code, detail, param });
 }
 
 export function asSentence(message) {

@@ -1,6 +1,7 @@
 // The controls of how to speak, and their values under the API's names. The browser keeps them.
 
 import { fillMenu, fillVoices } from "./choices.js";
+import { drawnSeed } from "./seed.js";
 
 const KEPT = "settings";
 const PLAYED = "wav"; // made from the played samples; other formats are requested from the server
@@ -38,7 +39,7 @@ export class Settings extends EventTarget {
     voice.addEventListener("change", () => this.#describe());
     speed.addEventListener("input", () => this.#showSpeed());
     root.querySelector("[data-role='reseed']").addEventListener("click", () => {
-      seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000);
+      seed.value = String(drawnSeed());
       this.#keep();
     });
     for (const control of [model, voice, speed, seed, format]) {

@@ -1,0 +1,101 @@
+// The pictures that are to be edited: chosen, dropped, or drawn before.
+
+import { button, element } from "./elements.js";
+import { counted } from "./plural.js";
+
+/** Dispatches "refused" (detail: a sentence) for what cannot be taken. */
+export class References extends EventTarget {
+  #box;
+  #field;
+  #list;
+  #label;
+  #limits = null;
+  #chosen = []; // {file, entry, url}
+
+  constructor(root) {
+    super();
+    this.#box = root.querySelector("[data-role='drop']");
+    this.#field = this.#box.querySelector("input");
+    this.#label = this.#box.querySelector("label");
+    this.#list = this.#box.querySelector("ul");
+    this.#field.addEventListener("change", () => {
+      this.#addAll(this.#field.files);
+      this.#field.value = "";
+    });
+    this.#box.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      this.#box.dataset.over = "true";
+    });
+    this.#box.addEventListener("dragleave", () => this.#leave());
+    this.#box.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.#leave();
+      this.#addAll(event.dataTransfer.files);
+    });
+  }
+
+  /** Takes as many as a model of these limits does. */
+  offer(limits) {
+    this.#limits = limits;
+    const { min_references: least, max_references: most } = limits;
+    this.#box.hidden = most === 0;
+    this.#field.multiple = most > 1;
+    const optional = least === 0 ? ", if you like" : "";
+    const what = most === 1 ? "A picture" : `Up to ${counted(most, "picture")}`;
+    this.#label.textContent = `${what} to edit${optional}: drop here, or choose`;
+    for (const { entry } of this.#chosen.slice(Math.max(most, 1))) this.#remove(entry);
+  }
+
+  /** Blobs, in the order in which they came; none if the model takes none. */
+  get files() {
+    return this.#box.hidden ? [] : this.#chosen.map(({ file }) => file);
+  }
+
+  /** As many as fit replace nothing; one more replaces the last. */
+  add(file, name) {
+    const most = this.#limits.max_references;
+    if (this.#chosen.length >= most) this.#remove(this.#chosen.at(-1).entry);
+    const entry = element("li");
+    const url = URL.createObjectURL(file);
+    const picture = document.createElement("img");
+    picture.src = url;
+    picture.alt = name;
+    picture.addEventListener("error", () => {
+      this.#remove(entry);
+      this.#refuse(`${name} is not a picture that this browser can read.`);
+    });
+    const remove = button("Remove", `Do not edit ${name}`, () => {
+      this.#remove(entry);
+      this.#field.focus();
+    });
+    entry.append(picture, remove);
+    this.#list.append(entry);
+    this.#chosen.push({ file, entry, url });
+  }
+
+  focus() {
+    this.#field.focus();
+  }
+
+  #addAll(files) {
+    const most = this.#limits.max_references;
+    for (const file of [...files].slice(0, most)) this.add(file, file.name);
+    if (files.length > most) this.#refuse(`This model edits up to ${counted(most, "picture")}.`);
+  }
+
+  #remove(entry) {
+    const gone = this.#chosen.find((one) => one.entry === entry);
+    if (gone === undefined) return;
+    URL.revokeObjectURL(gone.url);
+    entry.remove();
+    this.#chosen = this.#chosen.filter((one) => one !== gone);
+  }
+
+  #refuse(sentence) {
+    this.dispatchEvent(new CustomEvent("refused", { detail: sentence }));
+  }
+
+  #leave() {
+    delete this.#box.dataset.over;
+  }
+}
