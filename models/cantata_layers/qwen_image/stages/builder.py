@@ -131,7 +131,7 @@ class PictureBuilder:
 
     @property
     def warm_up(self) -> tuple[ImageRequest, ...]:
-        """A small picture, and one of half the default size."""
+        """A small picture, and one with half the default sides; a step of either has one row."""
         limits, side = self.limits, self.limits.min_side
         width, height = (
             max(pixels // 2 // limits.multiple * limits.multiple, side)
@@ -140,7 +140,7 @@ class PictureBuilder:
         blank = np.full((side, side, 3), 128, np.uint8)
         references = (blank,) if limits.min_references else ()
         return tuple(
-            ImageRequest("a", references, *size, steps=WARM_STEPS)
+            ImageRequest("a", references, *size, steps=WARM_STEPS, guidance=NO_GUIDANCE)
             for size in ((side, side), (width, height))
         )
 
