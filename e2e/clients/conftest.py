@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from cantata_bench.server import free_port, running_server
@@ -57,6 +58,16 @@ def server() -> Iterator[Address]:
     options = ("--wyoming-port", str(wyoming_port))
     with running_server(LOG, python=PYTHON, options=options) as running:
         yield Address(running.url, wyoming_port)
+
+
+@pytest.fixture(scope="session")
+def painter(server: Address) -> dict[str, Any]:
+    """The server's first model that draws, as it is listed."""
+    models = httpx.get(f"{server.http}/v1/models").json()["data"]
+    for model in models:
+        if model["images"] is not None:
+            return dict(model)
+    pytest.skip("no model of this server draws")
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import Any
 
-import httpx
 import litellm
 import pytest
 from PIL import Image
@@ -16,11 +16,10 @@ from .listening import KEY
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module")
-def painter(server: Address) -> str:
-    """The first model that draws, as LiteLLM names it."""
-    listed = httpx.get(f"{server.http}/v1/models").json()["data"]
-    return "openai/" + next(model["id"] for model in listed if model["images"])
+@pytest.fixture
+def model(painter: dict[str, Any]) -> str:
+    """A model that draws, as LiteLLM names it."""
+    return f"openai/{painter['id']}"
 
 
 def size_of(encoded: str | None) -> tuple[int, int]:
@@ -29,8 +28,8 @@ def size_of(encoded: str | None) -> tuple[int, int]:
         return image.size
 
 
-def test_pictures(server: Address, painter: str) -> None:
-    options = {"model": painter, "api_base": f"{server.http}/v1", "api_key": KEY}
+def test_pictures(server: Address, model: str) -> None:
+    options = {"model": model, "api_base": f"{server.http}/v1", "api_key": KEY}
     several = litellm.image_generation("a red house", n=2, seed=7, size="64x64", **options)
     assert several.data is not None
     assert [size_of(picture.b64_json) for picture in several.data] == [(64, 64)] * 2
@@ -43,12 +42,13 @@ def test_pictures(server: Address, painter: str) -> None:
     assert second.data[0].b64_json == several.data[1].b64_json
 
 
-async def test_pictures_without_waiting(server: Address, painter: str) -> None:
+async def test_pictures_without_waiting(server: Address, model: str) -> None:
     answer = await litellm.aimage_generation(
         prompt="a red house",
-        model=painter,
+        model=model,
         api_base=f"{server.http}/v1",
         api_key=KEY,
+        size="64x64",
         quality="low",
         extra_body={"output_format": "webp"},
     )
@@ -56,10 +56,8 @@ async def test_pictures_without_waiting(server: Address, painter: str) -> None:
     assert base64.b64decode(answer.data[0].b64_json or "")[8:12] == b"WEBP"
 
 
-def test_an_edit(server: Address, painter: str) -> None:
+def test_an_edit(server: Address, painter: dict[str, Any], model: str) -> None:
     """Where no model takes pictures, the server says so."""
-    listed = httpx.get(f"{server.http}/v1/models").json()["data"]
-    takes = next(m["images"]["max_references"] for m in listed if m["images"])
     file = io.BytesIO()
     Image.new("RGB", (20, 20), (255, 0, 0)).save(file, "PNG")
     file.seek(0)
@@ -68,13 +66,13 @@ def test_an_edit(server: Address, painter: str) -> None:
         return litellm.image_edit(
             image=[file],
             prompt="green",
-            model=painter,
+            model=model,
             size="64x64",
             api_base=f"{server.http}/v1",
             api_key=KEY,
         )
 
-    if takes:
+    if painter["images"]["max_references"]:
         answer = edit()
         assert answer.data is not None
         assert size_of(answer.data[0].b64_json) == (64, 64)
@@ -83,11 +81,11 @@ def test_an_edit(server: Address, painter: str) -> None:
             edit()
 
 
-def test_what_is_rejected(server: Address, painter: str) -> None:
+def test_what_is_rejected(server: Address, model: str) -> None:
     with pytest.raises(litellm.BadRequestError, match="valid: 'auto', or WIDTHxHEIGHT"):
         litellm.image_generation(
             "a red house",
-            model=painter,
+            model=model,
             size="61x64",
             api_base=f"{server.http}/v1",
             api_key=KEY,

@@ -13,7 +13,7 @@ from PIL import Image
 from .conftest import Address
 from .listening import KEY
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("painter")]
 
 PROMPT = "a red house"
 
@@ -64,7 +64,7 @@ def test_a_stream_ends_with_the_same_picture(client: openai.OpenAI) -> None:
 
 async def test_the_client_that_does_not_block(server: Address) -> None:
     async with openai.AsyncOpenAI(base_url=f"{server.http}/v1", api_key=KEY) as client:
-        stream = await client.images.generate(prompt=PROMPT, stream=True)
+        stream = await client.images.generate(prompt=PROMPT, size="64x64", stream=True)
         kinds = [event.type async for event in stream]
         with pytest.raises(openai.BadRequestError) as refused:
             await client.images.generate(prompt=PROMPT, background="transparent")
