@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from socket import socket
+
+from fastapi import FastAPI
 
 from cantata.api.app import create_app, mount_pages
 from cantata.api.lifecycle import Phase
@@ -19,6 +22,8 @@ from cantata.api.operator import OperatorOptions, settings_for
 from cantata.api.serve import make_server
 from cantata.engine.plan import plan_services, preload_stages
 from cantata.engine.service import create_service
+
+START_DEADLINE_S = 240.0
 
 
 @contextmanager
@@ -38,11 +43,18 @@ def served(checkpoint: Path, voices: Path, *, pages: bool = False) -> Iterator[s
     """
     plans = plan_services([str(checkpoint)], dtype="float32")
     preload_stages(plans)
-    listener = listen("127.0.0.1", 0)
-    settings = settings_for(OperatorOptions(voices_dir=voices), "127.0.0.1")
-    app = create_app(create_service(*plans), settings)
-    if pages:
-        mount_pages(app)
+    with listen("127.0.0.1", 0) as listener:
+        settings = settings_for(OperatorOptions(voices_dir=voices), "127.0.0.1")
+        # In the caller's thread: FastAPI filters warnings, of all threads, while it makes an app.
+        app = create_app(create_service(*plans), settings)
+        if pages:
+            mount_pages(app)
+        with _running(app, listener):
+            yield url_of(listener)
+
+
+@contextmanager
+def _running(app: FastAPI, listener: socket) -> Iterator[None]:
     server, settled = make_server(app), Future[str | None]()
 
     async def serve() -> None:
@@ -52,12 +64,12 @@ def served(checkpoint: Path, voices: Path, *, pages: bool = False) -> Iterator[s
         settled.set_result(None if lifecycle.phase is Phase.STARTED else str(lifecycle.error))
         await serving
 
-    with listener, ThreadPoolExecutor(1, "served") as pool:
+    with ThreadPoolExecutor(1, "served") as pool:
         running = pool.submit(asyncio.run, serve())
         try:
-            if (error := settled.result(timeout=240)) is not None:
+            if (error := settled.result(START_DEADLINE_S)) is not None:
                 raise RuntimeError(f"the server was not ready: {error}")
-            yield url_of(listener)
+            yield
         finally:
             server.stop()
             running.result()

@@ -6,7 +6,6 @@ import base64
 import io
 import wave
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -47,11 +46,10 @@ def serving(folder: Path, model: Model) -> AbstractContextManager[str]:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Model, str]]:
-    """The addresses; both start at the same time."""
-    made = [serving(tmp_path_factory.mktemp(model.value), model) for model in Model]
-    with ExitStack() as stack, ThreadPoolExecutor() as pool:
-        started = pool.map(stack.enter_context, made)
-        yield dict(zip(Model, started, strict=True))
+    """The addresses."""
+    with ExitStack() as stack:
+        made = ((model, serving(tmp_path_factory.mktemp(model.value), model)) for model in Model)
+        yield {model: stack.enter_context(server) for model, server in made}
 
 
 @pytest.fixture
