@@ -64,6 +64,7 @@ IN_PROCESS_VLLM = (
     "backend/tests/integration/test_ar_runners.py",
     "backend/tests/integration/test_ar_stage.py",
     "backend/tests/integration/test_ar_thinker.py",
+    "backend/tests/integration/test_ar_vllm_symbols.py",
     "models/cantata_models/moss_tts/tests/test_serving.py",
     "models/cantata_models/moss_tts/tests/test_stage_mutations.py",
     "models/cantata_models/moss_tts/tests/test_stage_sampling.py",
