@@ -13,7 +13,7 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 
 _IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[^"]+)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function) (\w+))", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function\*?) (\w+))", re.MULTILINE)
 _LOCATION = re.compile(r'new URL\("([^"]+)", import\.meta\.url\)')
 _OTHERWISE = re.compile(r"^(?:import|export)\b.*|.*(?:\bimport\(|\bimport\.meta\b).*", re.MULTILINE)
 

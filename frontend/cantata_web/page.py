@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def build_page(api_base: str = "") -> Page:
     document = fill(
         "page",
         api_base=html.escape(api_base, quote=True),
-        icon=f"{ASSETS_PATH}/{icon.hashed_name}",
+        icon=_inline(icon),
         stylesheet=f"{ASSETS_PATH}/{stylesheet.hashed_name}",
         script=f"{ASSETS_PATH}/{page.hashed_name}",
         key_dialog=fill("key", id="cantata-key"),
@@ -54,12 +55,17 @@ def build_page(api_base: str = "") -> Page:
     return Page(
         document=Asset.of_text("page.html", "text/html", document),
         icon=icon,
-        assets=(page, worklet, microphone, stylesheet, icon),
+        assets=(page, worklet, microphone, stylesheet),
     )
 
 
 def _script(name: str, source: str) -> Asset:
     return Asset.of_text(name, "text/javascript", source)
+
+
+def _inline(asset: Asset) -> str:
+    """A small file as a URL that nothing has to be fetched for."""
+    return f"data:{asset.media_type};base64,{base64.b64encode(asset.body).decode('ascii')}"
 
 
 def _url_of(asset: Asset) -> str:
