@@ -48,9 +48,11 @@ export class Drawing extends EventTarget {
   /** Resolves when it is over. */
   async start() {
     this.#startedAt = performance.now();
-    this.#enter(DrawingState.DRAWING);
+    this.state = DrawingState.DRAWING;
     try {
-      const response = await this.#server.request(...this.#call());
+      const answer = this.#server.request(...this.#call());
+      this.#tell(); // once it is on its way: others begin after it
+      const response = await answer;
       for await (const { name, data } of readEvents(response.body)) this.#take(name, data);
       if (!this.over) throw new SpeechError("The connection broke before the picture was done.");
     } catch (error) {

@@ -70,6 +70,7 @@ export class Studio extends EventTarget {
     if (drawing.state === DrawingState.FAILED && isRefusal(drawing.error)) {
       // The others ask for the same.
       const dropped = batch.filter((one) => one === drawing || one.state === DrawingState.WAITING);
+      this.#queue = this.#queue.filter((one) => !dropped.includes(one));
       for (const one of dropped) one.cancel();
       this.drawings = this.drawings.filter((one) => !dropped.includes(one));
       this.#tell("refused", drawing.error);
