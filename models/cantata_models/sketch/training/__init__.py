@@ -1,0 +1,1 @@
+"""How the embedded picture model is trained from two Debian packages."""

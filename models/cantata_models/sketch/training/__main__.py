@@ -1,0 +1,77 @@
+"""`python -m cantata_models.sketch.training <stage>|all`: trains the embedded picture model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.logging import RichHandler
+
+from cantata_models.sketch.checkpoint import WEIGHTS_FOLDER
+from cantata_models.sketch.training import stages
+from cantata_models.sketch.training.evaluation.run import run_evaluate
+from cantata_models.sketch.training.packages import SourceMissing
+
+DEFAULT_FOLDER = Path(".cache/sketch/work")
+
+
+class Stage(StrEnum):
+    """The stages, in the order that `all` runs them."""
+
+    DATA = "data"
+    DECODER = "decoder"
+    ENCODER = "encoder"
+    DRAWER = "drawer"
+    EXPORT = "export"
+    EVALUATE = "evaluate"
+    ALL = "all"
+
+
+def evaluate(work: stages.Workspace) -> None:
+    """Measures the weights and prints the tables to standard output, apart from the log."""
+    typer.echo(run_evaluate(work))
+
+
+RUNNERS: dict[Stage, Callable[[stages.Workspace], None]] = {
+    Stage.DATA: stages.run_data,
+    Stage.DECODER: stages.run_decoder,
+    Stage.ENCODER: stages.run_encoder,
+    Stage.DRAWER: stages.run_drawer,
+    Stage.EXPORT: stages.run_export,
+    Stage.EVALUATE: evaluate,
+}
+
+
+def main(
+    stage: Annotated[Stage, typer.Argument(help="Which stage to run; all runs every one.")],
+    workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
+    weights: Annotated[
+        Path, typer.Option(help="Where export writes; weights there are trained further.")
+    ] = WEIGHTS_FOLDER,
+    minutes_scale: Annotated[float, typer.Option(help="1 is five hours of training.")] = 1.0,
+    threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
+    publish: Annotated[bool, typer.Option(help="Update docs/models/sketch.md.")] = False,
+) -> None:
+    """Runs a stage. Keeps finished work and resumes unfinished training from its checkpoint."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
+    torch.set_num_threads(threads)
+    usual = asdict(stages.Minutes())
+    scaled = stages.Minutes(**{name: value * minutes_scale for name, value in usual.items()})
+    work = stages.Workspace(workdir, scaled, weights, publish)
+    chosen = list(RUNNERS) if stage is Stage.ALL else [Stage.DATA, stage]
+    try:
+        for item in dict.fromkeys(chosen):
+            logging.getLogger(__name__).info("stage %s", item)
+            RUNNERS[item](work)
+    except SourceMissing as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,1 @@
+"""The gates of the picture model, measured on pictures that it draws."""
