@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 export TORCH_INDEX
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni parity-images lint format bench bench-gate soak train-voice eval-voice doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni parity-images lint format bench bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -143,6 +143,12 @@ train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers
 
 eval-voice: $(VENV)/.dev ## Measure the voice against its teachers (PUBLISH=1 updates card and docs).
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
+
+train-picture: $(VENV)/.dev ## Train the embedded picture model further (hours; resumes; TRAIN="options").
+	$(BIN)/python -m cantata_models.sketch.training all $(TRAIN)
+
+eval-picture: $(VENV)/.dev ## Measure the picture model's gates (PUBLISH=1 updates its page).
+	$(BIN)/python -m cantata_models.sketch.training evaluate $(if $(PUBLISH),--publish)
 
 doctor: install ## Check this machine and the installation.
 	$(BIN)/cantata doctor

@@ -27,6 +27,7 @@ class Stage(StrEnum):
     DATA = "data"
     DECODER = "decoder"
     ENCODER = "encoder"
+    TEXT = "text"
     DRAWER = "drawer"
     EXPORT = "export"
     EVALUATE = "evaluate"
@@ -42,6 +43,7 @@ RUNNERS: dict[Stage, Callable[[stages.Workspace], None]] = {
     Stage.DATA: stages.run_data,
     Stage.DECODER: stages.run_decoder,
     Stage.ENCODER: stages.run_encoder,
+    Stage.TEXT: stages.run_text,
     Stage.DRAWER: stages.run_drawer,
     Stage.EXPORT: stages.run_export,
     Stage.EVALUATE: evaluate,

@@ -90,7 +90,7 @@ def painted_pictures(pictures: Pictures) -> list[Painted]:
 
 def draw_caption(name: str, keywords: list[str], dice: np.random.Generator) -> str:
     """Draws one of a picture's captions: mostly its name."""
-    if keywords and dice.random() < 0.12:
+    if keywords and dice.random() < 0.2:
         return str(dice.choice(keywords))
     return dressed(name, dice)
 

@@ -58,12 +58,16 @@ def main_hue(pixels: Pixels) -> Hue:
     vivid = drawn & (hsv[..., 1] > VIVID) & (hsv[..., 2] > LIT)
     hues = hsv[..., 0][vivid]
     counts, _ = np.histogram(hues, bins=BINS, range=(0, 360))
-    reach = round(NEAR * BINS / 360)
+    reach = int(NEAR * BINS / 360) - 1
     around = sum(np.roll(counts, step) for step in range(-reach, reach + 1))
-    near = hues[apart(hues, (float(np.argmax(around)) + 0.5) * 360 / BINS) < NEAR]
-    angles = np.exp(1j * np.radians(near))
-    degrees = float(np.degrees(np.angle(angles.mean()))) % 360 if len(near) else 0.0
-    return Hue(degrees, float(len(near) / max(1, drawn.sum())))
+    degrees = (float(np.argmax(around)) + 0.5) * 360 / BINS
+    # The fullest range may lie to one side of its pixels: their mean is its middle.
+    for _ in range(2):
+        near = hues[apart(hues, degrees) < NEAR]
+        if not len(near):
+            return Hue(0.0, 0.0)
+        degrees = float(np.degrees(np.angle(np.exp(1j * np.radians(near)).mean()))) % 360
+    return Hue(degrees, float(len(near) / drawn.sum()))
 
 
 def nearest_colour(degrees: float) -> str:

@@ -57,3 +57,16 @@ def train_foreteller(drawer: Drawer, examples: Examples, path: Path, minutes: fl
         return value, {"loss": float(value.detach())}
 
     loop.run(loss, dict)
+
+
+def read_text_encoder(drawer: Drawer, path: Path) -> None:
+    """Fills the drawer's text encoder with the averaged weights of a training stored at `path`."""
+    average: dict[str, Tensor] = torch.load(path, weights_only=True)["average"]
+    prefix = "text_encoder."
+    drawer.text_encoder.load_state_dict(
+        {
+            name.removeprefix(prefix): value
+            for name, value in average.items()
+            if name.startswith(prefix)
+        }
+    )

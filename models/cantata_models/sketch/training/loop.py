@@ -25,7 +25,7 @@ FINAL_RATE = 0.02
 LEVEL_SHARE = 0.4
 """Share of the budget at the full learning rate."""
 CLIP_NORM = 1.0
-AVERAGING = 0.998
+AVERAGING = 0.995
 """Share of the old average that a step keeps, once there were enough steps."""
 
 

@@ -19,12 +19,22 @@ SIDE = 128
 STRIKE = 109
 """The one size in which the font holds bitmaps, of 136 x 128 pixels."""
 STRIKE_WIDTH, STRIKE_HEIGHT = 136, 128
+LONGEST_NAME = 2
+"""Words of a name that people would ask for."""
 FIRST_SYMBOL = 0x203C
 """Below are digits and punctuation."""
 UNTOLD = re.compile(r"Japanese|skin tone|regional|dotted circle")
 """Names of signs that no words describe: what stands on a button, parts of sequences."""
 
 EVERYDAY = (
+    (0x2615, 0x2615),  # hot beverage
+    (0x26F5, 0x26F5),
+    (0x2708, 0x2708),  # airplane
+    (0x1F3E0, 0x1F3E1),  # houses
+    (0x1F3F0, 0x1F3F0),  # castle
+    (0x1F4F7, 0x1F4F7),
+    (0x1F511, 0x1F514),  # key, locks, bell
+    (0x1F6B2, 0x1F6B2),  # bicycle
     (0x2600, 0x2604),  # sun, cloud, umbrella, snowman, comet
     (0x26BD, 0x26C4),
     (0x2764, 0x2764),  # the red heart
@@ -72,8 +82,9 @@ class Pictures:
     """The code point of each."""
 
     def everyday(self) -> Pictures:
-        """Leaves out signs, buttons, gestures and people at their work."""
-        kept = [place for place, symbol in enumerate(self.symbols) if is_everyday(symbol)]
+        """Leaves out signs, buttons, gestures, people at their work, and all with long names."""
+        named = enumerate(zip(self.symbols, self.names, strict=True))
+        kept = [place for place, (symbol, name) in named if is_everyday(symbol, name)]
         parts = (self.names, self.keywords, self.symbols)
         names, keywords, symbols = ([part[place] for place in kept] for part in parts)
         return Pictures(self.pixels[kept], names, keywords, symbols)
@@ -107,9 +118,10 @@ def read_annotations(path: Path) -> dict[str, tuple[str, list[str]]]:
     return {symbol: (name, keywords.get(symbol, [])) for symbol, name in names.items()}
 
 
-def is_everyday(symbol: str) -> bool:
-    """Tells whether a code point lies in the ranges that the picture network learns."""
-    return any(first <= ord(symbol) <= last for first, last in EVERYDAY)
+def is_everyday(symbol: str, name: str) -> bool:
+    """Tells whether the picture network learns a code point of this name."""
+    asked_for = any(first <= ord(symbol) <= last for first, last in EVERYDAY)
+    return asked_for and len(name.split()) <= LONGEST_NAME
 
 
 def plain_name(name: str) -> str:

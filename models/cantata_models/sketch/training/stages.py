@@ -23,6 +23,7 @@ from cantata_models.sketch.training.checkpoint_files import (
     write_checkpoint,
 )
 from cantata_models.sketch.training.examples import make_examples, vocabulary_corpus
+from cantata_models.sketch.training.foretelling import read_text_encoder, train_foreteller
 from cantata_models.sketch.training.latent_code import LatentCode, fit_code
 from cantata_models.sketch.training.loop import averaged_weights
 from cantata_models.sketch.training.networks.autoencoder import Autoencoder, AutoencoderSize
@@ -45,6 +46,7 @@ class Minutes:
 
     decoder: float = 35.0
     encoder: float = 8.0
+    text: float = 8.0
     drawer: float = 240.0
 
 
@@ -93,7 +95,10 @@ class Workspace:
         if self.begun:
             return read_drawer(self.weights).train()
         prompts = Prompts(self.tokenizer)
-        return Drawer(Transformer(TransformerSize()), new_text_encoder(prompts), prompts)
+        drawer = Drawer(Transformer(TransformerSize()), new_text_encoder(prompts), prompts)
+        if self.state("text").exists():
+            read_text_encoder(drawer, self.state("text"))
+        return drawer
 
 
 def run_data(work: Workspace) -> None:
@@ -126,9 +131,16 @@ def run_encoder(work: Workspace) -> None:
     train_encoder(autoencoder, code, work.pictures(), path, work.minutes.encoder)
 
 
+def run_text(work: Workspace) -> None:
+    """Teaches the text encoder what captions look like; shipped weights know it already."""
+    if not work.begun:
+        examples = make_examples(work.pictures().everyday(), LatentCode.load(work.code_path))
+        train_foreteller(work.drawer(), examples, work.state("text"), work.minutes.text)
+
+
 def run_drawer(work: Workspace) -> None:
     """Teaches the picture network and the text encoder."""
-    examples = make_examples(work.pictures(), LatentCode.load(work.code_path))
+    examples = make_examples(work.pictures().everyday(), LatentCode.load(work.code_path))
     train_drawer(work.drawer(), examples, work.state("drawer"), work.minutes.drawer)
 
 

@@ -28,7 +28,8 @@ SAMPLES = [
 def run_evaluate(work: Workspace) -> str:
     """Measures the weights; returns the figures, and publishes them where that is asked."""
     drawer, autoencoder = read_drawer(work.weights), read_autoencoder(work.weights)
-    pictures, code = work.pictures(), LatentCode.load(work.weights / CODE)
+    everything, code = work.pictures(), LatentCode.load(work.weights / CODE)
+    pictures = everything.everyday()
     logger.info("training the judge")
     judge = train_judge(pictures.pixels, work.folder / "judge.pt")
     painted = [item for item in painted_pictures(pictures) if item.held_out]
@@ -36,7 +37,7 @@ def run_evaluate(work: Workspace) -> str:
     drawn, near = gates.neighbours(drawer, autoencoder, pictures, SAMPLES)
     contact_sheet(drawn).save(work.folder / "samples.png")
     report = Report(
-        gates.measure_reconstruction(autoencoder, code, pictures),
+        gates.measure_reconstruction(autoencoder, code, everything),
         reliability(judge, pictures.pixels),
         gates.judged_pairs(judge, pictures, painted),
         gates.measure_names(drawer, autoencoder, judge, pictures),

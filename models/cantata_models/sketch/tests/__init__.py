@@ -1,0 +1,1 @@
+"""Tests of the embedded picture model and of its training."""

@@ -1,0 +1,1 @@
+"""Goldens of diffusers, and the script that writes them."""
