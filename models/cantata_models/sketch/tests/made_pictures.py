@@ -16,7 +16,7 @@ def shape(kind: str, ink: str, size: int = 40) -> Pixels:
     box = (SIDE // 2 - size, SIDE // 2 - size, SIDE // 2 + size, SIDE // 2 + size)
     pen = ImageDraw.Draw(image)
     (pen.ellipse if kind == "disc" else pen.rectangle)(box, fill=ink)
-    return np.asarray(image, dtype=np.uint8)
+    return np.array(image, dtype=np.uint8)
 
 
 def made_pictures() -> Pictures:

@@ -62,7 +62,9 @@ def optimizers(drawer: Drawer) -> list[torch.optim.Optimizer]:
     for name, parameter in drawer.transformer.named_parameters():
         matrix = parameter.dim() == 2 and any(part in name for part in (".attn.", "_mlp."))
         (inner if matrix else rest).append(parameter)
-    muon = torch.optim.Muon(inner, lr=MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+    muon = torch.optim.Muon(
+        inner, lr=MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+    )
     words = {"params": list(drawer.text_encoder.parameters()), "lr": TEXT_RATE}
     groups = [{"params": rest, "lr": RATE}, words]
     return [muon, torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)]

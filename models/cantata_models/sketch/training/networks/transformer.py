@@ -35,6 +35,14 @@ class TransformerSize:
         return self.num_attention_heads * self.attention_head_dim
 
 
+class RootNorm(nn.RMSNorm):
+    """A root mean square norm that stays fused when the values are bfloat16."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalises the last dimension."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight.type_as(x), self.eps)
+
+
 class TimeEmbedding(nn.Module):
     """256 sines and cosines of 1000 t, then two layers."""
 
@@ -81,9 +89,9 @@ class JointAttention(nn.Module):
         self.add_v_proj = nn.Linear(width, width)
         self.to_out = nn.ModuleList([nn.Linear(width, width)])
         self.to_add_out = nn.Linear(width, width)
-        self.norm_q, self.norm_k = (nn.RMSNorm(self.head, eps=EPSILON) for _ in range(2))
-        self.norm_added_q = nn.RMSNorm(self.head, eps=EPSILON)
-        self.norm_added_k = nn.RMSNorm(self.head, eps=EPSILON)
+        self.norm_q, self.norm_k = (RootNorm(self.head, eps=EPSILON) for _ in range(2))
+        self.norm_added_q = RootNorm(self.head, eps=EPSILON)
+        self.norm_added_k = RootNorm(self.head, eps=EPSILON)
 
     def forward(
         self, text: Tensor, picture: Tensor, turns: Tensor, mask: Tensor
@@ -163,7 +171,7 @@ class Transformer(nn.Module):
         self.size = size
         width = size.width
         self.time_text_embed = TimeEmbedding(width)
-        self.txt_norm = nn.RMSNorm(size.joint_attention_dim, eps=EPSILON)
+        self.txt_norm = RootNorm(size.joint_attention_dim, eps=EPSILON)
         self.img_in = nn.Linear(size.in_channels, width)
         self.txt_in = nn.Linear(size.joint_attention_dim, width)
         self.transformer_blocks = nn.ModuleList(Block(size) for _ in range(size.num_layers))
