@@ -85,9 +85,12 @@ class Pictures:
         """Leaves out signs, buttons, gestures, people at their work, and all with long names."""
         named = enumerate(zip(self.symbols, self.names, strict=True))
         kept = [place for place, (symbol, name) in named if is_everyday(symbol, name)]
-        parts = (self.names, self.keywords, self.symbols)
-        names, keywords, symbols = ([part[place] for place in kept] for part in parts)
-        return Pictures(self.pixels[kept], names, keywords, symbols)
+        return Pictures(
+            self.pixels[kept],
+            [self.names[place] for place in kept],
+            [self.keywords[place] for place in kept],
+            [self.symbols[place] for place in kept],
+        )
 
     def save(self, path: Path) -> None:
         """Writes one `.npz` file; an interruption leaves an older one whole."""

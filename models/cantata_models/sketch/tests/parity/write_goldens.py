@@ -6,6 +6,7 @@ Needs diffusers 0.42.1 on the path; the tests need only what this writes.
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ def autoencoder(diffusers: Any, given: dict[str, torch.Tensor]) -> dict[str, tor
 def sigmas(diffusers: Any) -> torch.Tensor:
     """Asks diffusers' scheduler, with the pipeline's shift, for the times of a picture."""
     scheduler = diffusers.FlowMatchEulerDiscreteScheduler.from_config(SCHEDULE)
-    module = diffusers.pipelines.qwenimage.pipeline_qwenimage
+    module = import_module("diffusers.pipelines.qwenimage.pipeline_qwenimage")
     mu = module.calculate_shift(TOKENS, 256, 8192, 0.5, 0.9)
     even = torch.linspace(1, 1 / STEPS, STEPS).tolist()
     scheduler.set_timesteps(sigmas=even, mu=mu)
@@ -69,9 +70,7 @@ def sigmas(diffusers: Any) -> torch.Tensor:
 
 def main() -> None:
     """Writes the goldens."""
-    import diffusers
-    import diffusers.pipelines.qwenimage.pipeline_qwenimage
-
+    diffusers = import_module("diffusers")
     given = inputs()
     with torch.no_grad():
         found = {

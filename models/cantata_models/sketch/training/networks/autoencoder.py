@@ -1,12 +1,13 @@
 """The autoencoder of Qwen-Image for single pictures: 2D convolutions under the published names.
 
-The published layout is a causal video network (arXiv 2508.02324, section 2.3). Of a clip of one
+The published layout is a causal video network (arXiv 2508.02324). Of a clip of one
 picture, a causal 3D convolution sees the last slice of its kernel alone, so a 2D convolution with
 that slice is the same network; `published_tensors` writes it back as 3D kernels with empty past.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -36,7 +37,7 @@ class ChannelNorm(nn.Module):
         """Normalises `[n, c, h, w]`."""
         size = x.shape[1]
         directions: Tensor = functional.normalize(x, dim=1)
-        return directions * size**0.5 * self.gamma.view(1, size, 1, 1)
+        return directions * math.sqrt(size) * self.gamma.view(1, size, 1, 1)
 
 
 class ResidualBlock(nn.Module):

@@ -1,6 +1,6 @@
 """The picture network of Qwen-Image, batched, under the published names.
 
-Source: arXiv 2508.02324, section 2.4 and figure 9: text and picture tokens have weights of their
+Source: arXiv 2508.02324: text and picture tokens have weights of their
 own and attend to each other; the time modulates both.
 """
 
