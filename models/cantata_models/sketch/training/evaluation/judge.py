@@ -22,7 +22,7 @@ BATCH = 64
 RATE = 2e-3
 MINUTES = 6.0
 LARGEST_SHIFT, LARGEST_SCALE = 0.08, 0.12
-BLURRED_SHARE = 0.5
+BLURRED_SHARE, RECOLOURED_SHARE = 0.5, 0.6
 
 
 def new_judge(kinds: int) -> nn.Sequential:
@@ -57,6 +57,10 @@ def disturbed(pictures: Tensor) -> Tensor:
     tint = 1 + 0.2 * (2 * torch.rand(n, 3, 1, 1) - 1)
     # Ink is what differs from the white paper; the tint leaves the paper white.
     ink = (1 - torch.lerp(moved, blurred, chosen)) * tint
+    # Red, green and blue change places: a kind is known by its shape in any colour.
+    order = torch.rand(n, 3).argsort(dim=1)[:, :, None, None].expand_as(ink)
+    recoloured = torch.rand(n, 1, 1, 1) < RECOLOURED_SHARE
+    ink = torch.where(recoloured, ink.gather(1, order), ink)
     return 1 - ink + 0.08 * torch.randn_like(ink)
 
 
@@ -90,8 +94,8 @@ def named(judge: nn.Module, pixels: Pixels, best: int = 5) -> Tensor:
 
 
 @torch.no_grad()
-def reliability(judge: nn.Module, pixels: Pixels) -> float:
-    """Share of real pictures, disturbed anew, that the judge names."""
+def reliability(judge: nn.Module, pixels: Pixels, kinds: list[str]) -> float:
+    """Share of real pictures, disturbed anew, of which the judge names the kind."""
     torch.manual_seed(1)
-    found = judge(disturbed(shrunk(as_tensor(pixels)))).argmax(dim=1)
-    return float((found == torch.arange(len(pixels))).float().mean())
+    found = judge(disturbed(shrunk(as_tensor(pixels)))).argmax(dim=1).tolist()
+    return sum(kinds[index] == kind for index, kind in zip(found, kinds, strict=True)) / len(kinds)

@@ -57,12 +57,12 @@ def as_text(report: Report) -> str:
     memory = "\n".join(
         f"| {item.caption} | {item.name} | {item.psnr:.1f} |" for item in report.neighbours
     )
+    real, painted = percent(report.reliability), percent(report.painted_reliability)
     return (
         f"{r.pictures} pictures were kept from the autoencoder; {n.count} seen names, {s.count} "
         f"seen and {u.count} held-out pairs were drawn once each. The judge, a classifier trained "
-        f"on the real pictures alone, names {percent(report.reliability)} of them when they are "
-        f"shifted, blurred and tinted, and the kind of {percent(report.painted_reliability)} of "
-        "those truly painted in another colour.\n\n"
+        f"on the real pictures alone, names the kind of {real} when they are shifted, blurred "
+        f"and recoloured, and of {painted} of those truly painted in another colour.\n\n"
         f"| measure | gate | reached |\n|-|-|-|\n{table}\n\n"
         "How much is memory: the real picture nearest to a drawing, and the PSNR between them at "
         f"32 x 32 pixels.\n\n| drawn | nearest real picture | dB |\n|-|-|-|\n{memory}"
