@@ -19,7 +19,7 @@ SAMPLES = [
     "red apple", "pizza", "birthday cake", "banana", "tulip", "cactus", "sun", "rainbow",
     "blue heart", "green heart", "purple car", "orange cat face", "blue rose", "pink guitar",
     "green mushroom", "yellow fish",
-    "happy cat", "sad robot", "red house", "a blue tree", "two hearts", "angry sun",
+    "happy cat", "sad robot", "robot cat", "a blue tree", "two apples", "angry sun",
     "a dog in a car", "castle on a cloud",
 ]  # fmt: skip
 """Two rows of seen names, one of colours, one of captions that nothing was called."""
