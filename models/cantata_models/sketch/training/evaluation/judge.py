@@ -98,5 +98,5 @@ def reliability(judge: nn.Module, pixels: Pixels, kinds: list[str]) -> float:
     """Share of real pictures, disturbed anew, of which the judge names the kind."""
     torch.manual_seed(1)
     found = judge(disturbed(shrunk(as_tensor(pixels)))).argmax(dim=1).tolist()
-    right = [kinds[index] == kind for index, kind in zip(found, kinds, strict=True)]
+    right: list[bool] = [kinds[index] == kind for index, kind in zip(found, kinds, strict=True)]
     return sum(right) / len(right)
