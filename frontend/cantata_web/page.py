@@ -15,7 +15,18 @@ ASSETS_PATH = "cantata_web"
 
 PARTS = ("speak", "keep", "talk", "draw", "clone", "parallel", "metrics")
 # In this order: later rules refine earlier ones.
-STYLES = ("colours", "base", "controls", "stage", "tabs", "keep", "talk", "draw", "narrow", "forced")
+STYLES = (
+    "colours",
+    "base",
+    "controls",
+    "stage",
+    "tabs",
+    "keep",
+    "talk",
+    "draw",
+    "narrow",
+    "forced",
+)
 
 
 @dataclass(frozen=True)
