@@ -33,6 +33,15 @@ def test_it_says_whether_a_model_can_follow_a_recording(
     expect(notice).to_be_visible(visible=not follows)
 
 
+def test_it_offers_to_draw_only_where_a_model_draws(
+    speech_page: SpeechPage, server: Server
+) -> None:
+    models = server.get("/v1/models").json()["data"]
+    draws = any(model["images"] is not None for model in models)
+    tab = speech_page.page.get_by_role("tab", name="Draw", exact=True)
+    expect(tab).to_be_visible(visible=draws)
+
+
 def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:
     page = speech_page.page
     speech_page.tab("In parallel")

@@ -17,6 +17,7 @@ export class DrawView {
   #form;
   #show;
   #cards = new Map(); // by drawing
+  #problem = null; // a sentence: what is wrong with what was asked for last
 
   /**
    * @param {Studio} studio
@@ -37,16 +38,18 @@ export class DrawView {
     studio.addEventListener("refused", ({ detail }) => this.#refuse(detail));
     painters.addEventListener("change", () => this.#note());
     this.#form.addEventListener("model", () => this.#note());
-    this.#form.references.addEventListener("refused", ({ detail }) => this.#show(detail, true));
+    this.#form.references.addEventListener("refused", ({ detail }) => this.#complain(detail));
   }
 
   draw() {
     if (this.#find("draw").disabled) return;
     try {
-      this.#studio.draw(this.#form.request, this.#form.count);
+      const { request, count } = this.#form;
+      this.#problem = null;
+      this.#studio.draw(request, count);
     } catch (error) {
       if (!(error instanceof SpeechError)) throw error;
-      this.#show(error.message, true);
+      this.#complain(error.message);
     }
   }
 
@@ -78,6 +81,7 @@ export class DrawView {
 
   #sentence(waiting, drawing) {
     if (this.#loading) return [`${this.#form.model.id} is being loaded. It can draw in a moment.`];
+    if (this.#problem !== null) return [this.#problem, true];
     if (drawing > 0) {
       const rest = waiting > 0 ? `, ${waiting} wait` : "";
       return [`Drawing ${counted(drawing, "picture")}${rest}.`];
@@ -127,8 +131,13 @@ export class DrawView {
     };
   }
 
+  #complain(sentence) {
+    this.#problem = sentence;
+    this.#refresh();
+  }
+
   #refuse(error) {
-    this.#show(error.message, true);
+    this.#complain(error.message);
     this.#form.focusField(error.param);
   }
 

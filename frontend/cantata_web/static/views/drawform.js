@@ -7,7 +7,7 @@ import { References } from "./references.js";
 import { drawnSeed } from "./seed.js";
 
 const NUMBERS = {
-  seed: ["Seed", "picture-seed"],
+  seed: ["First seed", "picture-seed"],
   num_inference_steps: ["Steps", "steps"],
   true_cfg_scale: ["Guidance", "guidance"],
 };
