@@ -207,7 +207,8 @@ def test_a_picture_appears_by_previews_and_is_the_apis_own(
     assert values == sorted(values)
     assert values[-1] == STEPS
     card = drawing.cards.nth(0)
-    expect(card).to_contain_text(f"Seed 7 · {SIDE} × {SIDE} · {STEPS} steps")
+    expect(card).to_contain_text(f"Seed 7 · {SIDE} \N{MULTIPLICATION SIGN} {SIDE}")
+    expect(card).to_contain_text(f"{STEPS} steps")
 
     assert digests([drawing.saved(card)]) == [last]
     drawing.page.get_by_label("Prompt").fill("something else")
@@ -312,7 +313,7 @@ def test_it_can_be_read_and_reached(drawing: DrawPage, scheme: str) -> None:
     page = drawing.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     drawing.draw(seed=4)
-    page.get_by_text("More settings").click()
+    page.locator("summary", has_text="Guidance").click()
     assert page.evaluate(TOO_FAINT, LEAST_CONTRAST) == []
     assert page.evaluate(UNNAMED_CONTROLS) == []
     page.set_viewport_size(PHONE)
