@@ -56,6 +56,9 @@ class ArDeployment(StrictModel):
     come first in every step, and wait for the prompts in it: as many positions as take less than
     half a frame's time delay no stream."""
     prefix_caching: bool = False
+    cuda_graphs: bool = True
+    """On CUDA, record what completes the frames of a step while the stage loads, and replay it, if
+    the model allows that. Nothing on a CPU."""
     sampling: SamplingDefaults = SamplingDefaults()
 
 
@@ -80,6 +83,9 @@ class CodecDeployment(StrictModel):
     """Seconds of sound decoded ahead of a listener that does not read."""
     window: DecodeWindow | None = None
     """None: the decoder's state lasts as long as the stream, and streaming equals the whole."""
+    cuda_graphs: bool = True
+    """On CUDA, record the decoder's step while the stage loads, and replay it, if the model allows
+    that. It takes the memory of one more slot. Nothing on a CPU."""
 
 
 class FeedForwardDeployment(StrictModel):

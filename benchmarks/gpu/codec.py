@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
+from cantata.stage_parts.graphs import ShapeGraphs
 from cantata_layers import causal_convolutions
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
-from gpu.graphs import ShapeGraphs
 from gpu.timing import Compared, compared
 
 BATCHES, FRAMES = (1, 4, 8, 16, 32, 64), (1, 2, 4, 8, 25)

@@ -13,9 +13,9 @@ import torch
 
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws
+from cantata.stage_parts.graphs import ShapeGraphs
 from cantata_layers.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
-from gpu.graphs import ShapeGraphs
 from gpu.timing import Compared, compared
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

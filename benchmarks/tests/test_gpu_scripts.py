@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from cantata.stage_parts.graphs import ShapeGraphs
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
-from gpu.graphs import ShapeGraphs
 from gpu.predictor import FrameCompletion
 from gpu.report import PartResult, markdown
 from gpu.timing import Compared, Graphed, Timing, graphed

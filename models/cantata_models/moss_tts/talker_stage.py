@@ -30,7 +30,7 @@ from cantata_models.moss_tts.networks.talker_network import Backbone, TalkerNetw
 
 
 class MossTalker(TalkerNetwork):
-    """What both implement of `contract.model.talker.Talker` and `StopDecision`.
+    """What both implement of `contract.model.talker.Talker`, `StopDecision` and `RecordableTalker`.
 
     Args:
         config: of the checkpoint.
@@ -76,6 +76,15 @@ class MossTalker(TalkerNetwork):
     ) -> torch.Tensor:
         """[R] first codes of the rows of the last `compute_logits` -> [R, Q]."""
         return self.frames.complete(self._frames_begun(), code0, draws.choose)
+
+    def frames_of(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """As `complete_frames`; begins the frames again.
+
+        WHY: as part of a graph, one position more costs less than carrying the past over.
+        """
+        return self.frames.complete(self.frames.begin(hidden), code0, draws.choose)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, Q] -> [N, D]."""

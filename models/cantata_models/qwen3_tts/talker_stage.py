@@ -186,6 +186,9 @@ class Qwen3Talker(nn.Module):
         others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
         return torch.cat((code0[:, None], others), dim=1)
 
+    frames_of = complete_frames
+    """It needs nothing else, so it implements `RecordableTalker` too."""
+
     def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
         """Return the request's limit, or the checkpoint's default as far as there is room."""
         room = self._max_positions - prompt_len

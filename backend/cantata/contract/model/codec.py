@@ -125,6 +125,20 @@ class LatentDecoder(Decoder, Protocol):
 
 
 @runtime_checkable
+class RecordableDecoder(Protocol):
+    """What a `StreamingDecoder` has whose step can be recorded once and replayed (a CUDA graph).
+
+    `decode` launches the same kernels whatever the values of its inputs are: on a GPU it reads none
+    of them on the host, and all that it keeps between calls is in the state's tensors, which it,
+    `reset` and `condition` change in place. One slot, which is no stream's, may come several times
+    in `slots`.
+    """
+
+    recordable: bool
+    """Whether this one is."""
+
+
+@runtime_checkable
 class SizedState(Protocol):
     """What a decoder has whose state is large: the server checks at its start that it fits."""
 

@@ -147,6 +147,19 @@ class Talker(Protocol):
 
 
 @runtime_checkable
+class RecordableTalker(Protocol):
+    """What a talker has whose completion of frames can be recorded and replayed (a CUDA graph)."""
+
+    def frames_of(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """As `complete_frames`, but made of the arguments alone: nothing that was computed before
+        is used. It launches the same kernels whatever the values are, so it reads none of them on
+        the host."""
+        ...
+
+
+@runtime_checkable
 class RowExporter(Protocol):
     """What a talker has whose hidden states leave the stage, for a pipeline with the port `rows`.
 

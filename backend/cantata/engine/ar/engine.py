@@ -64,6 +64,8 @@ class TalkerEngine:
         self._runner = runner
         self.talker: ServedTalker = runner.get_model()
         """The loaded model."""
+        if deployment.device == "cuda" and deployment.cuda_graphs:
+            self.talker.talker_step.record()
 
     def add(self, request: FrameRequest) -> None:
         """As `FrameEngine.add`."""

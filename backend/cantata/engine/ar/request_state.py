@@ -91,6 +91,7 @@ class RequestStates:
         device: torch.device,
     ) -> None:
         self._layout = layout
+        self.hidden_size = hidden_size
         self.scratch_slot = slots
         rows = slots + 1
         shape = (rows, max_model_len)

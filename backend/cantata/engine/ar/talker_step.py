@@ -27,12 +27,14 @@ from cantata.contract.model.talker import (
     FrameDraws,
     LatentTalker,
     PenalizedPrompt,
+    RecordableTalker,
     RepetitionPenalty,
     RotaryAxes,
     StopDecision,
     Talker,
     WideRows,
 )
+from cantata.engine.ar.recorded_frames import RecordedFrames
 from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
 
 
@@ -96,8 +98,14 @@ class TalkerStep:
         self._makes_latents = isinstance(talker, LatentTalker)
         self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
         self._rows: ScheduledRows | None = None
+        self._recorded: RecordedFrames | None = None
         self._exported: dict[int, NDArray[np.float32]] | None = None
         """By slot, not taken yet. None: nothing is exported."""
+
+    def record(self) -> None:
+        """Complete frames as CUDA graphs from now on, if the talker can be recorded."""
+        if isinstance(self._talker, RecordableTalker):
+            self._recorded = RecordedFrames(self._talker, self.states)
 
     def export(self) -> None:
         """Keep the rows of every step for `take_exported`."""
@@ -189,7 +197,8 @@ class TalkerStep:
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
-        frames = self._talker.complete_frames(self._talker.sampled_hidden, code0, draws)[:count]
+        complete = self._recorded or self._talker.complete_frames
+        frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
         target = np.where(is_new, rows.slots, states.scratch_slot)
         states.frames[self._index(target), frame_index[:count]] = frames
         states.num_frames[rows.slots[is_new]] += 1

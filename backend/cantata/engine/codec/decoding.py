@@ -5,7 +5,7 @@ Letters: T frames, Q codebooks, E columns, N samples, C channels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from cantata.contract.model.codec import BlockDecoder, Decoder, StreamingDecoder
 from cantata.engine.codec.frames import tensor_of
+
+DecodeCall = Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor]
+"""As `StreamingDecoder.decode`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,16 @@ class Decoding(Protocol):
 
 
 class FrameByFrame:
-    """Implements `Decoding` over a `StreamingDecoder`."""
+    """Implements `Decoding` over a `StreamingDecoder`.
+
+    Args:
+        call: what decodes; the decoder itself, or a recording of it.
+    """
 
     unit_frames = 1
 
-    def __init__(self, decoder: StreamingDecoder) -> None:
-        self.decoder = decoder
+    def __init__(self, decoder: StreamingDecoder, call: DecodeCall) -> None:
+        self.decoder, self._call = decoder, call
 
     def ready_units(self, queued: Queued) -> int:
         """Every frame is ready when it arrives."""
@@ -73,7 +80,7 @@ class FrameByFrame:
         """All rows in one call."""
         frames = tensor_of([np.stack(row.frames[:units]) for row in rows])
         slots = torch.tensor([row.slot for row in rows])
-        samples = self.decoder.decode(state, slots, frames)
+        samples = self._call(state, slots, frames)
         channels = self.decoder.channels
         if samples.ndim != 3 or samples.shape[2] != channels:
             shape = list(samples.shape)
@@ -116,4 +123,6 @@ class BlockByBlock:
 
 def decoding_of(decoder: StreamingDecoder | BlockDecoder) -> Decoding:
     """How to feed this decoder."""
-    return BlockByBlock(decoder) if isinstance(decoder, BlockDecoder) else FrameByFrame(decoder)
+    if isinstance(decoder, BlockDecoder):
+        return BlockByBlock(decoder)
+    return FrameByFrame(decoder, decoder.decode)

@@ -29,6 +29,7 @@ from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.codec.decoding import Decoded, Queued, decoding_of
 from cantata.engine.codec.frames import Frames, problem_with
+from cantata.engine.codec.recorded import SPARE_SLOTS, can_record, recorded
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
@@ -47,7 +48,9 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     device = torch.device(deployment.device)
     decoder = load_decoder(spec, checkpoint, device)
     slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
-    check_room(spec.name, slot_bytes, deployment.slots, device)
+    records = can_record(decoder, deployment)
+    slots = deployment.slots + (SPARE_SLOTS if records else 0)
+    check_room(spec.name, slot_bytes, slots, device)
     if deployment.window is not None:
         window = deployment.window
         if isinstance(decoder, BlockDecoder):
@@ -56,7 +59,8 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         if not isinstance(decoder, CodeDecoder):
             raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
-    return CodecStage(decoder, deployment, state_bytes=slot_bytes * deployment.slots)
+    recorded_on = device if records else None
+    return CodecStage(decoder, deployment, state_bytes=slot_bytes * slots, recorded_on=recorded_on)
 
 
 def load_decoder(
@@ -104,6 +108,7 @@ class CodecStage:
     Args:
         clock: seconds, monotonic; the plan's deadlines are on it.
         state_bytes: of all slots, if the decoder knows.
+        recorded_on: where the steps of a `RecordableDecoder` are recorded. None: they are called.
     """
 
     reuse = None
@@ -116,9 +121,16 @@ class CodecStage:
         clock: Callable[[], float] = time.monotonic,
         *,
         state_bytes: int = 0,
+        recorded_on: torch.device | None = None,
     ) -> None:
         self._decoder = decoder
-        self._decoding = decoding_of(decoder)
+        if recorded_on is None:
+            self._decoding = decoding_of(decoder)
+            self._state = decoder.init_state(deployment.slots)
+        else:
+            assert not isinstance(decoder, BlockDecoder), "only steps over frames are recorded"
+            self._state = decoder.init_state(deployment.slots + SPARE_SLOTS)
+            self._decoding = recorded(decoder, self._state, deployment, recorded_on)
         unit_frames = self._decoding.unit_frames
         # The plan counts units: it knows no shorter piece of sound.
         self._limits = PlanLimits(
@@ -128,7 +140,6 @@ class CodecStage:
         )
         self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
         self._clock = clock
-        self._state = decoder.init_state(deployment.slots)
         self._free_slots = list(reversed(range(deployment.slots)))
         self._streams: dict[str, _Stream] = {}
         self._cadence = Cadence(self._limits.frame_period_s)

@@ -25,7 +25,7 @@ AT_A_TIME = 1
 class AudioDecoder:
     """Implements `contract.model.codec.CodeDecoder` for the published tokenizers.
 
-    Its state is large, so it implements `SizedState` too.
+    Its state is large, so it implements `SizedState` too. On a GPU it is a `RecordableDecoder`.
 
     Args:
         folder: the tokenizer's.
@@ -35,6 +35,8 @@ class AudioDecoder:
     Raises:
         ConfigError: (on construction) the folder holds no such tokenizer.
     """
+
+    recordable = True
 
     def __init__(self, folder: Path, codebooks: int, device: torch.device) -> None:
         config = load_tokenizer_config(folder, codebooks)

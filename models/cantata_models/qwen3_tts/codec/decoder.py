@@ -88,9 +88,13 @@ class WaveStage:
 class SpeechDecoder:
     """Implements `contract.model.codec.CodeDecoder` for the published checkpoint format.
 
+    It is a `RecordableDecoder` too.
+
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.
     """
+
+    recordable = True
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         config = load_decoder_config(checkpoint)

@@ -38,7 +38,8 @@ class ShapeGraphs:
     def __init__(self, function: Callable[..., torch.Tensor], device: torch.device) -> None:
         self._function, self._device = function, device
         self._recorded: dict[Shapes, _Recorded] = {}
-        # Graphs that run one at a time may share scratch memory; inputs and outputs stay apart.
+        # Graphs that run one at a time may share scratch memory, among which may be an output of
+        # another one.
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
     @torch.inference_mode()
@@ -57,6 +58,10 @@ class ShapeGraphs:
         record = self._on_cuda if self._device.type == "cuda" else self._elsewhere
         self._recorded[shapes] = record(inputs)
 
+    def holds(self, *inputs: torch.Tensor) -> bool:
+        """Whether the shapes of these inputs were captured."""
+        return _shapes(inputs) in self._recorded
+
     @torch.inference_mode()
     def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Run the function.
@@ -65,7 +70,7 @@ class ShapeGraphs:
             inputs: on any device, of shapes that were captured.
 
         Returns:
-            The static output: the next call of the same shapes writes over it.
+            The static output: the next call, of any shapes, may write over it.
 
         Raises:
             ValueError: these shapes were not captured.
@@ -88,7 +93,8 @@ class ShapeGraphs:
                 self._function(*inputs)
         current.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        # Another thread of this process may allocate memory meanwhile.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             output = self._function(*inputs)
         return _Recorded(inputs, output, graph.replay)
 
