@@ -1,18 +1,22 @@
-"""Measure Qwen3-TTS of published size, with random weights, on one NVIDIA GPU.
+"""Measure Qwen3-TTS and MOSS-TTS of published size, with random weights, on one NVIDIA GPU.
 
 Parts, each in its own process; a failed part's results so far are kept:
 
-  codec      the streaming speech-tokenizer decoder: time of a step by rows and frames, launched
-             by Python and as a CUDA graph (torch, NumPy and safetensors; about 3 minutes)
-  predictor  the residual code predictor: time of a step for 1 to 64 requests, greedy and sampled,
-             likewise (the same packages; about 1 minute)
-  serve      the whole server with both stages on the GPU: time to the first packet, real-time
-             factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt: vLLM's CUDA
-             build; about 5 minutes; skipped where that is missing)
+  codec        the streaming speech-tokenizer decoder of Qwen3-TTS: time of a step by rows and
+               frames, launched by Python and as a CUDA graph (torch, NumPy and safetensors; about
+               3 minutes)
+  predictor    its residual code predictor: time of a step for 1 to 64 requests, greedy and sampled,
+               likewise (the same packages; about 1 minute)
+  moss_codec   the tokenizers' decoders of MOSS-TTS-Local and MOSS-TTS-Nano, as `codec`
+  moss_frames  their local transformers, as `predictor`
+  serve        the whole server of Qwen3-TTS with both stages on the GPU: time to the first packet,
+               real-time factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt:
+               vLLM's CUDA build; about 5 minutes; skipped where that is missing)
 
-Nothing is fetched. This checkout is used; only for `serve` must it be installed too. The random
-checkpoint is written to a temporary folder first: a minute, and 2.5 (0.6b) or 4.5 GB (1.7b) of disk
-and of memory. `--shape tiny --device cpu` shows in a minute that the scripts work.
+Nothing is fetched. This checkout is used; only for `serve` must it be installed too. Random
+checkpoints are written to a temporary folder: for Qwen3-TTS a minute, and 2.5 (0.6b) or 4.5 GB
+(1.7b) of disk and of memory; for Local's tokenizer 8.5 GB. `--shape tiny --device cpu` shows in a
+minute that the scripts work.
 
 Results: OUT/gpu.json, OUT/gpu.md (tables, with published figures of others) and a log of each
 part. Exit code: 0, or 1 if a part failed; a part that was skipped has not failed.
@@ -37,7 +41,7 @@ import torch
 
 from cantata_models.qwen3_tts.random_checkpoint.configs import PUBLISHED, TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from gpu.part import PARTS, SKIPPED
+from gpu.part import MOSS_PARTS, PARTS, SKIPPED
 from gpu.report import PartResult, markdown
 
 SOURCES = [
@@ -54,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = datetime.now(UTC).isoformat(timespec="seconds")
     results: dict[str, PartResult] = {}
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = _written(Path(folder), options.shape)
+        checkpoint = Path(folder)
+        if set(options.parts) - set(MOSS_PARTS):
+            checkpoint = _written(checkpoint, options.shape)
         for part in options.parts:
             print(f"{part}: begins", flush=True)
             tiny = options.shape == "tiny"

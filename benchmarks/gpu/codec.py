@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
+from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
 from cantata.stage_parts.graphs import ShapeGraphs
 from cantata_layers import causal_convolutions
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
@@ -22,6 +24,10 @@ MOST_FRAMES = 256
 """B * T of a step; more only takes memory."""
 WHOLE = 1 << 28
 """Inputs side by side, 1 GB: a convolution is one product in every shape that is measured."""
+
+
+class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
+    """A decoder that takes codes frame by frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +55,24 @@ def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[Code
     try:
         for block_values in (served, WHOLE):
             causal_convolutions.BLOCK_VALUES = block_values
-            yield from _grid(decoder, shapes, device)
+            for batch, count, step in decoder_steps(decoder, shapes, device):
+                audio_s = batch * count * decoder.samples_per_frame / decoder.sample_rate
+                yield CodecRow(block_values, batch, count, audio_s, step)
     finally:
         causal_convolutions.BLOCK_VALUES = served
 
 
-def _grid(
-    decoder: SpeechDecoder, shapes: list[tuple[int, int]], device: torch.device
-) -> Iterator[CodecRow]:
+def decoder_steps(
+    decoder: StreamingCodeDecoder, shapes: list[tuple[int, int]], device: torch.device
+) -> Iterator[tuple[int, int, Compared]]:
+    """Time the steps of a decoder.
+
+    Args:
+        shapes: B and T each.
+
+    Returns:
+        The shapes with their times.
+    """
     state = decoder.init_state(max(batch for batch, _ in shapes))
 
     def decode(slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
@@ -72,10 +88,4 @@ def _grid(
             decoder.reset(state, slots)
 
         begin()
-        yield CodecRow(
-            block_values=causal_convolutions.BLOCK_VALUES,
-            batch=batch,
-            frames=frames,
-            audio_s=batch * frames * decoder.samples_per_frame / decoder.sample_rate,
-            step=compared(decode, graphs, (slots, codes), device, begin),
-        )
+        yield batch, frames, compared(decode, graphs, (slots, codes), device, begin)

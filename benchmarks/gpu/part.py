@@ -17,7 +17,9 @@ import torch
 from gpu import timing
 from gpu.serve import Skipped
 
-PARTS = ("codec", "predictor", "serve")
+PARTS = ("codec", "predictor", "moss_codec", "moss_frames", "serve")
+MOSS_PARTS = ("moss_codec", "moss_frames")
+"""They make what they need; the others take Qwen3-TTS's checkpoint."""
 SKIPPED = 3
 """Exit code; the last line on standard error says why."""
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import torch
 
-from cantata.contract.model.sampling import CodeSampling
-from cantata.contract.model.talker import FrameDraws
 from cantata.stage_parts.graphs import ShapeGraphs
 from cantata_layers.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
+from gpu.random_weights import randomised, same_draws, serving_dtype
 from gpu.timing import Compared, compared
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -43,15 +42,12 @@ class FrameCompletion:
     """
 
     def __init__(self, config: Qwen3TtsConfig, device: torch.device, sampled: bool) -> None:
-        dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         predictor = CodePredictor(config.predictor, config.talker.hidden_size, config.num_codebooks)
-        self._predictor = predictor.to(device, dtype).requires_grad_(False)
-        for parameter in self._predictor.parameters():
-            parameter.normal_(std=parameter.shape[-1] ** -0.5 if parameter.ndim > 1 else 1.0)
+        self._predictor = randomised(predictor, device)
         self._settings = config.generation.residual
         self._sampled = sampled
         self._width, self._codebooks = config.talker.hidden_size, config.num_codebooks
-        self._device, self._dtype = device, dtype
+        self._device, self._dtype = device, serving_dtype(device)
 
     def inputs(self, requests: int) -> tuple[torch.Tensor, ...]:
         """Random inputs: hidden states and embedded first codes [R, D], uniform numbers [R, Q]."""
@@ -62,13 +58,8 @@ class FrameCompletion:
         self, hidden: torch.Tensor, code0: torch.Tensor, uniforms: torch.Tensor
     ) -> torch.Tensor:
         """[R, Q - 1] int64 codes."""
-        requests, settings = len(hidden), self._settings
-        sampling = CodeSampling(
-            temperature=uniforms.new_full((requests,), settings.temperature),
-            top_k=torch.full((requests,), settings.top_k, device=self._device),
-            top_p=uniforms.new_full((requests,), settings.top_p),
-        )
-        draws = FrameDraws(uniforms, sampling, self._sampled)
+        how = self._settings
+        draws = same_draws(uniforms, self._sampled, how.temperature, how.top_k, how.top_p)
         codes: torch.Tensor = self._predictor(hidden, code0, draws.choose)
         return codes
 

@@ -38,12 +38,12 @@ PUBLISHED_FIGURES = """\
 | 1.7B, vLLM-Omni | 1 x H100 | 64 | 112 s of sound per second |
 | 0.6B with CUDA graphs | RTX 4090 | 1 | first chunk after 156 ms |
 """
-"""Of the published weights, on hardware and texts of their own."""
+"""Of Qwen3-TTS's published weights, on hardware and texts of their own."""
 
 
 def markdown(about: Mapping[str, Any], results: Mapping[str, PartResult]) -> str:
     """A page: where it was measured, a table for each part, and the published figures."""
-    lines = ["# Qwen3-TTS with random weights", ""]
+    lines = ["# Speech models with random weights", ""]
     lines += [", ".join(f"{key} {value}" for key, value in about.items()), ""]
     for name, result in results.items():
         lines += [f"## {name}", "", result.summary, ""]
@@ -85,6 +85,23 @@ def _predictor(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {choice} | {row['batch']} | " + _compared(row["step"], row["audio_s"])
 
 
+def _moss_codec(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| model | rows | frames | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|-|"
+    for row in rows:
+        shape = f"| {row['model']} | {row['batch']} | {row['frames']} | "
+        yield shape + _compared(row["step"], row["audio_s"])
+
+
+def _moss_frames(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| model | codes | requests | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|-|"
+    for row in rows:
+        choice = "sampled" if row["sampled"] else "greedy"
+        shape = f"| {row['model']} | {choice} | {row['batch']} | "
+        yield shape + _compared(row["step"], row["audio_s"])
+
+
 def _serve(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "| streams | spoken | refused | TTFP p50 ms | TTFP p95 ms | RTF p50 | s of sound per s |"
     yield "|-|-|-|-|-|-|-|"
@@ -100,5 +117,7 @@ def _serve(rows: list[dict[str, Any]]) -> Iterator[str]:
 _TABLES: Mapping[str, Callable[[list[dict[str, Any]]], Iterator[str]]] = {
     "codec": _codec,
     "predictor": _predictor,
+    "moss_codec": _moss_codec,
+    "moss_frames": _moss_frames,
     "serve": _serve,
 }

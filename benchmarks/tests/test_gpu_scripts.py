@@ -7,17 +7,29 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 
+from cantata.contract.model.sampling import CodeSampling
+from cantata.contract.model.talker import FrameDraws, RepetitionPenalty
 from cantata.stage_parts.graphs import ShapeGraphs
+from cantata_models.moss_tts.codec.decoder import AudioDecoder
+from cantata_models.moss_tts.random_checkpoint.codec_configs import (
+    TINY_LOCAL,
+    TINY_NANO,
+    CodecShape,
+)
+from cantata_models.moss_tts.random_checkpoint.write_codec import write_codec
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
+from gpu import moss_codec, moss_frames
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
+from gpu.part import PARTS
 from gpu.predictor import FrameCompletion
 from gpu.report import PartResult, markdown
 from gpu.timing import Compared, Graphed, Timing, graphed
@@ -73,7 +85,7 @@ def test_another_shape_than_those_captured_is_rejected() -> None:
         graphs(torch.zeros(4))
 
 
-def test_neither_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
+def test_no_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
     """What a graph could not hold; tensors without values cannot be read."""
     decoder = SpeechDecoder(checkpoint, META)
     state = decoder.init_state(4)
@@ -86,6 +98,40 @@ def test_neither_step_reads_a_value_on_the_host(checkpoint: Path) -> None:
             assert complete(*complete.inputs(4)).shape == (4, 15)
     with pytest.raises(RuntimeError, match="meta"):
         codes.max().item()
+
+
+@pytest.mark.parametrize("shape", [TINY_LOCAL, TINY_NANO], ids=["local", "nano"])
+def test_moss_s_decoder_reads_no_value_on_the_host(shape: CodecShape, tmp_path: Path) -> None:
+    decoder = AudioDecoder(write_codec(tmp_path, shape, 0), shape.codebooks, META)
+    state = decoder.init_state(4)
+    slots = torch.zeros(2, dtype=torch.int64, device=META)
+    codes = torch.zeros(2, 3, shape.codebooks, dtype=torch.int64, device=META)
+    assert decoder.decode(state, slots, codes).shape == (2, 3 * decoder.samples_per_frame, 2)
+
+
+@pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("model", ["local", "nano"])
+def test_moss_s_frames_are_completed_in_graphs_without_values(model: str, sampled: bool) -> None:
+    config = moss_frames.configs(tiny=True)[model]
+    nowhere, complete = (moss_frames.FrameStep(config, device, sampled) for device in (META, CPU))
+    graphs = ShapeGraphs(complete, CPU)
+    graphs.capture(*complete.inputs(2))
+    with torch.inference_mode():
+        assert nowhere(*nowhere.inputs(4)).shape == (4, config.num_codebooks)
+        for inputs in (complete.inputs(2), complete.inputs(2)):
+            assert torch.equal(graphs(*inputs), complete(*inputs))
+
+
+@pytest.mark.parametrize("is_sampled", [False, True], ids=["greedy", "sampled"])
+def test_a_penalty_reads_no_value_on_the_host(is_sampled: bool) -> None:
+    """Greedy and sampled choices after a penalty of repetition, as the engine's graphs have it."""
+    floats = torch.ones(4, device=META)
+    spoken = torch.zeros(4, 9, 3, dtype=torch.int64, device=META)
+    sampling = CodeSampling(floats, spoken[:, 0, 0], floats)
+    uniforms = torch.zeros(4, 3, device=META)
+    draws = FrameDraws(uniforms, sampling, is_sampled, RepetitionPenalty(spoken, floats))
+    with torch.inference_mode():
+        assert draws.choose(torch.zeros(4, 20, device=META), 2).shape == (4,)
 
 
 @pytest.mark.usefixtures("few_calls")
@@ -134,6 +180,27 @@ def test_the_script_measures_parts_and_writes_them_down(tmp_path: Path) -> None:
     assert page.count("not captured") == len(codec["rows"]) + len(predictor["rows"])
 
 
+@pytest.mark.usefixtures("few_calls")
+@pytest.mark.parametrize(
+    ("part", "kinds"),
+    [
+        (moss_codec, [(b, t) for b in moss_codec.TINY_BATCHES for t in moss_codec.TINY_FRAMES]),
+        (moss_frames, [(s, b) for s in ("greedy", "sampled") for b in moss_frames.TINY_BATCHES]),
+    ],
+    ids=["codec", "frames"],
+)
+def test_moss_s_parts_are_measured_for_both_models(
+    part: ModuleType, kinds: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    rows = [json.loads(json.dumps(asdict(row))) for row in part.measure(tmp_path, CPU, True)]
+    assert all(row["step"]["eager"]["median_ms"] > 0 and row["audio_s"] > 0 for row in rows)
+    name = part.__name__.removeprefix("gpu.")
+    page = markdown({}, {name: PartResult("measured", "", 1.0, rows)})
+    cells = [line.split(" | ")[:3] for line in page.splitlines() if "not captured" in line]
+    assert cells == [[f"| {m}", str(a), str(b)] for m in ("local", "nano") for a, b in kinds]
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.integration
 def test_a_part_that_fails_says_why_and_leaves_the_others_alone(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "checkpoint", TINY_LARGE, "custom_voice", 0)
@@ -172,7 +239,10 @@ def test_serving_is_measured_where_vllm_runs(checkpoint: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parts", "codec,talker"], "--parts: talker; valid: codec, predictor, serve"),
+        (
+            ["--parts", "codec,talker"],
+            f"--parts: talker; valid: {', '.join(PARTS)}",
+        ),
         ([], "sees no CUDA device"),
     ],
 )

@@ -46,9 +46,7 @@ class DrawingTalker:
         self.completed.append(len(hidden))
         return self._frames(hidden, code0, draws)
 
-    def _frames(
-        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
-    ) -> torch.Tensor:
+    def _frames(self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
         codes = [code0]
         for book in range(1, CODEBOOKS):
             # Sums in one order for any number of rows.
