@@ -12,18 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
+from cantata.diffusion_options import StepCache
+from cantata.strict_model import StrictModel
 
 Dtype = Literal["float32", "bfloat16", "float16"]
-
-
-class StrictModel(BaseModel):
-    """Unknown keys are errors, values are not coerced, instances are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 M = TypeVar("M", bound=StrictModel)
@@ -111,6 +107,9 @@ class DiffusionDeployment(StrictModel):
     """Of all pictures that share a forward; bounds its memory. A single one may have more."""
     max_wait_s: Annotated[float, Field(gt=0)] = 60.0
     """A request that others would hold up for longer is rejected."""
+    cache: StepCache | None = None
+    """How steps that are near the one before are shortened, at a price in likeness. None: every
+    step is computed."""
 
 
 StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.model.skipping import Skipping
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class DenoiserOptions:
     """`cpu` or `cuda`."""
     dtype: str
     """`float32`, `bfloat16` or `float16`."""
+    skipping: Skipping | None = None
+    """None: every step is full."""
 
 
 class Denoiser(Protocol):

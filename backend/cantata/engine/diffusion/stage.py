@@ -50,8 +50,17 @@ def build_stage(
 ) -> DiffusionStage:
     """Load a plug-in's model (`factory(checkpoint, options)`) and put a stage around it."""
     load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(spec.factory)
-    model = load(checkpoint, DenoiserOptions(deployment.device, deployment.dtype))
+    model = load(checkpoint, _options(deployment))
     return DiffusionStage(model, deployment, shows_progress=PROGRESS in spec.ports)
+
+
+def _options(deployment: DiffusionDeployment) -> DenoiserOptions:
+    cache = deployment.cache
+    return DenoiserOptions(
+        deployment.device,
+        deployment.dtype,
+        skipping=None if cache is None else cache.skipping(),
+    )
 
 
 class DiffusionStage:

@@ -18,10 +18,12 @@ from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions
+from cantata.contract.model.skipping import Skipping
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.lora.folder import lora_files
 from cantata_layers.qwen_image.lora.fusing import Fusion
+from cantata_layers.qwen_image.lora.lightning import drawing_defaults
 from cantata_layers.qwen_image.sampling.noise import draw_noise, to_latents
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import euler, finished, guided
@@ -32,6 +34,7 @@ from cantata_layers.qwen_image.transformer.load import load_denoiser
 from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, Reference, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_layers.qwen_image.transformer.placement import place
+from cantata_layers.qwen_image.transformer.skipping import Memory, SkippingPass, check_skipping
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -50,6 +53,8 @@ class Job:
     velocity: torch.Tensor | None = None
     """Of the last step."""
     step: int = 0
+    memories: tuple[Memory, ...] = ()
+    """Of the branches, where steps may be shortened."""
 
     @property
     def share(self) -> float:
@@ -64,10 +69,18 @@ class PackedDenoiser:
         network: of the checkpoint, as the next.
         colours: of previews.
         token_width: P.
+        skipping: None: every step is full.
     """
 
-    def __init__(self, network: Denoiser, colours: PreviewColours, token_width: int) -> None:
+    def __init__(
+        self,
+        network: Denoiser,
+        colours: PreviewColours,
+        token_width: int,
+        skipping: Skipping | None = None,
+    ) -> None:
         self._network, self._colours, self._token_width = network, colours, token_width
+        self._skipping = skipping
 
     def awaits(self, inputs: DenoiseInput) -> Collection[str]:
         """Embeddings, and what is made of references."""
@@ -86,7 +99,9 @@ class PackedDenoiser:
         texts = [arrived[port] for port in ports]
         branches = tuple(self._network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
-        return Job(inputs, branches, noise.to(self._network.device))
+        latents = noise.to(self._network.device) * inputs.shares[0]
+        memory = Memory(len(inputs.shares) - 1)
+        return Job(inputs, branches, latents, memories=(memory,) * len(branches))
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""
@@ -110,15 +125,18 @@ class PackedDenoiser:
     @torch.inference_mode()
     def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
+        memories = [memory for job in jobs for memory in job.memories]
+        through = None if self._skipping is None else SkippingPass(self._skipping, memories)
         rows = [Row(branch, job.latents, job.share) for job in jobs for branch in job.branches]
-        made = iter(self._network.velocities(rows))
-        for job in jobs:
-            velocities = [next(made) for _ in job.branches]
-            negative = velocities[1] if len(velocities) > 1 else None
-            velocity = guided(velocities[0], negative, job.inputs.guidance)
+        made = iter(self._network.velocities(rows, through))
+        velocities = [_guided(job, [next(made) for _ in job.branches]) for job in jobs]
+        after = iter(memories if through is None else through.memories)
+        # From here on nothing fails: either all jobs advance, or none.
+        for job, velocity in zip(jobs, velocities, strict=True):
             following = job.inputs.shares[job.step + 1]
             job.latents = euler(job.latents, velocity, job.share, following)
             job.velocity, job.step = velocity, job.step + 1
+            job.memories = tuple(next(after) for _ in job.branches)
         return [None] * len(jobs)
 
     def preview(self, job: Job) -> NDArray[np.uint8]:
@@ -153,20 +171,28 @@ def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDe
     """Return a checkpoint's denoiser, with the LoRA files in its folder fused.
 
     Raises:
-        ConfigError: weights are missing or of another shape, a LoRA does not fit, or the dtype is
-            not served.
+        ConfigError: weights are missing or of another shape, a LoRA does not fit, or steps cannot
+            be shortened as asked.
     """
     if options.dtype not in DTYPES:
         raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
     config, device = load_config(checkpoint), torch.device(options.device)
     files = lora_files(checkpoint)
+    few_steps = drawing_defaults(config.schedule, files).schedule.few_steps
+    check_skipping(options.skipping, config.transformer.layers, few_steps=few_steps)
     fusion = Fusion(files, config.transformer) if files else None
     placement = place(config.transformer, device, DTYPES[options.dtype])
     network = load_denoiser(checkpoint, config.transformer, placement, fusion)
     # The encoder is loaded only for this: no picture passes here.
     encoder = PictureEncoder(checkpoint, config.vae, device)
     colours = fit_preview(encoder, config.vae.pixels_per_latent)
-    return PackedDenoiser(network, colours, config.transformer.token_width)
+    return PackedDenoiser(network, colours, config.transformer.token_width, options.skipping)
+
+
+def _guided(job: Job, velocities: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Of the branches' velocities."""
+    negative = velocities[1] if len(velocities) > 1 else None
+    return guided(velocities[0], negative, job.inputs.guidance)
 
 
 def _tensor(payload: Payload) -> torch.Tensor:

@@ -6,7 +6,7 @@ P numbers of a token, D width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +15,11 @@ from torch import nn
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.transformer.block import Block, Side
+from cantata_layers.qwen_image.transformer.block import Block
 from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
-from cantata_layers.qwen_image.transformer.packing import Segment, Stream, by_row
+from cantata_layers.qwen_image.transformer.packing import Segment, by_row
+from cantata_layers.qwen_image.transformer.passage import Passage, Place
 from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
 
 NO_NOISE = 0.0
@@ -84,6 +85,7 @@ class Denoiser:
         self._config, self._layers, self.modulations = config, layers, modulations
         weight = layers.img_in.weight
         self.device, self._dtype = weight.device, weight.dtype
+        self._blocks = [b for b in layers.transformer_blocks if isinstance(b, Block)]
         self._positions = Positions(config.rope_axes, self.device)
 
     @torch.inference_mode()
@@ -115,59 +117,55 @@ class Denoiser:
         )
 
     @torch.inference_mode()
-    def velocities(self, rows: Sequence[Row]) -> list[torch.Tensor]:
-        """The velocity of each row: [N, P] float32, noise minus picture."""
+    def velocities(
+        self, rows: Sequence[Row], through: Callable[[Passage], None] | None = None
+    ) -> list[torch.Tensor]:
+        """The velocity of each row: [N, P] float32, noise minus picture.
+
+        Args:
+            rows: of this step.
+            through: takes the rows through the blocks; None: through each of them.
+        """
         shares = list(dict.fromkeys(row.share for row in rows))
         indexes = [shares.index(row.share) for row in rows]
         still = len(shares) if self._config.still_references else None
         modulations = self.modulations.of([*shares, NO_NOISE] if still else shares)
-        text, words = self._texts(rows, indexes)
-        image, pixels = self._pictures(rows, indexes, still)
-        for number, block in enumerate(self._layers.transformer_blocks):
-            of_text = [modulation.text[number] for modulation in modulations]
-            of_image = [modulation.image[number] for modulation in modulations]
-            block(text, image, (words, pixels), (of_text, of_image))
-        return self._last(rows, image, pixels, [modulations[index] for index in indexes])
-
-    def _texts(self, rows: Sequence[Row], indexes: Sequence[int]) -> tuple[torch.Tensor, Side]:
-        segments = [
-            (Segment(len(row.condition.text), index),)
-            for row, index in zip(rows, indexes, strict=True)
-        ]
-        rotation = Rotation.join([row.condition.text_rotation for row in rows])
+        places = [_places(row, index, still) for row, index in zip(rows, indexes, strict=True)]
         texts = torch.cat([row.condition.text for row in rows])
-        return texts, Side(Stream.of(segments), rotation)
+        passage = Passage(self._blocks, modulations, places, texts, self._pictures(rows))
+        if through is None:
+            passage.run(range(passage.blocks))
+        else:
+            through(passage)
+        return self._last(rows, passage, [modulations[index] for index in indexes])
 
-    def _pictures(
-        self, rows: Sequence[Row], indexes: Sequence[int], still: int | None
-    ) -> tuple[torch.Tensor, Side]:
-        """`still`: the modulation of references, if it is not their row's."""
+    def _pictures(self, rows: Sequence[Row]) -> torch.Tensor:
+        """[I, D]: of each row its noise, then its references."""
         noise = self._layers.img_in(torch.cat([self._on_device(row.latents) for row in rows]))
-        parts, segments = [], []
         lengths = [row.condition.noise_tokens for row in rows]
-        for row, index, own in zip(rows, indexes, by_row(noise, lengths), strict=True):
-            references = row.condition.references
-            parts += [own, references]
-            later = Segment(len(references), index if still is None else still)
-            segments.append((Segment(len(own), index), later))
-        rotation = Rotation.join([row.condition.picture_rotation for row in rows])
-        return torch.cat(parts), Side(Stream.of(segments), rotation)
+        parts = zip(by_row(noise, lengths), rows, strict=True)
+        return torch.cat([x for own, row in parts for x in (own, row.condition.references)])
 
     def _last(
-        self,
-        rows: Sequence[Row],
-        image: torch.Tensor,
-        pixels: Side,
-        modulations: Sequence[Modulation],
+        self, rows: Sequence[Row], passage: Passage, modulations: Sequence[Modulation]
     ) -> list[torch.Tensor]:
         lengths = [row.condition.noise_tokens for row in rows]
         own = [
             layer_norm(part[:length]) * (1 + modulation.last[0]) + modulation.last[1]
-            for part, length, modulation in zip(
-                by_row(image, pixels.stream.lengths), lengths, modulations, strict=True
-            )
+            for part, length, modulation in zip(passage.images, lengths, modulations, strict=True)
         ]
         return list(by_row(self._layers.proj_out(torch.cat(own)).float(), lengths))
 
     def _on_device(self, x: torch.Tensor) -> torch.Tensor:
         return x.to(self.device, self._dtype)
+
+
+def _places(row: Row, index: int, still: int | None) -> tuple[Place, Place]:
+    """Of a row's text and pictures. `still`: the modulation of references, if it is not the row's
+    own, `index`."""
+    condition = row.condition
+    references = Segment(len(condition.references), index if still is None else still)
+    return (
+        Place((Segment(len(condition.text), index),), condition.text_rotation),
+        Place((Segment(condition.noise_tokens, index), references), condition.picture_rotation),
+    )

@@ -1,0 +1,85 @@
+"""What makes a stage that denoises faster or smaller: keys of its deployment, off by default."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cantata.contract.model.skipping import Skipping, SkipTest
+from cantata.strict_model import StrictModel
+
+Order = Annotated[int, Field(ge=0, le=3)]
+Steps = Annotated[int, Field(ge=1, le=1000)]
+Share = Annotated[float, Field(gt=0, le=10)]
+
+
+class TeaCache(StrictModel):
+    """Leaves out all blocks while the first block's input changes little (arXiv 2411.19108)."""
+
+    kind: Literal["teacache"]
+    threshold: Share = 0.2
+    warmup_steps: Steps = 1
+    coefficients: tuple[float, float, float, float, float] | None = Field(None, strict=False)
+    """Of a polynomial of the change, the highest power first; None: the model's own."""
+
+    def skipping(self) -> Skipping:
+        """The rule."""
+        return Skipping(
+            SkipTest.INPUT, self.threshold, self.warmup_steps, coefficients=self.coefficients
+        )
+
+
+class FirstBlock(StrictModel):
+    """Computes the first block, and leaves out the others while it adds nearly the same
+    (ParaAttention's first-block cache)."""
+
+    kind: Literal["first_block"]
+    threshold: Share = 0.1
+    warmup_steps: Steps = 1
+    order: Order = 0
+
+    def skipping(self) -> Skipping:
+        """The rule."""
+        return Skipping(
+            SkipTest.RESIDUAL, self.threshold, self.warmup_steps, first_blocks=1, order=self.order
+        )
+
+
+class DualBlock(StrictModel):
+    """The same with several blocks at both ends (cache-dit's DBCache)."""
+
+    kind: Literal["dual_block"]
+    threshold: Share = 0.08
+    warmup_steps: Steps = 8
+    first_blocks: Annotated[int, Field(ge=1)] = 1
+    last_blocks: Annotated[int, Field(ge=0)] = 0
+    order: Order = 0
+
+    def skipping(self) -> Skipping:
+        """The rule."""
+        return Skipping(
+            SkipTest.RESIDUAL,
+            self.threshold,
+            self.warmup_steps,
+            self.first_blocks,
+            self.last_blocks,
+            self.order,
+        )
+
+
+class TaylorSeer(StrictModel):
+    """Computes every so many steps, and foresees those between by a Taylor series
+    (arXiv 2503.06923)."""
+
+    kind: Literal["taylorseer"]
+    interval: Annotated[int, Field(ge=2, le=20)] = 3
+    warmup_steps: Steps = 3
+    order: Order = 1
+
+    def skipping(self) -> Skipping:
+        """The rule."""
+        return Skipping(SkipTest.INTERVAL, self.interval, self.warmup_steps, order=self.order)
+
+
+StepCache = Annotated[TeaCache | FirstBlock | DualBlock | TaylorSeer, Field(discriminator="kind")]
