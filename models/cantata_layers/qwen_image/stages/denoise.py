@@ -79,7 +79,7 @@ class PackedDenoiser:
         token_width: int,
         skipping: Skipping | None = None,
     ) -> None:
-        self._network, self._colours, self._token_width = network, colours, token_width
+        self.network, self._colours, self._token_width = network, colours, token_width
         self._skipping = skipping
 
     def awaits(self, inputs: DenoiseInput) -> Collection[str]:
@@ -97,9 +97,9 @@ class PackedDenoiser:
         references = self._references(inputs, arrived)
         ports = (CONDITION, NEGATIVE) if inputs.guidance != 1 else (CONDITION,)
         texts = [arrived[port] for port in ports]
-        branches = tuple(self._network.prepare(_tensor(text), grid, references) for text in texts)
+        branches = tuple(self.network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
-        latents = noise.to(self._network.device) * inputs.shares[0]
+        latents = noise.to(self.network.device) * inputs.shares[0]
         memory = Memory(len(inputs.shares) - 1)
         return Job(inputs, branches, latents, memories=(memory,) * len(branches))
 
@@ -128,7 +128,7 @@ class PackedDenoiser:
         memories = [memory for job in jobs for memory in job.memories]
         through = None if self._skipping is None else SkippingPass(self._skipping, memories)
         rows = [Row(branch, job.latents, job.share) for job in jobs for branch in job.branches]
-        made = iter(self._network.velocities(rows, through))
+        made = iter(self.network.velocities(rows, through))
         velocities = [_guided(job, [next(made) for _ in job.branches]) for job in jobs]
         after = iter(memories if through is None else through.memories)
         # From here on nothing fails: either all jobs advance, or none.
