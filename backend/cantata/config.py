@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
-from cantata.diffusion_options import StepCache
+from cantata.diffusion_options import ParallelStage, StepCache
 from cantata.strict_model import StrictModel
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -110,6 +110,8 @@ class DiffusionDeployment(StrictModel):
     cache: StepCache | None = None
     """How steps that are near the one before are shortened, at a price in likeness. None: every
     step is computed."""
+    parallel: ParallelStage | None = None
+    """None: one process computes each forward."""
 
 
 StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment

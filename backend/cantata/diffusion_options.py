@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from cantata.contract.model.denoiser import Parallel
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.strict_model import StrictModel
 
 Order = Annotated[int, Field(ge=0, le=3)]
 Steps = Annotated[int, Field(ge=1, le=1000)]
+BRANCHES = 2
+"""Of a guided picture."""
 Share = Annotated[float, Field(gt=0, le=10)]
 
 
@@ -83,3 +86,17 @@ class TaylorSeer(StrictModel):
 
 
 StepCache = Annotated[TeaCache | FirstBlock | DualBlock | TaylorSeer, Field(discriminator="kind")]
+
+
+class ParallelStage(StrictModel):
+    """Processes that share each forward of a stage; on GPUs, each has one of its own."""
+
+    kind: Parallel = Field(strict=False)
+    ranks: Annotated[int, Field(ge=2, le=8)] = 2
+
+    @model_validator(mode="after")
+    def check_ranks(self) -> ParallelStage:
+        """A picture has no more than two branches."""
+        if self.kind is Parallel.BRANCHES and self.ranks != BRANCHES:
+            raise ValueError(f"`branches` takes 2 ranks, not {self.ranks}")
+        return self

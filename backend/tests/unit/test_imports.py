@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "connectors",
         "logs",
         "markup",
+        "stage_parts",
         "ticks",
     },
     "cantata.media": {"contract"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,16 +21,44 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.skipping import Skipping
 
 
+class Parallel(StrEnum):
+    """How the ranks of a stage share a forward."""
+
+    BRANCHES = "branches"
+    """The branches of a guided picture, each on a rank of its own; two ranks."""
+    ULYSSES = "ulysses"
+    """The tokens; each rank attends with its share of the heads."""
+    RING = "ring"
+    """The tokens; keys and values travel round the ranks."""
+    TENSOR = "tensor"
+    """The heads and the columns of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The processes of one stage; torch's collectives work among them when a factory is called.
+
+    Every rank gets the same calls in the same order. So whatever a model raises as a
+    `CantataError`, it must raise on all ranks; any other error ends the stage.
+    """
+
+    kind: Parallel
+    size: int
+    rank: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class DenoiserOptions:
     """How a stage's model is to compute; what its factory gets beside the checkpoint."""
 
     device: str
-    """`cpu` or `cuda`."""
+    """`cpu`, `cuda`, or `cuda:1` where ranks have a GPU each."""
     dtype: str
     """`float32`, `bfloat16` or `float16`."""
     skipping: Skipping | None = None
     """None: every step is full."""
+    ranks: Ranks | None = None
+    """None: this process computes alone."""
 
 
 class Denoiser(Protocol):

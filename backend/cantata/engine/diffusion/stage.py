@@ -20,14 +20,14 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.denoiser import Denoiser, DenoiserOptions
+from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.pipeline import PROGRESS, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ForwardCost
 from cantata.engine.diffusion.forwards import Advanced, Begun, advance, begin
 from cantata.engine.diffusion.jobs import Job
-from cantata.plugins import resolve
+from cantata.engine.diffusion.loading import load_model
 from cantata.scheduling.forward_pace import ForwardPace
 from cantata.scheduling.step_plan import plan
 from cantata.stage_parts.arrivals import Arrivals
@@ -49,18 +49,8 @@ def build_stage(
     spec: StageSpec, checkpoint: Path, deployment: DiffusionDeployment
 ) -> DiffusionStage:
     """Load a plug-in's model (`factory(checkpoint, options)`) and put a stage around it."""
-    load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(spec.factory)
-    model = load(checkpoint, _options(deployment))
+    model = load_model(spec.factory, checkpoint, deployment)
     return DiffusionStage(model, deployment, shows_progress=PROGRESS in spec.ports)
-
-
-def _options(deployment: DiffusionDeployment) -> DenoiserOptions:
-    cache = deployment.cache
-    return DenoiserOptions(
-        deployment.device,
-        deployment.dtype,
-        skipping=None if cache is None else cache.skipping(),
-    )
 
 
 class DiffusionStage:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import select
 import signal
 import socket
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from cantata.engine.process.loop import StageLoop
 from cantata.engine.process.pulse import Pulse, receive_memory
 from cantata.logs import LogFormat, configure_logging
 from cantata.plugins import resolve
+from cantata.stage_parts.lifeline import exit_with
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
     Args:
         control_socket: connected to the server.
     """
-    exit_with_server(control_socket)
+    exit_with(control_socket.fileno())
     try:
         pulse = Pulse(receive_memory(control_socket))
         _settle_in(launch)
@@ -83,19 +82,6 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
     # Tearing the interpreter down takes seconds and frees nothing that an exit does not.
     logging.shutdown()
     os._exit(0)
-
-
-def exit_with_server(control: socket.socket) -> None:
-    """End this process as soon as the server has closed its end, even while it loads a model or
-    runs a step."""
-
-    def wait() -> None:
-        poll = select.poll()
-        poll.register(control, select.POLLRDHUP)
-        poll.poll()
-        os._exit(0)
-
-    threading.Thread(target=wait, name="exit-with-server", daemon=True).start()
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) -> Stage:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.model.denoiser import DenoiserOptions
+from cantata.contract.model.denoiser import DenoiserOptions, Parallel
 from cantata.contract.model.skipping import Skipping
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.grid import Grid
@@ -27,14 +28,16 @@ from cantata_layers.qwen_image.lora.lightning import drawing_defaults
 from cantata_layers.qwen_image.sampling.noise import draw_noise, to_latents
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import euler, finished, guided
+from cantata_layers.qwen_image.stages.branches import BranchExchange
 from cantata_layers.qwen_image.stages.inputs import DenoiseInput
 from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
 from cantata_layers.qwen_image.stages.sizes import forward_size
+from cantata_layers.qwen_image.stages.velocities import BranchStep, Made, PackedVelocities
 from cantata_layers.qwen_image.transformer.load import load_denoiser
 from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, Reference, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_layers.qwen_image.transformer.placement import place
-from cantata_layers.qwen_image.transformer.skipping import Memory, SkippingPass, check_skipping
+from cantata_layers.qwen_image.transformer.skipping import Memory, check_skipping
 from cantata_layers.qwen_image.vae.coder import PictureEncoder
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -50,16 +53,27 @@ class Job:
     """The prompt's, and that of the negative prompt if the picture is guided."""
     latents: torch.Tensor
     """[N, P] float32, as the next."""
+    number: int
+    """In the order in which jobs began."""
+    memories: tuple[Memory, ...]
+    """Of the branches, where steps may be shortened."""
     velocity: torch.Tensor | None = None
     """Of the last step."""
     step: int = 0
-    memories: tuple[Memory, ...] = ()
-    """Of the branches, where steps may be shortened."""
 
     @property
     def share(self) -> float:
         """Of noise in the latents."""
         return self.inputs.shares[self.step]
+
+    def next_steps(self) -> list[BranchStep]:
+        """Of each branch."""
+        return [
+            BranchStep(Row(condition, self.latents, self.share), memory, self.number, branch)
+            for branch, (condition, memory) in enumerate(
+                zip(self.branches, self.memories, strict=True)
+            )
+        ]
 
 
 class PackedDenoiser:
@@ -70,6 +84,7 @@ class PackedDenoiser:
         colours: of previews.
         token_width: P.
         skipping: None: every step is full.
+        exchange: None: this process computes all branches.
     """
 
     def __init__(
@@ -78,9 +93,11 @@ class PackedDenoiser:
         colours: PreviewColours,
         token_width: int,
         skipping: Skipping | None = None,
+        exchange: BranchExchange | None = None,
     ) -> None:
         self.network, self._colours, self._token_width = network, colours, token_width
-        self._skipping = skipping
+        self._velocities = PackedVelocities(network, skipping, exchange)
+        self._numbers = count()
 
     def awaits(self, inputs: DenoiseInput) -> Collection[str]:
         """Embeddings, and what is made of references."""
@@ -101,7 +118,7 @@ class PackedDenoiser:
         noise = draw_noise(inputs.seed, grid, self._token_width)
         latents = noise.to(self.network.device) * inputs.shares[0]
         memory = Memory(len(inputs.shares) - 1)
-        return Job(inputs, branches, latents, memories=(memory,) * len(branches))
+        return Job(inputs, branches, latents, next(self._numbers), (memory,) * len(branches))
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""
@@ -125,18 +142,15 @@ class PackedDenoiser:
     @torch.inference_mode()
     def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
-        memories = [memory for job in jobs for memory in job.memories]
-        through = None if self._skipping is None else SkippingPass(self._skipping, memories)
-        rows = [Row(branch, job.latents, job.share) for job in jobs for branch in job.branches]
-        made = iter(self.network.velocities(rows, through))
-        velocities = [_guided(job, [next(made) for _ in job.branches]) for job in jobs]
-        after = iter(memories if through is None else through.memories)
+        made = iter(self._velocities([step for job in jobs for step in job.next_steps()]))
+        steps = [[next(made) for _ in job.branches] for job in jobs]
+        velocities = [_guided(job, step) for job, step in zip(jobs, steps, strict=True)]
         # From here on nothing fails: either all jobs advance, or none.
-        for job, velocity in zip(jobs, velocities, strict=True):
+        for job, velocity, step in zip(jobs, velocities, steps, strict=True):
             following = job.inputs.shares[job.step + 1]
             job.latents = euler(job.latents, velocity, job.share, following)
             job.velocity, job.step = velocity, job.step + 1
-            job.memories = tuple(next(after) for _ in job.branches)
+            job.memories = tuple(memory for _, memory in step)
         return [None] * len(jobs)
 
     def preview(self, job: Job) -> NDArray[np.uint8]:
@@ -174,8 +188,9 @@ def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDe
         ConfigError: weights are missing or of another shape, a LoRA does not fit, or steps cannot
             be shortened as asked.
     """
-    if options.dtype not in DTYPES:
-        raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
+    if options.ranks is not None and options.ranks.kind is not Parallel.BRANCHES:
+        kind = options.ranks.kind.value
+        raise ConfigError(f"parallel: {kind!r} needs `executor: hooked`; valid here: 'branches'")
     config, device = load_config(checkpoint), torch.device(options.device)
     files = lora_files(checkpoint)
     few_steps = drawing_defaults(config.schedule, files).schedule.few_steps
@@ -186,13 +201,15 @@ def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDe
     # The encoder is loaded only for this: no picture passes here.
     encoder = PictureEncoder(checkpoint, config.vae, device)
     colours = fit_preview(encoder, config.vae.pixels_per_latent)
-    return PackedDenoiser(network, colours, config.transformer.token_width, options.skipping)
+    exchange = None if options.ranks is None else BranchExchange(options.ranks, device)
+    width = config.transformer.token_width
+    return PackedDenoiser(network, colours, width, options.skipping, exchange)
 
 
-def _guided(job: Job, velocities: Sequence[torch.Tensor]) -> torch.Tensor:
+def _guided(job: Job, made: Sequence[Made]) -> torch.Tensor:
     """Of the branches' velocities."""
-    negative = velocities[1] if len(velocities) > 1 else None
-    return guided(velocities[0], negative, job.inputs.guidance)
+    negative = made[1][0] if len(made) > 1 else None
+    return guided(made[0][0], negative, job.inputs.guidance)
 
 
 def _tensor(payload: Payload) -> torch.Tensor:

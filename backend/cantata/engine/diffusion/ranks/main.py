@@ -1,0 +1,66 @@
+"""The process of a rank other than 0: does what rank 0 says, and ends with it.
+
+Run as `python -m cantata.engine.diffusion.ranks.main DESCRIPTOR`, where the descriptor is one end
+of a connected socket.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from setproctitle import setproctitle
+
+from cantata.contract.data.errors import CantataError
+from cantata.contract.model.denoiser import Denoiser
+from cantata.engine.diffusion.ranks.group import join
+from cantata.engine.diffusion.ranks.messages import Advance, Begin, Load, Loaded
+from cantata.plugins import resolve
+from cantata.stage_parts.lifeline import exit_with
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until rank 0 closes the connection."""
+    connection = Connection(int(arguments[0]))
+    exit_with(connection.fileno())
+    load = connection.recv()
+    setproctitle(load.title)
+    try:
+        model = _loaded(load)
+    except CantataError as error:
+        connection.send(Loaded(error))
+        return
+    connection.send(Loaded(None))
+    jobs: dict[int, Any] = {}
+    while True:
+        _obey(model, jobs, connection.recv())
+
+
+def _loaded(load: Load) -> Denoiser:
+    options = load.options
+    assert options.ranks is not None
+    join(options.ranks, options.device, load.store_port, None)
+    model: Denoiser = resolve(load.factory)(Path(load.checkpoint), options)
+    return model
+
+
+@torch.inference_mode()
+def _obey(model: Denoiser, jobs: dict[int, Any], message: Begin | Advance) -> None:
+    """A `CantataError` is raised by all ranks alike, and rank 0 reports it. Anything else ends this
+    process, and the stage with it: the ranks no longer hold the same."""
+    for number in message.gone:
+        jobs.pop(number, None)
+    with suppress(CantataError):
+        if isinstance(message, Begin):
+            jobs[message.number] = model.begin(message.inputs, message.arrived)
+        else:
+            model.advance([jobs[number] for number in message.numbers])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

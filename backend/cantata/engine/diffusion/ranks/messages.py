@@ -1,0 +1,53 @@
+"""What rank 0 tells the others. All ranks get the same jobs in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata.contract.data.chunks import Payload
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.denoiser import DenoiserOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The first message: which model to load."""
+
+    title: str
+    """Of the process."""
+    factory: str
+    """`package.module:function`."""
+    checkpoint: Path
+    options: DenoiserOptions
+    """With the receiver's own rank."""
+    store_port: int
+    """Where the ranks find each other, on this machine's loopback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The answer to `Load`, the only one that there is."""
+
+    error: CantataError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Make a job."""
+
+    number: int
+    inputs: StageInput
+    arrived: Mapping[str, Payload]
+    gone: tuple[int, ...]
+    """Jobs to forget first, as in `Advance`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Compute a step of these jobs."""
+
+    numbers: tuple[int, ...]
+    gone: tuple[int, ...]
