@@ -29,7 +29,7 @@ class BranchExchange:
         """The rank that computes a branch, the same in all steps.
 
         Args:
-            job: its number, counted alike on all ranks: pictures without guidance alternate.
+            job: its number; pictures without guidance are counted, and so alternate.
             branch: 0 or 1.
         """
         return (job + branch) % self._ranks.size

@@ -54,7 +54,7 @@ class Job:
     latents: torch.Tensor
     """[N, P] float32, as the next."""
     number: int
-    """In the order in which jobs began."""
+    """Of pictures without guidance in the order in which they began; 0 for others."""
     memories: tuple[Memory, ...]
     """Of the branches, where steps may be shortened."""
     velocity: torch.Tensor | None = None
@@ -118,7 +118,8 @@ class PackedDenoiser:
         noise = draw_noise(inputs.seed, grid, self._token_width)
         latents = noise.to(self.network.device) * inputs.shares[0]
         memory = Memory(len(inputs.shares) - 1)
-        return Job(inputs, branches, latents, next(self._numbers), (memory,) * len(branches))
+        number = next(self._numbers) if len(branches) == 1 else 0
+        return Job(inputs, branches, latents, number, (memory,) * len(branches))
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""
