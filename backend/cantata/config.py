@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
-from cantata.diffusion_options import ParallelStage, StepCache
+from cantata.diffusion_options import HookedStage, ParallelStage, StepCache
 from cantata.strict_model import StrictModel
 
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -112,6 +112,8 @@ class DiffusionDeployment(StrictModel):
     step is computed."""
     parallel: ParallelStage | None = None
     """None: one process computes each forward."""
+    hooked: HookedStage | None = None
+    """None: the packed executor. Needs the extra `diffusers`."""
 
 
 StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from cantata.contract.model.denoiser import Parallel
+from cantata.contract.model.denoiser import Hooked, Parallel
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.strict_model import StrictModel
 
@@ -100,3 +100,19 @@ class ParallelStage(StrictModel):
         if self.kind is Parallel.BRANCHES and self.ranks != BRANCHES:
             raise ValueError(f"`branches` takes 2 ranks, not {self.ranks}")
         return self
+
+
+class HookedStage(StrictModel):
+    """Computes with diffusers' own network instead of the packed one: slower with several pictures,
+    and within rounding of them, but what diffusers can do with a network works with it."""
+
+    attention: str | None = None
+    """The name of a kernel, as `set_attention_backend` of diffusers takes it."""
+    offload_blocks: Annotated[int, Field(ge=1)] | None = None
+    """So many blocks are on the device at a time."""
+    float8: bool = False
+    """Weights are stored in half the memory, at a price in likeness."""
+
+    def options(self) -> Hooked:
+        """For the model."""
+        return Hooked(self.attention, self.offload_blocks, self.float8)

@@ -9,10 +9,11 @@ import pytest
 
 from cantata.config import DiffusionDeployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.denoiser import DenoiserOptions
+from cantata.contract.model.denoiser import DenoiserOptions, Hooked, Parallel, Ranks
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.engine.diffusion import build_stage
+from cantata.engine.diffusion.loading import denoiser_options
 from tiny_painter.plugin import PAINTER
 from tiny_painter.stages import TinyDenoiser
 
@@ -71,6 +72,18 @@ def test_the_model_is_told_the_rule(cache: dict[str, Any], skipping: Skipping) -
     assert told(cache=cache).skipping == skipping
 
 
+def test_the_model_is_told_of_another_executor() -> None:
+    assert told(hooked={}).hooked == Hooked()
+    keys = {"attention": "flash", "offload_blocks": 2, "float8": True}
+    assert told(hooked=keys).hooked == Hooked("flash", 2, float8=True)
+
+
+@pytest.mark.parametrize(("kind", "ranks"), [("ulysses", 4), ("ring", 2), ("tensor", 8)])
+def test_ranks_are_numbered_by_the_stage(kind: str, ranks: int) -> None:
+    options = denoiser_options(deployment(parallel={"kind": kind, "ranks": ranks}))
+    assert options.ranks == Ranks(Parallel(kind), ranks, rank=0)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -80,6 +93,11 @@ def test_the_model_is_told_the_rule(cache: dict[str, Any], skipping: Skipping) -
         ({"cache": {"kind": "teacache", "threshold": 0}}, r"threshold: .* greater than 0"),
         ({"cache": {"kind": "teacache", "coefficients": [1.0]}}, "coefficients"),
         ({"cache": {"kind": "taylorseer", "interval": 1}}, r"interval: .* greater than or equal"),
+        ({"parallel": {"kind": "branches", "ranks": 4}}, "`branches` takes 2 ranks, not 4"),
+        ({"parallel": {"kind": "rows"}}, "'branches', 'ulysses', 'ring' or 'tensor'"),
+        ({"parallel": {"kind": "ring", "ranks": 1}}, r"ranks: .* greater than or equal to 2"),
+        ({"hooked": {"offload": True}}, r"hooked\.offload: Extra"),
+        ({"hooked": {"offload_blocks": 0}}, r"offload_blocks: .* greater than"),
         ({"cache": {"kind": "dual_block", "warmup_steps": 0}}, r"warmup_steps: .* greater than"),
     ],
 )

@@ -48,6 +48,18 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
+class Hooked:
+    """Another library's forward instead of the model's own, for what can be hooked into it."""
+
+    attention: str | None = None
+    """Its kernel, by the library's name; None: the library's choice."""
+    offload_blocks: int | None = None
+    """So many blocks are on the device at a time, the others in the host's memory; None: all."""
+    float8: bool = False
+    """Whether weights are stored as float8 and cast when they are used."""
+
+
+@dataclass(frozen=True, slots=True)
 class DenoiserOptions:
     """How a stage's model is to compute; what its factory gets beside the checkpoint."""
 
@@ -59,6 +71,8 @@ class DenoiserOptions:
     """None: every step is full."""
     ranks: Ranks | None = None
     """None: this process computes alone."""
+    hooked: Hooked | None = None
+    """None: the model's own forward."""
 
 
 class Denoiser(Protocol):

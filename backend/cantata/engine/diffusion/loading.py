@@ -28,10 +28,11 @@ def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) 
 
 def denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:
     """What the model is told."""
-    cache, parallel = deployment.cache, deployment.parallel
+    cache, parallel, hooked = deployment.cache, deployment.parallel, deployment.hooked
     return DenoiserOptions(
         deployment.device,
         deployment.dtype,
         skipping=None if cache is None else cache.skipping(),
         ranks=None if parallel is None else Ranks(parallel.kind, parallel.ranks),
+        hooked=None if hooked is None else hooked.options(),
     )

@@ -6,10 +6,13 @@ embedding, H height, W width.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,10 +21,11 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.model.denoiser import DenoiserOptions, Parallel
-from cantata.contract.model.skipping import Skipping
+from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.hooked.caches import forget as forget_branch
+from cantata_layers.qwen_image.hooked.load import load_hooked_network
 from cantata_layers.qwen_image.lora.folder import lora_files
 from cantata_layers.qwen_image.lora.fusing import Fusion
 from cantata_layers.qwen_image.lora.lightning import drawing_defaults
@@ -32,9 +36,15 @@ from cantata_layers.qwen_image.stages.branches import BranchExchange
 from cantata_layers.qwen_image.stages.inputs import DenoiseInput
 from cantata_layers.qwen_image.stages.ports import CONDITION, NEGATIVE, REFERENCES
 from cantata_layers.qwen_image.stages.sizes import forward_size
-from cantata_layers.qwen_image.stages.velocities import BranchStep, Made, PackedVelocities
+from cantata_layers.qwen_image.stages.velocities import (
+    BranchStep,
+    Compute,
+    Made,
+    PackedSteps,
+    SharedSteps,
+)
 from cantata_layers.qwen_image.transformer.load import load_denoiser
-from cantata_layers.qwen_image.transformer.network import Condition, Denoiser, Reference, Row
+from cantata_layers.qwen_image.transformer.network import Reference, Row
 from cantata_layers.qwen_image.transformer.packing import by_row
 from cantata_layers.qwen_image.transformer.placement import place
 from cantata_layers.qwen_image.transformer.skipping import Memory, check_skipping
@@ -44,12 +54,12 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 """Float16 overflows in this model."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Job:
     """One picture that is being drawn."""
 
     inputs: DenoiseInput
-    branches: tuple[Condition, ...]
+    branches: tuple[Any, ...]
     """The prompt's, and that of the negative prompt if the picture is guided."""
     latents: torch.Tensor
     """[N, P] float32, as the next."""
@@ -76,28 +86,44 @@ class Job:
         ]
 
 
-class PackedDenoiser:
+class Network(Protocol):
+    """What a denoiser needs of a network, beside its steps."""
+
+    device: torch.device
+
+    def prepare(self, text: torch.Tensor, grid: Grid, references: Sequence[Reference]) -> Any:
+        """What all steps of a branch share: an object with `text` and `references`, a row for each
+        token. Raises InvalidRequest."""
+        ...
+
+    def group(self, condition: Any) -> Hashable:
+        """Branches share a forward only with those of an equal group."""
+        ...
+
+
+class PictureDenoiser:
     """Implements `contract.model.denoiser.Denoiser`.
 
     Args:
         network: of the checkpoint, as the next.
+        compute: steps of the network.
         colours: of previews.
         token_width: P.
-        skipping: None: every step is full.
-        exchange: None: this process computes all branches.
+        forget: called with the name of a branch that is done or dropped.
     """
 
     def __init__(
         self,
-        network: Denoiser,
+        network: Network,
+        compute: Compute,
         colours: PreviewColours,
         token_width: int,
-        skipping: Skipping | None = None,
-        exchange: BranchExchange | None = None,
+        forget: Callable[[str], None] | None = None,
     ) -> None:
-        self.network, self._colours, self._token_width = network, colours, token_width
-        self._velocities = PackedVelocities(network, skipping, exchange)
+        self.network, self._compute, self._colours = network, compute, colours
+        self._token_width, self._forget = token_width, forget
         self._numbers = count()
+        self._names = count()
 
     def awaits(self, inputs: DenoiseInput) -> Collection[str]:
         """Embeddings, and what is made of references."""
@@ -117,9 +143,15 @@ class PackedDenoiser:
         branches = tuple(self.network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
         latents = noise.to(self.network.device) * inputs.shares[0]
-        memory = Memory(len(inputs.shares) - 1)
+        memories = tuple(
+            Memory(len(inputs.shares) - 1, name=str(next(self._names))) for _ in branches
+        )
         number = next(self._numbers) if len(branches) == 1 else 0
-        return Job(inputs, branches, latents, number, (memory,) * len(branches))
+        job = Job(inputs, branches, latents, number, memories)
+        if self._forget is not None:
+            for memory in memories:
+                weakref.finalize(job, self._forget, memory.name)
+        return job
 
     def steps(self, job: Job) -> int:
         """Of the whole picture."""
@@ -137,13 +169,13 @@ class PackedDenoiser:
         )
 
     def group(self, job: Job) -> Hashable:
-        """Any jobs share a forward."""
-        return None
+        """As the network's."""
+        return self.network.group(job.branches[0])
 
     @torch.inference_mode()
     def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
         """One step of each job, in one forward."""
-        made = iter(self._velocities([step for job in jobs for step in job.next_steps()]))
+        made = iter(self._compute([step for job in jobs for step in job.next_steps()]))
         steps = [[next(made) for _ in job.branches] for job in jobs]
         velocities = [_guided(job, step) for job, step in zip(jobs, steps, strict=True)]
         # From here on nothing fails: either all jobs advance, or none.
@@ -182,29 +214,44 @@ class PackedDenoiser:
         return [Reference(part, grid) for part, grid in zip(parts, grids, strict=True)]
 
 
-def load_packed_denoiser(checkpoint: Path, options: DenoiserOptions) -> PackedDenoiser:
+def load_picture_denoiser(checkpoint: Path, options: DenoiserOptions) -> PictureDenoiser:
     """Return a checkpoint's denoiser, with the LoRA files in its folder fused.
 
     Raises:
-        ConfigError: weights are missing or of another shape, a LoRA does not fit, or steps cannot
-            be shortened as asked.
+        ConfigError: weights are missing or of another shape, a LoRA does not fit, or an option
+            cannot be had.
+        NotInstalled: an option needs a package that is missing.
     """
-    if options.ranks is not None and options.ranks.kind is not Parallel.BRANCHES:
-        kind = options.ranks.kind.value
-        raise ConfigError(f"parallel: {kind!r} needs `executor: hooked`; valid here: 'branches'")
     config, device = load_config(checkpoint), torch.device(options.device)
     files = lora_files(checkpoint)
     few_steps = drawing_defaults(config.schedule, files).schedule.few_steps
     check_skipping(options.skipping, config.transformer.layers, few_steps=few_steps)
     fusion = Fusion(files, config.transformer) if files else None
-    placement = place(config.transformer, device, DTYPES[options.dtype])
-    network = load_denoiser(checkpoint, config.transformer, placement, fusion)
+    network: Network
+    compute: Compute
+    forget = None
+    if options.hooked is None:
+        _check_packed(options.ranks)
+        placement = place(config.transformer, device, getattr(torch, options.dtype))
+        network = load_denoiser(checkpoint, config.transformer, placement, fusion)
+        compute = PackedSteps(network, options.skipping)
+    else:
+        network = compute = load_hooked_network(checkpoint, options, fusion)
+        forget = partial(forget_branch, network.transformer)
+    if options.ranks is not None and options.ranks.kind is Parallel.BRANCHES:
+        compute = SharedSteps(compute, BranchExchange(options.ranks, device))
     # The encoder is loaded only for this: no picture passes here.
     encoder = PictureEncoder(checkpoint, config.vae, device)
     colours = fit_preview(encoder, config.vae.pixels_per_latent)
-    exchange = None if options.ranks is None else BranchExchange(options.ranks, device)
-    width = config.transformer.token_width
-    return PackedDenoiser(network, colours, width, options.skipping, exchange)
+    return PictureDenoiser(network, compute, colours, config.transformer.token_width, forget)
+
+
+def _check_packed(ranks: Ranks | None) -> None:
+    if ranks is not None and ranks.kind is not Parallel.BRANCHES:
+        raise ConfigError(
+            f"parallel: {ranks.kind.value!r} needs `hooked`; valid without: "
+            f"{Parallel.BRANCHES.value!r}"
+        )
 
 
 def _guided(job: Job, made: Sequence[Made]) -> torch.Tensor:

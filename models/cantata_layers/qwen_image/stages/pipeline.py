@@ -41,7 +41,7 @@ PIPELINE = PipelineSpec(
         StageSpec(
             DENOISE,
             StageKind.DIFFUSION,
-            f"{STAGES}.denoise:load_packed_denoiser",
+            f"{STAGES}.denoise:load_picture_denoiser",
             outputs={PROGRESS: Progress},
         ),
         StageSpec(

@@ -1,11 +1,11 @@
-"""The velocities of a step's rows: of the packed network, whole or shortened, here or on two ranks.
+"""The velocities of a step's rows: whole or shortened, here or on two ranks.
 
 Letters: N tokens of a picture, P numbers of a token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,31 +31,23 @@ Made = tuple[torch.Tensor, Memory]
 """A branch's velocity [N, P] in float32, and its memory after the step."""
 
 
-class PackedVelocities:
+Compute = Callable[[Sequence[BranchStep]], list[Made]]
+"""Computes steps, in one forward or in several."""
+
+
+class PackedSteps:
     """Computes steps in one forward.
 
     Args:
         network: of the checkpoint.
         skipping: None: every step is full.
-        exchange: None: this process computes all branches.
     """
 
-    def __init__(
-        self, network: Denoiser, skipping: Skipping | None, exchange: BranchExchange | None
-    ) -> None:
-        self._network, self._skipping, self._exchange = network, skipping, exchange
+    def __init__(self, network: Denoiser, skipping: Skipping | None) -> None:
+        self._network, self._skipping = network, skipping
 
     def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
-        """Of each of these.
-
-        Raises:
-            RequestFailed: another rank could not compute its branches.
-        """
-        if self._exchange is None:
-            return self._computed(steps)
-        return self._shared(steps, self._exchange)
-
-    def _computed(self, steps: Sequence[BranchStep]) -> list[Made]:
+        """Of each of these."""
         rows, memories = [step.row for step in steps], [step.memory for step in steps]
         if self._skipping is None:
             return list(zip(self._network.velocities(rows), memories, strict=True))
@@ -63,14 +55,31 @@ class PackedVelocities:
         velocities = self._network.velocities(rows, through)
         return list(zip(velocities, through.memories, strict=True))
 
-    def _shared(self, steps: Sequence[BranchStep], exchange: BranchExchange) -> list[Made]:
-        """A branch that another rank computes has its memory there."""
+
+class SharedSteps:
+    """Computes steps on two ranks, each branch on its own.
+
+    Args:
+        compute: of this rank.
+        exchange: with the other one.
+    """
+
+    def __init__(self, compute: Compute, exchange: BranchExchange) -> None:
+        self._compute, self._exchange = compute, exchange
+
+    def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
+        """Of each of these. A branch that another rank computes has its memory there.
+
+        Raises:
+            RequestFailed: a rank could not compute its branches.
+        """
+        exchange = self._exchange
         owners = [exchange.owner(step.job, step.branch) for step in steps]
         own = [step for step, owner in zip(steps, owners, strict=True) if exchange.owns(owner)]
         made: list[Made] = []
         fault: Exception | None = None
         try:
-            made = self._computed(own) if own else []
+            made = self._compute(own) if own else []
         except Exception as error:
             fault = error
         shapes = [step.row.latents.shape for step in steps]

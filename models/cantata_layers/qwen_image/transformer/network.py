@@ -116,6 +116,10 @@ class Denoiser:
             noise_tokens=grid.tokens,
         )
 
+    def group(self, condition: Condition) -> None:
+        """Any rows share a forward."""
+        return
+
     @torch.inference_mode()
     def velocities(
         self, rows: Sequence[Row], through: Callable[[Passage], None] | None = None

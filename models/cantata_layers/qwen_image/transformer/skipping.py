@@ -29,6 +29,8 @@ class Memory:
 
     steps: int
     """In all."""
+    name: str = ""
+    """Of the branch, for memories that are kept elsewhere."""
     step: int = 0
     """That comes next."""
     compared: torch.Tensor | None = None

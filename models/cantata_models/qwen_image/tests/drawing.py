@@ -24,7 +24,7 @@ from cantata_layers.qwen_image.stages.autoencoder import (
     load_reference_encoder,
 )
 from cantata_layers.qwen_image.stages.builder import PictureBuilder
-from cantata_layers.qwen_image.stages.denoise import Job, load_packed_denoiser
+from cantata_layers.qwen_image.stages.denoise import Job, load_picture_denoiser
 from cantata_layers.qwen_image.stages.encode import load_prompt_encoder
 from cantata_layers.qwen_image.stages.ports import (
     DECODE,
@@ -63,7 +63,7 @@ class Studio:
         self.builder = PictureBuilder(checkpoint, areas=AREAS)
         self.encoder = load_prompt_encoder(checkpoint, CPU)
         self.references = load_reference_encoder(checkpoint, CPU)
-        self.denoiser = load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
+        self.denoiser = load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
         self.decoder = load_latent_decoder(checkpoint, CPU)
 
     def draw(self, request: ImageRequest) -> Drawn:

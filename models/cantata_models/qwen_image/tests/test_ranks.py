@@ -14,7 +14,7 @@ from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.engine.diffusion.ranks.denoiser import RankedDenoiser
 from cantata.engine.diffusion.ranks.load import load_ranked
-from cantata_layers.qwen_image.stages.denoise import load_packed_denoiser
+from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
 from cantata_layers.qwen_image.transformer.network import Denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
@@ -23,7 +23,7 @@ from threads import threads
 
 pytestmark = pytest.mark.integration
 
-FACTORY = "cantata_layers.qwen_image.stages.denoise:load_packed_denoiser"
+FACTORY = "cantata_layers.qwen_image.stages.denoise:load_picture_denoiser"
 SKIPPING = Skipping(SkipTest.RESIDUAL, 1.1, 1, first_blocks=1, order=1)
 COMPANY = (
     Asked(1, steps=6),
@@ -69,7 +69,7 @@ def test_two_ranks_draw_what_one_process_draws(
     checkpoint: Path, ranked: RankedDenoiser, rows: list[int]
 ) -> None:
     """Bit for bit, in float32 on CPUs of one kind."""
-    alone = load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32", SKIPPING))
+    alone = load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32", SKIPPING))
     expected = drawn(alone, COMPANY)
     in_one = sum(rows)
     rows.clear()
@@ -103,5 +103,5 @@ def failing(*_: object) -> None:
 @pytest.mark.parametrize("kind", [Parallel.ULYSSES, Parallel.RING, Parallel.TENSOR])
 def test_the_packed_executor_shares_branches_alone(checkpoint: Path, kind: Parallel) -> None:
     options = DenoiserOptions("cpu", "float32", ranks=Ranks(kind, 2))
-    with pytest.raises(ConfigError, match=f"'{kind.value}' needs `executor: hooked`"):
-        load_packed_denoiser(checkpoint, options)
+    with pytest.raises(ConfigError, match=f"'{kind.value}' needs `hooked`"):
+        load_picture_denoiser(checkpoint, options)

@@ -14,7 +14,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata_layers.qwen_image.lora.folder import FOLDER
-from cantata_layers.qwen_image.stages.denoise import PackedDenoiser, load_packed_denoiser
+from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
 from cantata_layers.qwen_image.transformer.network import Denoiser, Row
 from cantata_layers.qwen_image.transformer.passage import Passage
 from cantata_layers.qwen_image.transformer.skipping import COEFFICIENTS
@@ -51,8 +51,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def full(checkpoint: Path) -> PackedDenoiser:
-    return load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
+def full(checkpoint: Path) -> PictureDenoiser:
+    return load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
 
 
 @pytest.fixture(scope="module", params=RULES)
@@ -61,8 +61,8 @@ def rule(request: pytest.FixtureRequest) -> Skipping:
 
 
 @pytest.fixture(scope="module")
-def model(checkpoint: Path, rule: Skipping) -> PackedDenoiser:
-    return load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32", rule))
+def model(checkpoint: Path, rule: Skipping) -> PictureDenoiser:
+    return load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32", rule))
 
 
 class Definition:
@@ -122,9 +122,11 @@ def relative(before: torch.Tensor, now: torch.Tensor) -> float:
 
 
 def defined(
-    full: PackedDenoiser, asked: Asked, rule: Skipping, network: Denoiser
+    full: PictureDenoiser, asked: Asked, rule: Skipping
 ) -> tuple[list[np.ndarray], list[list[int]]]:
     """Latents of each step by the definition, and each branch's full steps."""
+    network = full.network
+    assert isinstance(network, Denoiser)
     job = full.begin(asked.inputs(), asked.arrived())
     branches = [Definition(rule, asked.steps) for _ in job.branches]
     made = []
@@ -146,10 +148,10 @@ def defined(
 
 
 def test_a_rule_does_what_it_is_defined_to_do(
-    full: PackedDenoiser, model: PackedDenoiser, rule: Skipping
+    full: PictureDenoiser, model: PictureDenoiser, rule: Skipping
 ) -> None:
     for asked in COMPANY:
-        expected, steps = defined(full, asked, rule, full.network)
+        expected, steps = defined(full, asked, rule)
         (found,) = drawn(model, [asked])
         np.testing.assert_allclose(found, np.stack(expected), rtol=0, atol=2e-5)
         # Some steps were shortened, some after the first of those were full.
@@ -157,31 +159,31 @@ def test_a_rule_does_what_it_is_defined_to_do(
             assert rule.warmup_steps < len(branch) < asked.steps, branch
 
 
-def test_branches_decide_by_themselves(full: PackedDenoiser) -> None:
+def test_branches_decide_by_themselves(full: PictureDenoiser) -> None:
     rule = RULES["first_block"]
     narrow = replace(rule, limit=0.9)
-    first, second = defined(full, COMPANY[0], narrow, full.network)[1]
+    first, second = defined(full, COMPANY[0], narrow)[1]
     assert first != second
 
 
-def test_a_picture_does_not_depend_on_its_company(model: PackedDenoiser) -> None:
+def test_a_picture_does_not_depend_on_its_company(model: PictureDenoiser) -> None:
     alone = [drawn(model, [asked])[0] for asked in COMPANY]
     together = drawn(model, COMPANY)
     for expected, found in zip(alone, together, strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_steps_that_are_all_far_apart_are_all_full(checkpoint: Path, full: PackedDenoiser) -> None:
+def test_steps_that_are_all_far_apart_are_all_full(checkpoint: Path, full: PictureDenoiser) -> None:
     expected = drawn(full, COMPANY[:2])
     for rule in RULES.values():
         strict = Skipping(rule.test, 1e-9, 1, rule.first_blocks, rule.last_blocks, rule.order)
-        model = load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32", strict))
+        model = load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32", strict))
         for found, right in zip(drawn(model, COMPANY[:2]), expected, strict=True):
             np.testing.assert_array_equal(found, right)
 
 
 def test_a_forward_that_fails_is_forgotten(
-    model: PackedDenoiser, monkeypatch: pytest.MonkeyPatch
+    model: PictureDenoiser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step is tried again by itself if it failed in company."""
     expected = drawn(model, [COMPANY[0]])[0]
@@ -200,12 +202,12 @@ def failing(*_: object) -> None:
 
 
 def test_the_published_polynomial_is_used_unless_another_is_given(
-    checkpoint: Path, full: PackedDenoiser
+    checkpoint: Path, full: PictureDenoiser
 ) -> None:
     asked = Asked(4, steps=6)
     plain, own, published = (
         drawn(
-            load_packed_denoiser(
+            load_picture_denoiser(
                 checkpoint,
                 DenoiserOptions(
                     "cpu", "float32", Skipping(SkipTest.INPUT, 11.0, 1, coefficients=coefficients)
@@ -241,11 +243,11 @@ def test_a_checkpoint_that_draws_in_few_steps_takes_no_cache(
     (folder / FOLDER).mkdir()
     (folder / FOLDER / "Qwen-Image-Lightning-4steps.safetensors").touch()
     with pytest.raises(ConfigError, match=r"cache: .* few steps"):
-        load_packed_denoiser(folder, DenoiserOptions("cpu", "float32", rule))
+        load_picture_denoiser(folder, DenoiserOptions("cpu", "float32", rule))
 
 
 def test_blocks_must_be_left_to_skip(checkpoint: Path) -> None:
     rule = Skipping(SkipTest.RESIDUAL, 0.1, 1, first_blocks=2, last_blocks=1)
     assert TINY.layers == 3
     with pytest.raises(ConfigError, match=r"first_blocks 2 and last_blocks 1 .* 3 blocks"):
-        load_packed_denoiser(checkpoint, DenoiserOptions("cpu", "float32", rule))
+        load_picture_denoiser(checkpoint, DenoiserOptions("cpu", "float32", rule))

@@ -1,0 +1,132 @@
+"""Steps of branches through diffusers' own forward.
+
+Letters: N noise tokens of a row, R reference tokens, T text tokens, E columns of a text embedding,
+P numbers of a token, B rows of a forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.qwen_image.config.schedule import TIMESTEPS
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.stages.velocities import BranchStep, Made
+from cantata_layers.qwen_image.transformer.network import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class HookedCondition:
+    """What of a branch does not change from step to step."""
+
+    text: torch.Tensor
+    """[T, E]"""
+    references: torch.Tensor
+    """[R, P]"""
+    grids: tuple[Grid, ...]
+    """Of the picture that is drawn, then of the references."""
+
+
+class HookedNetwork:
+    """Implements `stages.denoise.Network`.
+
+    Args:
+        transformer: a QwenImageTransformer2DModel.
+        device: where it computes.
+        dtype: in which it computes.
+        alone: whether each row needs a forward of its own.
+        remembers: whether a cache is hooked in, which needs to be told the branch.
+        shares: the tokens of a row's pictures must be a multiple of this.
+    """
+
+    def __init__(
+        self,
+        transformer: Any,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        alone: bool,
+        remembers: bool,
+        shares: int = 1,
+    ) -> None:
+        self.transformer, self.device, self._dtype = transformer, device, dtype
+        self._shares = shares
+        self._alone, self._remembers = alone, remembers
+
+    def prepare(
+        self, text: torch.Tensor, grid: Grid, references: Sequence[Reference] = ()
+    ) -> HookedCondition:
+        """What all steps of a branch share.
+
+        Args:
+            text: [T, E] embeddings.
+            grid: of the picture that is drawn.
+            references: in their order.
+
+        Raises:
+            InvalidRequest: the ranks cannot share the tokens evenly.
+        """
+        count = grid.tokens + sum(reference.grid.tokens for reference in references)
+        if count % self._shares:
+            raise InvalidRequest(
+                f"{count} tokens of pictures; this server computes multiples of {self._shares}, so "
+                "an even number of 16 pixels on a side",
+                "size",
+            )
+        tokens = [reference.tokens for reference in references]
+        empty = torch.empty(0, self.transformer.config.in_channels)
+        return HookedCondition(
+            self._on_device(text),
+            self._on_device(torch.cat([empty, *tokens])),
+            (grid, *(reference.grid for reference in references)),
+        )
+
+    def group(self, condition: HookedCondition) -> tuple[Grid, ...]:
+        """Rows of one forward have equal pictures."""
+        return condition.grids
+
+    def __call__(self, steps: Sequence[BranchStep]) -> list[Made]:
+        """Compute steps of branches of one group."""
+        batches = [[step] for step in steps] if self._alone else [steps]
+        made = [velocity for batch in batches for velocity in self._velocities(batch)]
+        return [(velocity, step.memory) for velocity, step in zip(made, steps, strict=True)]
+
+    @torch.inference_mode()
+    def _velocities(self, steps: Sequence[BranchStep]) -> list[torch.Tensor]:
+        """[N, P] float32 of each."""
+        rows = [step.row for step in steps]
+        conditions: list[Any] = [row.condition for row in rows]
+        pictures = [
+            torch.cat([self._on_device(row.latents), condition.references])
+            for row, condition in zip(rows, conditions, strict=True)
+        ]
+        texts = [condition.text for condition in conditions]
+        lengths = torch.tensor([len(text) for text in texts], device=self.device)
+        places = torch.arange(int(lengths.max()), device=self.device)
+        # As the reference rounds: the timestep first, then its thousandth.
+        shares = torch.tensor([row.share for row in rows], device=self.device)
+        shapes = [[(1, grid.height, grid.width) for grid in c.grids] for c in conditions]
+        name = steps[0].memory.name
+        with self.transformer.cache_context(name) if self._remembers else nullcontext():
+            (made,) = self.transformer(
+                hidden_states=torch.stack(pictures),
+                encoder_hidden_states=pad_sequence(texts, batch_first=True),
+                encoder_hidden_states_mask=(
+                    None if len(set(lengths.tolist())) == 1 else places < lengths[:, None]
+                ),
+                timestep=(shares * TIMESTEPS).to(self._dtype) / TIMESTEPS,
+                img_shapes=shapes,
+                return_dict=False,
+            )
+        return [
+            velocity[: len(row.latents)].float() for velocity, row in zip(made, rows, strict=True)
+        ]
+
+    def _on_device(self, x: torch.Tensor) -> torch.Tensor:
+        return x.to(self.device, self._dtype)
