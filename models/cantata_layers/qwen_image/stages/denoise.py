@@ -142,7 +142,7 @@ class PictureDenoiser:
         texts = [arrived[port] for port in ports]
         branches = tuple(self.network.prepare(_tensor(text), grid, references) for text in texts)
         noise = draw_noise(inputs.seed, grid, self._token_width)
-        latents = noise.to(self.network.device) * inputs.shares[0]
+        latents = noise.to(self.network.device)
         memories = tuple(
             Memory(len(inputs.shares) - 1, name=str(next(self._names))) for _ in branches
         )
@@ -222,6 +222,8 @@ def load_picture_denoiser(checkpoint: Path, options: DenoiserOptions) -> Picture
             cannot be had.
         NotInstalled: an option needs a package that is missing.
     """
+    if options.dtype not in DTYPES:
+        raise ConfigError(f"dtype {options.dtype} is not served; valid: {', '.join(DTYPES)}")
     config, device = load_config(checkpoint), torch.device(options.device)
     files = lora_files(checkpoint)
     few_steps = drawing_defaults(config.schedule, files).schedule.few_steps
@@ -232,7 +234,7 @@ def load_picture_denoiser(checkpoint: Path, options: DenoiserOptions) -> Picture
     forget = None
     if options.hooked is None:
         _check_packed(options.ranks)
-        placement = place(config.transformer, device, getattr(torch, options.dtype))
+        placement = place(config.transformer, device, DTYPES[options.dtype])
         network = load_denoiser(checkpoint, config.transformer, placement, fusion)
         compute = PackedSteps(network, options.skipping)
     else:

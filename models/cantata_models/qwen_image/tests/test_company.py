@@ -16,7 +16,7 @@ from cantata_layers.json_fields import JsonFields
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.config.transformer import read_transformer
 from cantata_layers.qwen_image.grid import Grid
-from cantata_layers.qwen_image.stages.denoise import load_packed_denoiser
+from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
 from cantata_layers.qwen_image.transformer.load import load_denoiser
 from cantata_layers.qwen_image.transformer.modulation import Modulations
 from cantata_layers.qwen_image.transformer.network import Denoiser, Reference, Row
@@ -143,7 +143,7 @@ def test_bfloat16_is_near(folder: Path, network: Denoiser) -> None:
 
 def test_float16_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="valid: float32, bfloat16"):
-        load_packed_denoiser(folder, DenoiserOptions("cpu", "float16"))
+        load_picture_denoiser(folder, DenoiserOptions("cpu", "float16"))
 
 
 def test_the_published_size() -> None:
