@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
@@ -84,6 +84,24 @@ class CodecDeployment(StrictModel):
     that. It takes the memory of one more slot. Nothing on a CPU."""
 
 
+class TilingDeployment(StrictModel):
+    """Pictures above a size are computed in overlapping tiles: less memory, slightly other pixels."""
+
+    above: Annotated[int, Field(ge=1)]
+    """Height times width in pixels."""
+    size: Annotated[int, Field(ge=64, multiple_of=16)] = 256
+    """Pixels of a tile's side, as the next."""
+    stride: Annotated[int, Field(ge=16, multiple_of=16)] = 192
+    """From one tile to the next."""
+
+    @model_validator(mode="after")
+    def check_overlap(self) -> TilingDeployment:
+        """Tiles leave no gap."""
+        if self.stride > self.size:
+            raise ValueError(f"stride {self.stride} must be at most size {self.size}")
+        return self
+
+
 class FeedForwardDeployment(StrictModel):
     """One feed-forward stage."""
 
@@ -94,6 +112,8 @@ class FeedForwardDeployment(StrictModel):
     """Inputs that are computed together at most."""
     kept_mib: Annotated[int, Field(ge=0)] = 64
     """Memory for outputs that are kept for later requests with the same input."""
+    tiling: TilingDeployment | None = None
+    """For stages that encode or decode pictures. None: always whole."""
 
 
 class DiffusionDeployment(StrictModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cantata.config import FeedForwardDeployment
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import (
     CantataError,
+    ConfigError,
     Overloaded,
     ProtocolViolation,
     RequestFailed,
@@ -21,6 +23,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward
 from cantata.contract.model.pipeline import StageSpec
+from cantata.contract.model.tiling import Tiling
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
@@ -39,9 +42,18 @@ _FAILURE = "the input could not be computed"
 def build_stage(
     spec: StageSpec, checkpoint: Path, deployment: FeedForwardDeployment
 ) -> FeedForwardStage:
-    """Load a plug-in's model (`factory(checkpoint, device)`) and put a stage around it."""
-    load: Callable[[Path, torch.device], FeedForward] = resolve(spec.factory)
-    model = load(checkpoint, torch.device(deployment.device))
+    """Load a plug-in's model (`factory(checkpoint, device)`) and put a stage around it.
+
+    Raises:
+        ConfigError: the deployment has `tiling`, and the factory takes no such argument.
+    """
+    load: Callable[..., FeedForward] = resolve(spec.factory)
+    options: dict[str, Tiling] = {}
+    if deployment.tiling is not None:
+        if "tiling" not in signature(load).parameters:
+            raise ConfigError(f"{spec.name}: tiling: this stage has no pictures to cut; remove it")
+        options["tiling"] = Tiling(**deployment.tiling.model_dump())
+    model = load(checkpoint, torch.device(deployment.device), **options)
     return FeedForwardStage(model, spec.ports, deployment)
 
 

@@ -16,13 +16,13 @@ from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
+from cantata.contract.model.tiling import Tiling
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling.noise import to_latents, to_tokens
 from cantata_layers.qwen_image.stages.inputs import DecodeInput, ReferenceInput
 from cantata_layers.qwen_image.stages.ports import IMAGE, REFERENCES
 from cantata_layers.qwen_image.vae.coder import PictureDecoder, PictureEncoder
-from cantata_layers.qwen_image.vae.tiling import Tiling
 
 
 class ReferenceEncoder:

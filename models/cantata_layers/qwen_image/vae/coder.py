@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.contract.model.tiling import Tiling
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.config.pipeline import VAE, WEIGHTS
 from cantata_layers.qwen_image.config.vae import VaeConfig
 from cantata_layers.qwen_image.loading import dtype_on, fill
 from cantata_layers.qwen_image.vae.halves import DecoderNetwork, EncoderNetwork
-from cantata_layers.qwen_image.vae.tiling import Tiling, tiled
+from cantata_layers.qwen_image.vae.tiling import tiled
 
 LEVELS = 255
 ENCODER = ("encoder.", "quant_conv.")

@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.tiling import Tiling
 from cantata_layers.qwen_image.config.pipeline import WEIGHTS, load_config
 from cantata_layers.qwen_image.sampling.preview import fit_preview
 from cantata_layers.qwen_image.vae.coder import PictureDecoder, PictureEncoder, statistics
-from cantata_layers.qwen_image.vae.tiling import Tiling
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.checks import LATENT, check_pixels, goldens
