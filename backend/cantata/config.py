@@ -85,7 +85,7 @@ class CodecDeployment(StrictModel):
 
 
 class TilingDeployment(StrictModel):
-    """Pictures above a size are computed in overlapping tiles: less memory, slightly other pixels."""
+    """Large pictures are computed in overlapping tiles: less memory, slightly other pixels."""
 
     above: Annotated[int, Field(ge=1)]
     """Height times width in pixels."""

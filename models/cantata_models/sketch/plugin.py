@@ -1,0 +1,47 @@
+"""sketch's plug-in for the server. Its checkpoint has Qwen-Image's published layout, only small."""
+
+from pathlib import Path
+
+from cantata.contract.model.numerics import NumericsReport
+from cantata.contract.model.picture import ImageBuilder
+from cantata.contract.model.plugin import ModelPlugin
+from cantata_layers.qwen_image.stages.pipeline import PIPELINE
+from cantata_layers.qwen_image.stages.ports import REFERENCES_STAGE
+
+_FOLDER = Path(__file__).parent
+SIDE, STEPS, GUIDANCE = 128, 20, 3.0
+"""Pixels of the pictures that it has seen, and what it draws best with."""
+MIN_SIDE, MAX_PIXELS = 64, 512 * 512
+"""It has seen no other size; these show what the others make of it."""
+NOTE = (
+    "A toy. It draws emoji-like pictures of a few English words, such as “red heart” or “cat "
+    "face”, and mixes kinds and colours that it has seen."
+)
+
+
+def load_image_builder(checkpoint: Path) -> ImageBuilder:
+    """Return the builder of the embedded weights."""
+    # Listing the plug-in loads no tokenizer.
+    from cantata_layers.qwen_image.stages.builder import Offer, PictureBuilder
+    from cantata_layers.qwen_image.text.pictures import Size
+
+    offer = Offer(Size(SIDE, SIDE), MIN_SIDE, MAX_PIXELS, STEPS, GUIDANCE, NOTE)
+    return PictureBuilder(checkpoint, offer)
+
+
+def check_numerics() -> NumericsReport:
+    """Check the float32 products."""
+    from cantata_layers.qwen_image.numerics import check_numerics
+
+    return check_numerics()
+
+
+PLUGIN = ModelPlugin(
+    name="sketch",
+    model_types=(),
+    pipeline=PIPELINE.without((REFERENCES_STAGE,)),
+    deployment=_FOLDER / "deploy.yaml",
+    load_image_builder=load_image_builder,
+    check_numerics=check_numerics,
+    embedded_checkpoint=_FOLDER / "weights",
+)
