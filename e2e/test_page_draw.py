@@ -33,6 +33,7 @@ SIDE = 128
 STEPS = 8
 MANY_STEPS = 200
 """More than are drawn while a test looks on."""
+FEW_STEPS = 2
 FREE_S = 20.0
 DRAWN_MS = 60_000
 
@@ -151,13 +152,13 @@ def drawing(browser_page: Page, server: Server) -> DrawPage:
     return DrawPage(browser_page, server)
 
 
-def asked(seed: int) -> dict[str, Any]:
+def asked(seed: int, steps: int = STEPS) -> dict[str, Any]:
     """The API's fields of what `DrawPage.fill` asks for."""
     return {
         "prompt": PROMPT,
         "size": f"{SIDE}x{SIDE}",
         "seed": seed,
-        "num_inference_steps": STEPS,
+        "num_inference_steps": steps,
     }
 
 
@@ -326,7 +327,7 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
 ) -> None:
     drawing = DrawPage(browser_page, editor)
     page = drawing.page
-    drawing.fill(seed=5)
+    drawing.fill(seed=5, steps=FEW_STEPS)
     drawing.draw_button.click()
     expect(drawing.status).to_have_text("Choose a picture to edit.")
     field = page.locator("#cantata-pictures")
@@ -343,7 +344,7 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
     edited = file_of(
         httpx.post(
             f"{editor.url}/v1/images/edits",
-            data=asked(5),
+            data=asked(5, FEW_STEPS),
             files={"image": ("own.png", written.getvalue(), "image/png")},
             timeout=60,
         )
