@@ -61,6 +61,14 @@ FILES = """
   return btoa(text);
 }))
 """
+DROPPED = """
+(base64) => {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const dropped = new DataTransfer();
+  dropped.items.add(new File([bytes], "own.png", { type: "image/png" }));
+  return dropped;
+}
+"""
 STORED = """
 async () => {
   const stored = [JSON.stringify(localStorage), JSON.stringify(sessionStorage), document.cookie];
@@ -289,15 +297,27 @@ def test_a_full_server_is_told_and_tried_again(drawing: DrawPage) -> None:
 
 
 def test_while_the_model_loads_the_tab_says_so(drawing: DrawPage) -> None:
-    page = drawing.page
+    """What it is told by a server of several models, before the one that draws has started."""
+    page, looks = drawing.page, list[str]()
+    page.on("request", lambda request: looks.append(request.url))
+    error = {"message": "model 'painter' is not ready", "code": "stage_died"}
+    page.route(
+        "**/v1/images/generations",
+        lambda route: route.fulfill(status=503, json={"error": error}),
+        times=1,
+    )
     page.route("**/health", lambda route: route.fulfill(json={"stages": []}))
-    drawing.speech.tab("Server")
-    drawing.speech.tab("Draw")
+    drawing.fill(seed=2)
+    drawing.draw_button.click()
+    expect(drawing.cards.nth(0)).to_contain_text("Model 'painter' is not ready.")
     expect(drawing.status).to_contain_text("is being loaded")
     expect(drawing.draw_button).to_be_disabled()
     page.unroute("**/health")
-    expect(drawing.status).to_have_text("Ready to draw.")
     expect(drawing.draw_button).to_be_enabled()
+    asked = [url for url in looks if url.endswith(("/health", "/ready"))]
+    assert len([url for url in asked if url.endswith("/health")]) <= len(asked) / 2 + 2, asked
+    drawing.press(drawing.cards.nth(0), "Try again")
+    drawing.wait_until_done()
 
 
 def test_a_reload_keeps_nothing(drawing: DrawPage) -> None:
@@ -335,8 +355,9 @@ def test_an_uploaded_picture_is_edited_and_so_is_its_edit(
     expect(drawing.status).to_have_text("a.png is not a picture that this browser can read.")
     written = io.BytesIO()
     Image.new("RGB", (SIDE, SIDE), (200, 30, 90)).save(written, "PNG")
-    own = {"name": "own.png", "mimeType": "image/png", "buffer": written.getvalue()}
-    field.set_input_files(own)
+    encoded = base64.b64encode(written.getvalue()).decode()
+    dropped = {"dataTransfer": page.evaluate_handle(DROPPED, encoded)}
+    page.dispatch_event("[data-role=drop]", "drop", dropped)
     chosen = page.get_by_role("list", name="Pictures to edit")
     expect(chosen.get_by_role("img", name="own.png")).to_be_visible()
     drawing.draw_button.click()

@@ -174,6 +174,16 @@ test("an error in the stream is told in the server's words", async () => {
   assert.equal(drawing.error.message, "Denoise was silent for 120 s.");
 });
 
+test("a model that is not ready is told in the server's words", async () => {
+  const drawing = new Drawing(server, REQUEST);
+  const over = drawing.start();
+  const error = { message: "model 'painter' is not ready", code: "stage_died" };
+  server.calls[0].refuse(error, { status: 503 });
+  await over;
+  assert.equal(drawing.error.message, "Model 'painter' is not ready.");
+  assert.equal(drawing.error.status, 503);
+});
+
 test("four pictures are drawn at a time, in order, with seeds that follow each other", async () => {
   studio.draw(REQUEST, 6);
   assert.deepEqual(studio.drawings.map(({ request }) => request.seed), [7, 8, 9, 10, 11, 12]);

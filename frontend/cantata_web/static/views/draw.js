@@ -17,6 +17,7 @@ export class DrawView {
   #form;
   #show;
   #cards = new Map(); // by drawing
+  #looked = new WeakSet(); // errors
   #problem = null; // a sentence: what is wrong with what was asked for last
 
   /**
@@ -76,7 +77,16 @@ export class DrawView {
     this.#list(drawings);
     const [sentence, isError] = this.#sentence(waiting, drawing);
     this.#show(sentence, isError);
-    if (drawings.some(({ error }) => error?.status === UNAVAILABLE)) this.#painters.look();
+    this.#lookAfter(drawings);
+  }
+
+  // A model that was not ready may be loading, which its stages tell.
+  #lookAfter(drawings) {
+    const fresh = drawings.filter(
+      ({ error }) => error?.status === UNAVAILABLE && !this.#looked.has(error),
+    );
+    for (const { error } of fresh) this.#looked.add(error);
+    if (fresh.length > 0) void this.#painters.look();
   }
 
   #sentence(waiting, drawing) {
