@@ -20,10 +20,12 @@ from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata.engine.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.hooked.caches import state_caches
 from cantata_layers.qwen_image.hooked.network import HookedNetwork
+from cantata_layers.qwen_image.lora.folder import FOLDER
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS
 from cantata_models.qwen_image.random_checkpoint.write import write_checkpoint
 from cantata_models.qwen_image.tests.jobs import Asked, drawn
+from cantata_models.qwen_image.tests.parity.scenarios import checkpoint_for, scenario_named
 from threads import threads
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -98,6 +100,16 @@ def test_pictures_of_one_size_share_a_forward(checkpoint: Path) -> None:
     )
     model.advance([jobs[0], jobs[1], jobs[3]])
     assert forwards == [5]
+
+
+def test_lora_files_are_fused_for_both(tmp_path: Path) -> None:
+    folder = checkpoint_for(scenario_named("lora"), tmp_path)
+    options = DenoiserOptions("cpu", "float32")
+    fused = drawn(load_picture_denoiser(folder, options), COMPANY[:1])[0]
+    np.testing.assert_allclose(drawn(load(folder), COMPANY[:1])[0], fused, rtol=0, atol=ROUNDING)
+    (folder / FOLDER).rename(folder / "elsewhere")
+    plain = drawn(load_picture_denoiser(folder, options), COMPANY[:1])[0]
+    assert np.abs(plain - fused).max() > 100 * ROUNDING
 
 
 def test_weights_may_be_stored_as_float8(checkpoint: Path, packed: list[np.ndarray]) -> None:
