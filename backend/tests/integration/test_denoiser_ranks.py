@@ -82,6 +82,12 @@ async def test_one_that_dies_takes_the_other_with_it_and_both_are_started_again(
     assert len(denoiser(model).children()) == 1
 
 
+async def test_the_other_rank_takes_what_speech_leaves(model: PipelineImageModel) -> None:
+    stage = denoiser(model)
+    (rank,) = stage.children()
+    assert rank.nice() > stage.nice()
+
+
 async def test_no_stranger_can_reach_the_ranks(model: PipelineImageModel) -> None:
     """They listen on the loopback alone."""
     stage = denoiser(model)

@@ -6,6 +6,7 @@ of a connected socket.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.model.denoiser import Denoiser
 from cantata.engine.diffusion.ranks.group import join
 from cantata.engine.diffusion.ranks.messages import Advance, Begin, Load, Loaded
+from cantata.engine.diffusion.stage import NICENESS
 from cantata.plugins import resolve
 from cantata.stage_parts.lifeline import exit_with
 
@@ -30,6 +32,8 @@ def main(arguments: Sequence[str]) -> None:
     exit_with(connection.fileno())
     load = connection.recv()
     setproctitle(load.title)
+    # Rank 0 computes in a thread that is as nice.
+    os.nice(NICENESS)
     try:
         model = _loaded(load)
     except CantataError as error:
