@@ -24,6 +24,7 @@ from cantata_models.moss_tts.tests.stage_driver import (
     heard,
     watched,
 )
+from recorded_frames import recorded_frames
 
 pytestmark = [
     pytest.mark.integration,
@@ -163,3 +164,27 @@ def test_requests_in_company_speak_as_alone(checkpoints: Checkpoints, model: Mod
     for name, made in alone.items():
         np.testing.assert_array_equal(heard(together, name), heard(made, name), err_msg=name)
     assert len({heard(made, name).tobytes() for name, made in alone.items()}) == 8
+
+
+@by_model
+def test_frames_are_the_same_from_recorded_completion(
+    checkpoints: Checkpoints, model: Model
+) -> None:
+    """Greedy and drawn, with a penalty and without, in fewer rows as requests end."""
+    loaded = checkpoints.get(model, CHECKPOINT_SEED)
+    wanted = {
+        "usual": replace(asked(max_new_tokens=5), seed=3),
+        "greedy": replace(asked(max_new_tokens=8), temperature=0.0),
+        "greedy, no penalty": replace(
+            asked(repetition_penalty=1.0, max_new_tokens=12), temperature=0.0
+        ),
+        "penalized": asked(repetition_penalty=1.5, max_new_tokens=10),
+        "drawn": asked(repetition_penalty=1.0, max_new_tokens=14),
+    }
+    requests = {name: loaded.parts(request)[0] for name, request in wanted.items()}
+    plain = loaded.talk(requests)
+    with recorded_frames(loaded.network):
+        recorded = loaded.talk(requests)
+    for name in requests:
+        assert len(heard(plain, name)) > 2
+        np.testing.assert_array_equal(heard(plain, name), heard(recorded, name))

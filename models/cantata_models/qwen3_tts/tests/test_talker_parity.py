@@ -22,6 +22,7 @@ from cantata_models.qwen3_tts.tests.talker_driver import (
     scenario_named,
     speak,
 )
+from recorded_frames import recorded_frames
 
 pytestmark = [
     pytest.mark.integration,
@@ -85,3 +86,23 @@ def test_scenarios_in_company_speak_as_alone(talkers: Talkers) -> None:
     for name, codes in alone.items():
         np.testing.assert_array_equal(together[name], codes, err_msg=name)
     assert len({codes.tobytes() for codes in alone.values()}) == len(alone)
+
+
+@pytest.mark.parametrize(("temperature", "penalty"), [(0.0, 1.0), (0.9, 1.5)])
+def test_frames_are_the_same_from_recorded_completion(
+    talkers: Talkers, temperature: float, penalty: float
+) -> None:
+    scenario = SCENARIOS[0]
+    loaded = talkers.get(scenario.checkpoint)
+    requests: dict[str, Inputs] = {}
+    for seed in range(5):
+        asked = request_of(replace(scenario, max_new_tokens=4 + 2 * seed))
+        options = {**asked.options, "repetition_penalty": penalty}
+        asked = replace(asked, temperature=temperature, seed=seed, options=options)
+        requests[str(seed)] = loaded.builder.build("request", asked)[0].inputs
+    plain = speak(loaded, requests)
+    with recorded_frames(loaded.talker):
+        recorded = speak(loaded, requests)
+    assert len({len(codes) for codes in plain.values()}) > 1
+    for name, codes in plain.items():
+        np.testing.assert_array_equal(recorded[name], codes)
