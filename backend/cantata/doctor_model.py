@@ -11,6 +11,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.contract.model.codec import SizedState
 from cantata.contract.model.pipeline import StageSpec
 from cantata.doctor import Check, Verdict
+from cantata.engine.codec.recorded import spare_slots
 from cantata.engine.codec.room import free_bytes
 from cantata.engine.codec.stage import load_decoder
 from cantata.engine.plan import ServicePlan, plan_service
@@ -43,12 +44,14 @@ def _check_decoder(plan: ServicePlan, spec: StageSpec, deployment: CodecDeployme
         return Check(what, Verdict.FAILED, str(error), "fetch the checkpoint again")
     if not isinstance(decoder, SizedState):
         return Check(what, Verdict.OK, f"loads; {deployment.slots} slots of little memory")
-    needed, free = decoder.slot_bytes * deployment.slots, free_bytes(device)
+    spare, free = spare_slots(decoder, deployment), free_bytes(device)
+    slots = deployment.slots + spare
+    needed = decoder.slot_bytes * slots
     found = (
-        f"{deployment.slots} slots x {decoder.slot_bytes / 1e6:.1f} MB = {needed / 1e9:.2f} GB, "
+        f"{slots} slots x {decoder.slot_bytes / 1e6:.1f} MB = {needed / 1e9:.2f} GB, "
         f"{free / 1e9:.1f} GB free"
     )
     if needed <= free:
         return Check(what, Verdict.OK, found)
-    advice = f"deploy {spec.name} with at most {free // decoder.slot_bytes} slots"
+    advice = f"deploy {spec.name} with at most {max(0, free // decoder.slot_bytes - spare)} slots"
     return Check(what, Verdict.FAILED, found, advice)

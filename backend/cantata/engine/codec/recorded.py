@@ -32,6 +32,11 @@ def can_record(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeploy
     return wanted and isinstance(decoder, RecordableDecoder) and decoder.recordable
 
 
+def spare_slots(decoder: StreamingDecoder | BlockDecoder, deployment: CodecDeployment) -> int:
+    """How many slots of state there are beside the deployment's."""
+    return SPARE_SLOTS if can_record(decoder, deployment) else 0
+
+
 def recorded(
     decoder: StreamingDecoder, state: Any, deployment: CodecDeployment, device: torch.device
 ) -> FrameByFrame:

@@ -8,8 +8,10 @@ import torch
 from cantata.contract.data.errors import ConfigError
 
 
-def check_room(stage: str, slot_bytes: int, slots: int, device: torch.device) -> None:
-    """Compare what the slots need with what is free now.
+def check_room(
+    stage: str, slot_bytes: int, slots: int, device: torch.device, spare: int = 0
+) -> None:
+    """Compare what the slots, and `spare` more, need with what is free now.
 
     WHY: the kernel grants more memory than there is, and ends the process when it is used.
 
@@ -17,10 +19,12 @@ def check_room(stage: str, slot_bytes: int, slots: int, device: torch.device) ->
         ConfigError: says how many slots fit.
     """
     free = free_bytes(device)
-    if slot_bytes * slots > free:
+    needed = slot_bytes * (slots + spare)
+    if needed > free:
+        beside = f" and {spare} spare" if spare else ""
         raise ConfigError(
-            f"stage {stage!r}: {slots} slots of decoder state need {_gib(slot_bytes * slots)}, "
-            f"{_gib(free)} are free; at most {free // slot_bytes} slots fit"
+            f"stage {stage!r}: {slots} slots{beside} of decoder state need {_gib(needed)}, "
+            f"{_gib(free)} are free; at most {max(0, free // slot_bytes - spare)} slots fit"
         )
 
 

@@ -29,7 +29,7 @@ from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.codec.decoding import Decoded, Queued, decoding_of
 from cantata.engine.codec.frames import Frames, problem_with
-from cantata.engine.codec.recorded import SPARE_SLOTS, can_record, recorded
+from cantata.engine.codec.recorded import SPARE_SLOTS, recorded, spare_slots
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
@@ -48,9 +48,8 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
     device = torch.device(deployment.device)
     decoder = load_decoder(spec, checkpoint, device)
     slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
-    records = can_record(decoder, deployment)
-    slots = deployment.slots + (SPARE_SLOTS if records else 0)
-    check_room(spec.name, slot_bytes, slots, device)
+    spare = spare_slots(decoder, deployment)
+    check_room(spec.name, slot_bytes, deployment.slots, device, spare)
     if deployment.window is not None:
         window = deployment.window
         if isinstance(decoder, BlockDecoder):
@@ -59,8 +58,12 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) 
         if not isinstance(decoder, CodeDecoder):
             raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
         decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
-    recorded_on = device if records else None
-    return CodecStage(decoder, deployment, state_bytes=slot_bytes * slots, recorded_on=recorded_on)
+    return CodecStage(
+        decoder,
+        deployment,
+        state_bytes=slot_bytes * (deployment.slots + spare),
+        recorded_on=device if spare else None,
+    )
 
 
 def load_decoder(
