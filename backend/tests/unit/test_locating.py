@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cantata.contract.data.errors import ConfigError
-from cantata.plugins import ENTRY_POINT_GROUP, installed_plugins, locate
+from cantata.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
 
 
 def test_nothing_named_is_what_ships_with_the_server() -> None:
@@ -19,13 +19,26 @@ def test_nothing_named_is_what_ships_with_the_server() -> None:
 
 
 def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
-    for plugin in installed_plugins().values():
-        config = {"model_type": plugin.model_types[0]}
-        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        assert locate(str(tmp_path)) == type(locate(None))(plugin, tmp_path)
+    known = [(p, kind) for p in installed_plugins().values() for kind in p.model_types]
+    for plugin, kind in known:
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}), encoding="utf-8")
+        assert locate(str(tmp_path)) == LocatedModel(plugin, tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     with pytest.raises(ConfigError, match="no plug-in loads 'bert'; known"):
         locate(str(tmp_path))
+
+
+def test_a_folder_of_parts_is_known_by_its_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    (tmp_path / "model_index.json").write_text('{"_class_name": "Nobody"}', encoding="utf-8")
+    with pytest.raises(ConfigError, match="no plug-in loads 'Nobody'"):
+        locate(str(tmp_path))
+    kinds = [k for p in installed_plugins().values() if p.load_image_builder for k in p.model_types]
+    assert kinds
+    for kind in kinds:
+        index = json.dumps({"_class_name": kind})
+        (tmp_path / "model_index.json").write_text(index, encoding="utf-8")
+        assert kind in locate(str(tmp_path)).plugin.model_types
 
 
 @pytest.mark.parametrize("name", ["nobody", "a/b/c", "./nowhere"])

@@ -7,10 +7,8 @@ from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_layers.qwen_image.stages.pipeline import PIPELINE
 from cantata_layers.qwen_image.stages.ports import REFERENCES_STAGE
+from cantata_models.sketch.checkpoint import GUIDANCE, SIDE, STEPS, WEIGHTS_FOLDER
 
-_FOLDER = Path(__file__).parent
-SIDE, STEPS, GUIDANCE = 128, 20, 3.0
-"""Pixels of the pictures that it has seen, and what it draws best with."""
 MIN_SIDE, MAX_PIXELS = 64, 512 * 512
 """It has seen no other size; these show what the others make of it."""
 NOTE = (
@@ -40,8 +38,8 @@ PLUGIN = ModelPlugin(
     name="sketch",
     model_types=(),
     pipeline=PIPELINE.without((REFERENCES_STAGE,)),
-    deployment=_FOLDER / "deploy.yaml",
+    deployment=Path(__file__).with_name("deploy.yaml"),
     load_image_builder=load_image_builder,
     check_numerics=check_numerics,
-    embedded_checkpoint=_FOLDER / "weights",
+    embedded_checkpoint=WEIGHTS_FOLDER,
 )

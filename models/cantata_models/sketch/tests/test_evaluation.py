@@ -33,7 +33,7 @@ from cantata_models.sketch.training.evaluation.judge import (
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> torch.nn.Sequential:
-    return train_judge(made_pictures().pixels, tmp_path_factory.mktemp("judge") / "j.pt", 0.15)
+    return train_judge(made_pictures().pixels, tmp_path_factory.mktemp("judge") / "j.pt", 60)
 
 
 def test_the_judge_names_real_pictures(judge: torch.nn.Sequential) -> None:
