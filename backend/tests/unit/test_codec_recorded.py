@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from cantata import doctor_model
 from cantata.config import CodecDeployment, DecodeWindow
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import StageKind, StageSpec
@@ -115,3 +118,12 @@ def test_the_spare_slot_needs_room_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"5 slots and 1 spare of decoder .* at most 4 slots fit"):
         build_stage(spec, Path(), CodecDeployment(slots=5))
     assert build_stage(spec, Path(), CodecDeployment(slots=4)).capacity.state_bytes == 50
+
+
+def test_cantata_doctor_counts_the_spare_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = StageSpec("decoder", StageKind.CODEC, f"{__name__}:load_large")
+    monkeypatch.setattr(doctor_model, "free_bytes", lambda device: 55)
+    plan: Any = SimpleNamespace(located=SimpleNamespace(checkpoint=Path()))
+    check = doctor_model._check_decoder(plan, spec, GPU.model_copy(update={"slots": 5}))
+    assert (check.failed, check.advice) == (True, "deploy decoder with at most 4 slots")
+    assert not doctor_model._check_decoder(plan, spec, GPU.model_copy(update={"slots": 4})).failed
