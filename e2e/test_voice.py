@@ -61,10 +61,12 @@ class Reading:
 
 @pytest.fixture(
     scope="module",
-    params=[name for name, plugin in installed_plugins().items() if plugin.embedded_checkpoint],
+    params=[
+        name for name, p in installed_plugins().items() if p.load_builder and p.embedded_checkpoint
+    ],
 )
 def model(request: pytest.FixtureRequest) -> str:
-    """Each model whose weights ship with it."""
+    """Each model that speaks and whose weights ship with it."""
     return str(request.param)
 
 

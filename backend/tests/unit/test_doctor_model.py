@@ -10,10 +10,10 @@ import torch
 from cantata import doctor_model
 from cantata.doctor import Verdict
 from cantata.engine.codec import room
-from cantata.plugins import installed_plugins
+from cantata.plugins import embedded_models, locate
 from running_sum import RunningSumDecoder
 
-EMBEDDED = next(name for name, plugin in installed_plugins().items() if plugin.embedded_checkpoint)
+EMBEDDED = locate(None).plugin.name
 
 
 class LargeDecoder(RunningSumDecoder):
@@ -27,6 +27,13 @@ def test_an_embedded_model_is_ready() -> None:
     assert (known.verdict, decoder.verdict) == (Verdict.OK, Verdict.OK)
     assert "talker (ar)" in known.found
     assert "slots of little memory" in decoder.found
+
+
+def test_a_model_without_a_decoder_of_sound_is_ready_too() -> None:
+    drawing = next(name for name in embedded_models() if name != EMBEDDED)
+    (known,) = doctor_model.check_model(drawing, None)
+    assert known.verdict is Verdict.OK
+    assert "denoise (diffusion)" in known.found
 
 
 def test_what_is_no_model_is_named(tmp_path: Path) -> None:
