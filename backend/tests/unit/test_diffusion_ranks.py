@@ -117,10 +117,11 @@ def test_a_rank_that_cannot_load_is_an_error_and_none_is_left(
     import psutil
     from torch import distributed
 
+    before = set(psutil.Process().children())
     options = DenoiserOptions("cpu", "float32", ranks=Ranks(Parallel.BRANCHES, 2))
     try:
         with pytest.raises(error, match="rank"):
             load_ranked(f"{__name__}:load_badly", checkpoint, options)
     finally:
         distributed.destroy_process_group()
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) <= before
