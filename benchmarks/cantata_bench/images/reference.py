@@ -103,7 +103,7 @@ def _load(folder: str) -> Any:
     from diffusers import DiffusionPipeline
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    pipeline: Any = DiffusionPipeline.from_pretrained(folder, torch_dtype=torch.float32)
+    pipeline: Any = DiffusionPipeline.from_pretrained(folder, dtype=torch.float32)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
 
