@@ -166,25 +166,29 @@ def _read(text: str | None, file: Path | None) -> str:
     return read
 
 
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME_OR_CHECKPOINT", help="Repeatable. Default: all that ship with weights."
+    ),
+]
+Deployments = Annotated[
+    list[Path] | None,
+    typer.Option(
+        exists=True, dir_okay=False, help="Deployment YAML; of each model, in their order."
+    ),
+]
+
+
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME_OR_CHECKPOINT", help="Repeatable. Default: all that ship with weights."
-        ),
-    ] = None,
+    model: Models = None,
     dtype: Annotated[
         Dtype | None, typer.Option(help="Number format; overrides the deployment.")
     ] = None,
-    deploy: Annotated[
-        list[Path] | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="Deployment YAML; of each model, in their order."
-        ),
-    ] = None,
+    deploy: Deployments = None,
     wyoming_port: Annotated[
         int | None,
         typer.Option(
