@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cantata.contract.chat_service import ChatService
-from cantata.contract.data.chunks import Image, Milestone, Progress
+from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.service import AdmissionReport
 
@@ -36,8 +36,6 @@ class Drawing:
     """Of the prompt's text."""
     reference_tokens: int
     """Of the pictures in it."""
-    milestones: tuple[Milestone, ...]
-    """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
     events: AsyncIterator[Progress | Image]
 
     def __aiter__(self) -> AsyncIterator[Progress | Image]:

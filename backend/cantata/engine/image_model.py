@@ -11,13 +11,13 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
-from cantata.contract.data.chunks import Chunk, Image, Milestone, Progress
+from cantata.contract.data.chunks import Chunk, Image, Progress
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing
 from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.contract.service import ADMIT, TEXT, AdmissionReport
+from cantata.contract.service import AdmissionReport
 from cantata.engine.mailbox import Mailbox
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
@@ -133,7 +133,6 @@ class PipelineImageModel:
         build = self._builder.build
         planned = await self._text_work.run(len(request.prompt), build, request_id, request)
         self.orchestrator.check(planned.request)
-        text_read = Milestone(TEXT, time.monotonic())
         self._admit(_view(planned, request, arrived_s))
         try:
             timed = replace(planned.request, batch=request.batch, runs_dry_s=request.deadline_s)
@@ -145,7 +144,6 @@ class PipelineImageModel:
                     planned.steps,
                     planned.prompt_tokens,
                     planned.reference_tokens,
-                    (text_read, Milestone(ADMIT, time.monotonic())),
                     events,
                 )
         finally:

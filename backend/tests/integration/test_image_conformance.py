@@ -19,6 +19,7 @@ from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.plan import ServicePlan
 from cantata.engine.service import create_service
 from cantata.plugins import LocatedModel, installed_plugins
+from tiny_painter.idle import assert_idle
 from tiny_painter.plugin import PLUGIN as TINY_PAINTER
 
 PLUGINS = {
@@ -81,14 +82,6 @@ async def drawn(model: PipelineImageModel, request: ImageRequest) -> NDArray[np.
     assert last.pixels.shape == (request.height, request.width, 3)
     assert last.pixels.dtype == np.uint8
     return last.pixels
-
-
-async def assert_idle(model: PipelineImageModel) -> None:
-    stages = model.orchestrator.stages.values()
-    async with asyncio.timeout(10):
-        while any([any((await stage.counts()).values()) for stage in stages]):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    assert model.admission.running == model.admission.slots_in_use == 0
 
 
 async def test_a_picture_is_the_same_alone_in_company_and_once_more(

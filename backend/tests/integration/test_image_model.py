@@ -24,6 +24,7 @@ from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.plan import ServicePlan
 from cantata.engine.service import create_service
 from cantata.plugins import LocatedModel
+from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import PLUGIN, SLOW_S, save_tiny_painter
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -53,33 +54,10 @@ async def drawn(
     return [event for event in progress if isinstance(event, Progress)], last.pixels
 
 
-async def until_free(model: PipelineImageModel) -> None:
-    """No stage holds anything."""
-    stages = model.orchestrator.stages.values()
-    async with asyncio.timeout(10):
-        while any([any((await stage.counts()).values()) for stage in stages]):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
-async def assert_idle(model: PipelineImageModel) -> None:
-    await until_free(model)
-    assert model.admission.running == model.admission.slots_in_use == 0
-
-
 def asked(number: int, **options: object) -> ImageRequest:
     """Another prompt, seed, size and number of steps for each number."""
     width, height = 16 + 8 * (number % 5), 16 + 16 * (number % 3)
     return ImageRequest(f"picture {number}", (), width, height, number, steps=2 + number % 4)
-
-
-async def test_a_picture_is_the_same_alone_and_in_company(model: PipelineImageModel) -> None:
-    requests = [asked(number) for number in range(6)]
-    alone = [(await drawn(model, request))[1] for request in requests]
-    together = await asyncio.gather(*(drawn(model, request) for request in requests))
-    for expected, (_, found) in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(found, expected)
-    assert len({picture.tobytes() for picture in alone}) == len(alone)
-    await assert_idle(model)
 
 
 async def test_progress_counts_to_the_last_step_with_at_most_the_previews_that_were_asked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,11 +11,11 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Image, Milestone, Progress
+from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing
-from cantata.contract.service import ADMIT, TEXT, AdmissionReport
+from cantata.contract.service import AdmissionReport
 
 DRAWING = ImageLimits(
     default_size=(64, 48),
@@ -117,7 +116,6 @@ class FakeImageModel:
                 steps,
                 len(request.prompt.split()),
                 10 * len(request.references),
-                tuple(Milestone(step, time.monotonic()) for step in (TEXT, ADMIT)),
                 self._events(request, (width, height), steps, ended),
             )
         finally:
