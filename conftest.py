@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["lanes", "durations"]
@@ -10,3 +14,21 @@ pytest_plugins = ["lanes", "durations"]
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("searching", deadline=None, print_blob=True)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """WHY without garbage collection: every worker imports all tests and most of the packages, and
+    searching all that for garbage again and again takes a third of the time. It stays to the end,
+    so later searches skip it too."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Extensions report what is never freed as leaked."""
+    gc.unfreeze()

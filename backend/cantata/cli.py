@@ -6,10 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from dataclasses import replace
-from enum import StrEnum
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -17,13 +14,19 @@ import typer
 
 from cantata.contract.data.errors import CantataError
 from cantata.logs import LogFormat, configure_logging
+from cantata.options import (
+    ClusterKeyFile,
+    Deployments,
+    DrainTimeout,
+    Dtype,
+    Form,
+    LogFormats,
+    LogLevel,
+    LogLevels,
+    Models,
+)
 
 if TYPE_CHECKING:
-    import socket
-
-    from rich.console import Console
-
-    from cantata.api.operator import OperatorOptions
     from cantata.config import Dtype as NumberFormat
 
 app = typer.Typer(
@@ -33,26 +36,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-
-class Dtype(StrEnum):
-    """Numbers that a model computes with."""
-
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
-    FLOAT16 = "float16"
-
-
 COMMANDS_GROUP = "cantata.commands"
 """Entry points of other packages' commands: Typer apps, light to import."""
-
-
-class LogLevel(StrEnum):
-    """What is logged at least."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 def main() -> None:
@@ -104,10 +89,9 @@ def say(
     from cantata.say import Order
     from cantata.say import say as say_order
 
-    console = Console(stderr=True)
     _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
     order = Order(_read(text, file), out, timestamps, voice, speed, seed, model, server)
-    _run(say_order(order, console))
+    _run(say_order(order, Console(stderr=True)))
 
 
 @app.command()
@@ -166,20 +150,6 @@ def _read(text: str | None, file: Path | None) -> str:
     return read
 
 
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME_OR_CHECKPOINT", help="Repeatable. Default: all that ship with weights."
-    ),
-]
-Deployments = Annotated[
-    list[Path] | None,
-    typer.Option(
-        exists=True, dir_okay=False, help="Deployment YAML; of each model, in their order."
-    ),
-]
-
-
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -226,6 +196,10 @@ def serve(
         Path | None,
         typer.Option(file_okay=False, help="Uploaded voices. Default: the user's data folder."),
     ] = None,
+    voices_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Voices that servers share instead: fsspec's, s3://..."),
+    ] = None,
     allow_ref_urls: Annotated[
         bool,
         typer.Option("--allow-ref-urls", help="Fetch recordings and media from public addresses."),
@@ -246,19 +220,36 @@ def serve(
         typer.Option(metavar="URL", help="Hears words in /v1/realtime: a base address, too."),
     ] = None,
     transcription_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
-    drain_timeout: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="For running utterances to end, on SIGTERM."),
-    ] = 60.0,
-    log_level: Annotated[LogLevel, typer.Option(help="Minimum level to log.")] = LogLevel.INFO,
-    log_format: Annotated[
-        LogFormat, typer.Option(help="Text, or JSON with one record per line.")
-    ] = LogFormat.TEXT,
+    replica: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve a replica's models instead of some here. Repeatable."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|HOST:PORT",
+            help="Run the models on this Ray cluster, where they stay when the server ends.",
+        ),
+    ] = None,
+    cluster_key_file: ClusterKeyFile = None,
+    share_port: Annotated[
+        bool, typer.Option("--share-port", help="Let other servers listen on the same port.")
+    ] = False,
+    drain_timeout: DrainTimeout = 60.0,
+    log_level: LogLevels = LogLevel.INFO,
+    log_format: LogFormats = LogFormat.TEXT,
 ) -> None:
     """Serve speech over HTTP and WebSocket until interrupted."""
+    if not replica:
+        from cantata.engine import fork_server
+
+        fork_server.begin()  # it imports torch while this process finds out what is to be served
     from rich.console import Console
 
     _configure_logging(log_level, log_format)
+    from cantata import serving
     from cantata.api import operator
 
     options = operator.OperatorOptions(
@@ -270,6 +261,7 @@ def serve(
         allow_hosts=tuple(allow_host or ()),
         max_concurrent_per_key=max_concurrent_per_key,
         voices_dir=voices_dir,
+        voices_url=voices_url,
         allow_ref_urls=allow_ref_urls,
         ref_url_ports=tuple(ref_url_port or ()),
         drain_timeout_s=drain_timeout,
@@ -277,8 +269,90 @@ def serve(
         transcription=operator.transcription_endpoint(transcription_url, transcription_model),
     )
     number_format: NumberFormat | None = dtype.value if dtype else None
-    served = (model or [], deploy or [], number_format)
-    _run(_serve(host, port, served, wyoming_port, options, log_format, Console()))
+    listening = serving.Listening(host, port, wyoming_port, shared=share_port)
+    source: serving.Source
+    if replica:
+        if model or deploy or dtype or cluster:
+            _fail("--replica excludes --model, --deploy, --dtype and --cluster", 2)
+        source = serving.ModelsOnReplicas(replica, cluster_key_file)
+    elif cluster:
+        from cantata.deploying.joining import ModelsOnRay
+
+        source = ModelsOnRay(cluster, model or [], deploy or [], number_format)
+    else:
+        source = serving.ModelsHere(model or [], deploy or [], number_format)
+    _run(serving.serve(listening, source, options, log_format, Console()))
+
+
+@app.command()
+def replica(
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where edges connect; port 0 takes a free one.")
+    ] = "127.0.0.1:8100",
+    model: Models = None,
+    dtype: Annotated[
+        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
+    ] = None,
+    deploy: Deployments = None,
+    cluster_key_file: ClusterKeyFile = None,
+    drain_timeout: DrainTimeout = 60.0,
+    log_level: LogLevels = LogLevel.INFO,
+    log_format: LogFormats = LogFormat.TEXT,
+) -> None:
+    """Run models for servers elsewhere, which find them by `cantata serve --replica`."""
+    _configure_logging(log_level, log_format)
+    from cantata.replica import ReplicaOptions, run_replica
+
+    number_format: NumberFormat | None = dtype.value if dtype else None
+    options = ReplicaOptions(
+        listen,
+        tuple(model or ()),
+        tuple(deploy or ()),
+        number_format,
+        cluster_key_file,
+        drain_timeout,
+        log_format,
+    )
+    _run(run_replica(options, print))
+
+
+@app.command()
+def deploy(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help="Deployment YAML with a section `cluster`; of each model, in their order.",
+        ),
+    ] = None,
+    model: Models = None,
+    dtype: Annotated[
+        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
+    ] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Edges ask for no API key.")] = False,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="API keys, one per line, on the edges' machines; also from CANTATA_API_KEYS there."
+        ),
+    ] = None,
+    form: Annotated[
+        Form | None, typer.Option("--print", help="Print what would be submitted instead.")
+    ] = None,
+    image: Annotated[
+        str, typer.Option(help="Of the pods, for --print kubernetes; it has Ray in it.")
+    ] = "cantata:cpu",
+) -> None:
+    """Run models and edges on a Ray cluster, or upgrade those that run there."""
+    _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
+    from cantata.deploying import deploy as deploying
+
+    number_format: NumberFormat | None = dtype.value if dtype else None
+    options = deploying.DeployOptions(
+        tuple(files or ()), tuple(model or ()), number_format, no_auth, api_key_file
+    )
+    _run(deploying.run(options, form, image, print))
 
 
 @app.command()
@@ -301,80 +375,6 @@ def doctor(
     Console().print(render(checks))
     if any(check.failed for check in checks):
         raise typer.Exit(1)
-
-
-async def _serve(
-    host: str,
-    port: int,
-    served: tuple[list[str], list[Path], NumberFormat | None],
-    wyoming_port: int | None,
-    options: OperatorOptions,
-    log_format: LogFormat,
-    console: Console,
-) -> None:
-    from rich.panel import Panel
-
-    from cantata.api.listening import url_of
-    from cantata.api.operator import settings_for
-    from cantata.engine.plan import plan_services, preload_stages
-
-    listener = _listen(host, port)
-    with listener:
-        url = url_of(listener)
-        plans = plan_services(*served)
-        deployed = plans[0].deployment.realtime
-        options = replace(
-            options,
-            chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
-            transcription=options.transcription.otherwise(
-                deployed.transcription_url, deployed.transcription_model
-            ),
-        )
-        settings = settings_for(options, listener.getsockname()[0])
-        wyoming = None
-        if wyoming_port is not None:
-            # Its clients cannot send a key: where keys are required, they must be on this machine.
-            wyoming_host = "127.0.0.1" if settings.security.api_keys else host
-            wyoming = _listen_wyoming(wyoming_host, wyoming_port)
-        # Without a name, what ships with weights is served. Nobody has to wait for all of it.
-        first, later = (plans, []) if served[0] else (plans[:1], plans[1:])
-        preload_stages(first)
-        # The stages' imports have begun; the following ones take seconds too.
-        from cantata.api.app import create_app, mount_pages
-        from cantata.api.serve import serve as serve_app
-        from cantata.engine.service import create_service
-
-        service = create_service(*first, later=later, log_format=log_format)
-        web_app = create_app(service, settings, wyoming=wyoming)
-        names = ", ".join(plan.located.plugin.name for plan in plans)
-        console.print(f"loading {names} ...", highlight=False)
-        # The stages load in their own processes while this one imports the pages.
-        web_app.state.context.lifecycle.begin()
-        await asyncio.to_thread(mount_pages, web_app)
-
-        def announce() -> None:
-            console.print(Panel.fit(f"[bold]{url}[/bold]", title="Cantata is ready"))
-            if wyoming is not None:
-                where = "{}:{}".format(*wyoming.getsockname()[:2])
-                console.print(f"Wyoming on {where}", highlight=False)
-
-        if not await serve_app(web_app, listener, announce):
-            _fail(web_app.state.context.lifecycle.error)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    from cantata.api.listening import listen
-
-    try:
-        return listen(host, port)
-    except OSError as error:
-        _fail(f"cannot listen on {host}:{port}: {error.strerror}")
-
-
-def _listen_wyoming(host: str, port: int) -> socket.socket:
-    if find_spec("wyoming") is None:
-        _fail("Wyoming needs the package wyoming: pip install 'cantata[wyoming]'")
-    return _listen(host, port)
 
 
 def _run(command: Any) -> None:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from cantata.cluster_options import ClusterOptions
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
+from cantata.deployment_errors import explain, keys_of
 from cantata.diffusion_options import HookedStage, ParallelStage, StepCache
 from cantata.strict_model import StrictModel
 
@@ -187,7 +189,17 @@ class Deployment(StrictModel):
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
     realtime: ConversationDeployment = ConversationDeployment()
+    cluster: ClusterOptions | None = None
+    """Several machines; read by `cantata deploy` and `cantata serve --cluster`."""
     stages: Mapping[str, StageDeployment]
+
+    @model_validator(mode="after")
+    def check_cluster(self) -> Deployment:
+        """The cluster's section knows the stages."""
+        if self.cluster is not None:
+            on_gpu = [name for name, stage in self.stages.items() if stage.device == "cuda"]
+            self.cluster.check_stages(on_gpu, self.stages)
+        return self
 
     @property
     def sampled(self) -> bool:
@@ -198,7 +210,8 @@ class Deployment(StrictModel):
     def only(self, stages: Collection[str]) -> Deployment:
         """The same for these stages alone."""
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
-        return self.model_copy(update={"stages": kept})
+        cluster = self.cluster and self.cluster.only(stages)
+        return self.model_copy(update={"stages": kept, "cluster": cluster})
 
     def with_dtype(self, dtype: Dtype) -> Deployment:
         """The same with this dtype in every stage that has one."""
@@ -224,7 +237,7 @@ def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: a deployment is a mapping with {_keys_of(Deployment)}")
+        raise ConfigError(f"{path}: a deployment is a mapping with {keys_of(Deployment)}")
     return parse_deployment(raw, pipeline, where=str(path))
 
 
@@ -249,16 +262,4 @@ def _validate(model: type[M], raw: Any, where: str) -> M:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(_explain(error, model, where)) from error
-
-
-def _explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    lines = []
-    for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"]) or "(all)"
-        lines.append(f"{where}: {key}: {problem['msg']} (got {problem['input']!r})")
-    return "\n".join([*lines, f"{where}: valid keys: {_keys_of(model)}"])
-
-
-def _keys_of(model: type[BaseModel]) -> str:
-    return ", ".join(model.model_fields)
+        raise ConfigError(explain(error, model, where)) from error

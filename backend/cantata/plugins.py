@@ -89,7 +89,8 @@ def _in_package(name: str) -> Iterator[ModelPlugin]:
 
 
 def locate(model: str | None) -> LocatedModel:
-    """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`).
+    """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`);
+    `NAME=FOLDER` where several plug-ins serve the same checkpoints.
 
     None means the first plug-in, by name, that speaks and whose weights ship with it.
 
@@ -104,7 +105,12 @@ def locate(model: str | None) -> LocatedModel:
     if model is None:
         speaking = (p for p in _embedded(plugins) if p.load_builder is not None)
         model = next((plugin.name for plugin in speaking), None)
-    plugin = plugins.get(model or "")
+    name, separator, folder = (model or "").partition("=")
+    plugin = plugins.get(name)
+    if plugin is not None and separator:
+        if not Path(folder).is_dir():
+            raise ConfigError(f"model {model!r}: {folder!r} is not a folder")
+        return LocatedModel(plugin, Path(folder))
     if plugin is None:
         raise ConfigError(
             f"model {model!r} is neither a checkpoint folder nor one of {sorted(plugins)}"
@@ -151,12 +157,16 @@ def _from_checkpoint(folder: Path, plugins: Mapping[str, ModelPlugin]) -> Locate
 
 
 def _kind_of(folder: Path) -> Any:
-    """What a checkpoint says that it is: the class of its pipeline, as diffusers writes it, or its
-    `model_type`, as transformers does."""
+    """What a checkpoint says that it is: the class of its pipeline, as diffusers writes it, its
+    `model_type`, as transformers does, or its `architecture`, as some others do."""
     index = folder / "model_index.json"
-    file, key = (index, "_class_name") if index.exists() else (folder / "config.json", "model_type")
+    file = folder / "config.json"
+    keys: tuple[str, ...] = ("model_type", "architecture")
+    if index.exists():
+        file, keys = index, ("_class_name",)
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{folder}: no readable {file.name} ({error})") from error
-    return config.get(key) if isinstance(config, dict) else None
+    named = config if isinstance(config, dict) else {}
+    return next((named[key] for key in keys if key in named), None)

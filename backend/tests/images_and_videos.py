@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Pixels = NDArray[np.uint8]
+Samples = NDArray[np.float32]
 
 
 def quarters(height: int = 40, width: int = 60) -> Pixels:
@@ -83,6 +84,7 @@ def video_file(
     codec: str = "libx264",
     container: str = "mp4",
     pixels: Pixels | None = None,
+    sound: tuple[str, Samples] | None = None,
 ) -> bytes:
     """A video whose frames are each of one grey, or all these pixels.
 
@@ -93,6 +95,7 @@ def video_file(
         codec: FFmpeg's encoder.
         container: FFmpeg's muxer.
         pixels: [H, W, 3] of every frame.
+        sound: FFmpeg's encoder, and [N, 1] at 48 kHz.
     """
     file = io.BytesIO()
     frames = round(seconds * rate)
@@ -102,9 +105,18 @@ def video_file(
         stream.width, stream.height = size
         stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
         stream.codec_context.thread_count = 1
+        track = None if sound is None else output.add_stream(sound[0], rate=48_000)
         for number in range(frames):
             grey = grey_of(number, frames)
             shown = np.full((size[1], size[0], 3), grey, np.uint8) if pixels is None else pixels
             output.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
         output.mux(stream.encode(None))
+        if sound is not None:
+            assert isinstance(track, av.AudioStream)
+            heard = av.AudioFrame.from_ndarray(
+                np.ascontiguousarray(sound[1].T), format="fltp", layout="mono"
+            )
+            heard.sample_rate = 48_000
+            output.mux(track.encode(heard))
+            output.mux(track.encode(None))
     return file.getvalue()

@@ -65,6 +65,10 @@ IN_PROCESS_VLLM = (
     "backend/tests/integration/test_ar_stage.py",
     "backend/tests/integration/test_ar_thinker.py",
     "backend/tests/integration/test_ar_vllm_symbols.py",
+    "models/cantata_models/fish_speech/tests/test_mutations.py",
+    "models/cantata_models/fish_speech/tests/test_sampling_rules.py",
+    "models/cantata_models/fish_speech/tests/test_serving.py",
+    "models/cantata_models/fish_speech/tests/test_talker_parity.py",
     "models/cantata_models/moss_tts/tests/test_serving.py",
     "models/cantata_models/moss_tts/tests/test_stage_mutations.py",
     "models/cantata_models/moss_tts/tests/test_stage_sampling.py",
@@ -85,6 +89,9 @@ IN_PROCESS_VLLM = (
     "models/cantata_models/qwen3_tts/tests/test_serving.py",
     "models/cantata_models/qwen3_tts/tests/test_talker_parity.py",
     "models/cantata_models/solo/tests/test_talker_stage.py",
+    "models/cantata_models/voxcpm2/tests/test_mutations.py",
+    "models/cantata_models/voxcpm2/tests/test_parity.py",
+    "models/cantata_models/voxcpm2/tests/test_serving.py",
 )
 UNITS = {
     **dict.fromkeys(ON_SHARED_SERVER, SHARED_SERVER),

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.abc import ExecutionLoader
 from pathlib import Path
+from types import CodeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +33,46 @@ def mutants(
 
 @contextmanager
 def injected(mutant: Mutant, modules: Sequence[str]) -> Iterator[None]:
-    """Reimport the modules with the fault in one of them, then restore the originals.
+    """Reimport what the fault can reach, with the fault in it, then restore the originals.
 
     Args:
         mutant: the fault.
-        modules: their full names in import order; all are imported.
+        modules: full names in import order; all are imported. Those in front of the fault's do not
+            import it, and stay.
     """
-    kept = {name: sys.modules[name] for name in modules}
+    reached = modules[modules.index(mutant.module) :]
+    kept = {name: sys.modules[name] for name in reached}
     try:
-        for name in modules:
+        for name in reached:
             spec = importlib.util.find_spec(name)
             assert spec is not None
-            assert spec.origin is not None
-            source = Path(spec.origin).read_text(encoding="utf-8")
-            if name == mutant.module:
-                assert source.count(mutant.right) == 1, "the fault's place has moved"
-                source = source.replace(mutant.right, mutant.wrong)
+            code = _faulty(mutant) if name == mutant.module else _right(name)
             sys.modules[name] = module = importlib.util.module_from_spec(spec)
-            exec(compile(source, spec.origin, "exec"), module.__dict__)
+            exec(code, module.__dict__)
         yield
     finally:
         sys.modules.update(kept)
+
+
+def _faulty(mutant: Mutant) -> CodeType:
+    loader = _loader_of(mutant.module)
+    source = loader.get_source(mutant.module)
+    assert source is not None
+    assert source.count(mutant.right) == 1, "the fault's place has moved"
+    return compile(
+        source.replace(mutant.right, mutant.wrong), loader.get_filename(mutant.module), "exec"
+    )
+
+
+@cache
+def _right(module: str) -> CodeType:
+    code = _loader_of(module).get_code(module)
+    assert code is not None
+    return code
+
+
+def _loader_of(module: str) -> ExecutionLoader:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert isinstance(spec.loader, ExecutionLoader)
+    return spec.loader

@@ -268,6 +268,32 @@ def images(
         _fail(str(error))
 
 
+@app.command()
+def cluster(
+    streams: Annotated[
+        list[int], typer.Option(min=1, help="Listeners of each load, at a time. Repeatable.")
+    ] = [1, 8, 16],  # noqa: B006
+    seconds: Annotated[float, typer.Option(min=1, help="Of each load, measured.")] = 10.0,
+    served: Annotated[bool, typer.Option(help="Serve a model both ways, too.")] = True,
+    model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
+    folder: Annotated[Path, typer.Option(help="Takes the logs.")] = Path("artifacts/bench"),
+) -> None:
+    """Measure what a link and an edge cost beside one machine's own connector and server."""
+    from cantata_bench.cluster.connectors import PERIOD_S, Pace, measure_connectors
+    from cantata_bench.cluster.served import measure_served
+    from cantata_bench.cluster.tables import connectors_table, served_table
+
+    pace = Pace(max(streams), max(1, round(seconds / PERIOD_S)))
+    typer.echo(connectors_table(measure_connectors(pace)))
+    if not served:
+        return
+    try:
+        found = measure_served(model, streams, seconds, folder, typer.echo)
+    except (CantataError, RuntimeError) as error:
+        _fail(str(error))
+    typer.echo(served_table(found))
+
+
 @app.command("plan")
 def plan_command(
     page: Annotated[Path, typer.Argument(exists=True, help="Such as docs/scaling.md.")],

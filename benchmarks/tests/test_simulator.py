@@ -13,7 +13,7 @@ from cantata_bench.simulator.check import check, check_table
 from cantata_bench.simulator.clock import run_virtually
 from cantata_bench.simulator.loads import Prediction, simulate
 from cantata_bench.simulator.plan import scenarios
-from cantata_bench.simulator.scaling import scale, scale_table
+from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
 from cantata_bench.simulator.system import StepCost, System, fit, system_of
 
 
@@ -126,6 +126,42 @@ def test_more_servers_serve_more() -> None:
     assert four.ttfp.p95 < one.ttfp.p95
 
 
+def test_edges_that_are_told_places_do_as_well_as_a_balancer_that_knows_all() -> None:
+    four = SYSTEM.model_copy(update={"servers": 4})
+    crowd = {"kind": "live", "streams": 60, "retry_s": 1.0, "seconds": 20.0}
+    known, told = (said(system, **crowd) for system in (four, four.model_copy(update={"edges": 2})))
+    assert told.continuous[0] == 1.0
+    assert told.throughput_x == pytest.approx(known.throughput_x, rel=0.05)
+    assert told.refusals <= known.refusals
+
+
+def test_who_gets_no_place_waits_at_the_edge_and_then_is_rejected() -> None:
+    behind = SYSTEM.model_copy(update={"servers": 2, "edges": 1})
+    summary = said(behind, streams=100, seconds=20.0)
+    assert summary.refusals > 0
+    assert summary.continuous[0] == 1.0
+    assert summary.ttfp.p99 < 8.5
+    few = said(behind, streams=2, seconds=20.0)
+    assert few.refusals == 0
+    assert few.throughput_x == pytest.approx(2 * said(SYSTEM, streams=1).throughput_x, rel=0.1)
+
+
+def test_news_of_places_that_takes_long_does_not_oversell_them() -> None:
+    """Two edges may both order the last place; one of them is refused and waits."""
+    far = SYSTEM.model_copy(update={"servers": 3, "edges": 2, "link_s": 0.2})
+    summary = said(far, kind="live", streams=80, retry_s=1.0, seconds=20.0)
+    assert summary.continuous[0] == 1.0
+
+
+def test_two_replicas_take_twice_the_listeners() -> None:
+    slow = {"talker": StepCost(fixed_s=0.02, frame_s=0.008), "edges": 1}
+    system = SYSTEM.model_copy(update=slow)
+    lines = replicas_table(system, [1, 2], seconds=15.0, seed=0).splitlines()
+    one, two = (int(line.split("|")[2]) for line in lines[2:4])
+    assert one > 1
+    assert 1.7 * one <= two <= 2.3 * one
+
+
 def test_a_fit_finds_the_line() -> None:
     run = made_up_run()
     assert run.floor is not None
@@ -155,6 +191,6 @@ def test_every_scenario_is_named_with_its_assumptions_and_can_be_simulated() -> 
     assert found
     for scenario in found:
         assert scenario.assumptions
-        assert scenario.listeners
+        assert scenario.listeners or scenario.replicas
     smallest = found[0].listeners[:1]
     assert "100%" in scale_table(scale(found[0].system, smallest, seconds=30.0, seed=0))

@@ -32,7 +32,7 @@ from cantata.api.routes import (
     voices,
 )
 from cantata.api.schemas import ErrorBody
-from cantata.api.settings import ServerSettings
+from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.image_service import ImageService
 from cantata.media.fetching import Fetcher
 from cantata.media.loading import MediaLoader
@@ -40,7 +40,9 @@ from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
+from cantata.references.shared import SharedVoiceStore
 from cantata.references.store import VoiceStore
+from cantata.references.stored import Voices
 
 logger = logging.getLogger(__name__)
 
@@ -106,19 +108,28 @@ def create_app(
 def _make_context(service: ImageService, settings: ServerSettings) -> ApiContext:
     options = settings.references
     loader = MediaLoader(Fetcher(settings.fetch) if settings.fetch else None)
-    store = VoiceStore(options.voices_dir, options.store) if options.voices_dir else None
-    if store is not None:
-        store.load()
     return ApiContext(
         service,
         settings,
         ServiceLifecycle(service),
         Metrics(),
         ReferenceReader(options.max_bytes, loader),
-        store,
+        _open_voices(options),
         MediaReader(loader, settings.media),
         Cascade(settings.realtime),
     )
+
+
+def _open_voices(options: ReferenceSettings) -> Voices | None:
+    store: VoiceStore | SharedVoiceStore
+    if options.voices_url is not None:
+        store = SharedVoiceStore(options.voices_url, options.store)
+    elif options.voices_dir is not None:
+        store = VoiceStore(options.voices_dir, options.store)
+    else:
+        return None
+    store.load()
+    return store
 
 
 def _larger_bodies(settings: ServerSettings) -> dict[str, int]:

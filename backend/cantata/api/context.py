@@ -20,7 +20,7 @@ from cantata.media.request_media import MediaReader
 from cantata.metrics import Metrics
 from cantata.realtime.cascade import Cascade
 from cantata.references.reader import ReferenceReader
-from cantata.references.store import VoiceStore
+from cantata.references.stored import Voices
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ApiContext:
     lifecycle: ServiceLifecycle
     metrics: Metrics
     references: ReferenceReader
-    voices: VoiceStore | None
+    voices: Voices | None
     """Uploaded voices; None: uploads are not accepted."""
     media: MediaReader
     cascade: Cascade

@@ -34,6 +34,7 @@ from cantata.contract.data.errors import (
     PayloadTooLarge,
     Quarantined,
     StageDied,
+    StartFailed,
     Unauthorized,
     UploadNotFound,
     VoiceExists,
@@ -99,6 +100,8 @@ def describe(error: BaseException) -> HttpError:
         case Overloaded():
             wait = {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
             return HttpError(429, detail_of(error, RATE_LIMIT), wait)
+        case StartFailed():
+            return HttpError(503, detail_of(error, SERVER_ERROR))
         case StageDied() | NotReady():
             return HttpError(503, detail_of(error, SERVER_ERROR), {"retry-after": "1"})
         case NotInstalled():

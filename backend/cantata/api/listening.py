@@ -16,8 +16,11 @@ _KEEPALIVE_INTERVAL_S = 2
 """Idle time after which the kernel probes whether a client is still there."""
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """A listening socket; port 0 takes a free one.
+
+    Args:
+        shared: other processes of this user may listen there too.
 
     Raises:
         OSError: the address is taken, unknown or not ours.
@@ -27,6 +30,8 @@ def listen(host: str, port: int) -> socket.socket:
     # TCP; otherwise the kernel waits for the client to acknowledge the one before, up to 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bind(listener, address)
     except OSError:
         listener.close()

@@ -64,6 +64,8 @@ class OperatorOptions:
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
     """None: the platform's folder for a user's data."""
+    voices_url: str | None = None
+    """Of a store that several servers share, instead of a folder."""
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
     drain_timeout_s: float = ConnectionSettings().drain_timeout_s
@@ -91,7 +93,7 @@ def settings_for(options: OperatorOptions, address: str) -> ServerSettings:
             allowed_hosts=tuple(map(_check_host, options.allow_hosts)),
             max_concurrent_per_key=options.max_concurrent_per_key,
         ),
-        references=ReferenceSettings(voices_dir=_voices_dir(options)),
+        references=_references(options),
         fetch=fetch if options.allow_ref_urls else None,
         realtime=RealtimeSettings(
             chat=_endpoint(options.chat, "chat"),
@@ -115,6 +117,14 @@ def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
             "stands before OpenAI's own paths"
         )
     return Endpoint(options.url.rstrip("/"), options.model, options.key)
+
+
+def _references(options: OperatorOptions) -> ReferenceSettings:
+    if options.voices_url is None:
+        return ReferenceSettings(voices_dir=_voices_dir(options))
+    if options.voices_dir is not None:
+        raise ConfigError("--voices-dir and --voices-url exclude each other")
+    return ReferenceSettings(voices_url=options.voices_url)
 
 
 def _voices_dir(options: OperatorOptions) -> Path:

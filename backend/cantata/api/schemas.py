@@ -259,6 +259,8 @@ class ImageLimitsObject(WireModel):
     min_references: int
     """Pictures that it edits together: at least."""
     max_references: int
+    options: list[str]
+    """Fields of its own that a request may have."""
     note: str
     """What users should know beside it; may be empty."""
 
@@ -380,38 +382,3 @@ class DeletedVoice(WireModel):
     object: Literal["audio.voice.deleted"] = "audio.voice.deleted"
     id: str
     deleted: Literal[True] = True
-
-
-class StageHealth(WireModel):
-    """One stage process."""
-
-    model: str
-    stage: str
-    pid: int
-    alive: bool
-    startup_s: float
-    rss_bytes: int
-    counts: dict[str, int]
-    """What it holds; all zero when idle."""
-    restarts: int
-    """Since the server's start, failed attempts too."""
-    last_death: str | None = None
-    """How its process ended the last time, if it did."""
-
-
-class Health(WireModel):
-    """GET /health."""
-
-    status: Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
-    version: str
-    uptime_s: float
-    default_model: str
-    stages: list[StageHealth]
-    message: str | None = None
-    """Why it failed, or what an operator should look at."""
-
-
-class Readiness(WireModel):
-    """GET /ready, when it is."""
-
-    ready: Literal[True] = True

@@ -9,7 +9,7 @@ from cantata.api.api_keys import ApiKeys
 from cantata.media.fetching import FetchLimits
 from cantata.media.request_media import MediaLimits
 from cantata.realtime.settings import RealtimeSettings
-from cantata.references.store import StoreLimits
+from cantata.references.stored import StoreLimits
 
 ANY_ORIGIN = "*"
 
@@ -38,6 +38,8 @@ class ReferenceSettings:
     """Of one recording, as a file."""
     voices_dir: Path | None = None
     """Where uploaded voices are kept; None: none are taken."""
+    voices_url: str | None = None
+    """Where they are kept instead, if several servers share them."""
     store: StoreLimits = field(default_factory=StoreLimits)
 
 

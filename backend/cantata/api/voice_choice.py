@@ -9,7 +9,7 @@ from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.data.request import ReferenceAudio
 from cantata.contract.service import ServedModel
-from cantata.references.store import StoredVoice
+from cantata.references.stored import StoredVoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ async def choose_voice(
     if ref_audio is None and ref_text is not None:
         raise InvalidRequest("ref_text is the transcript of ref_audio; send both", "ref_text")
     name = voice_id(voice)
-    uploaded = _uploaded(context, model, name)
+    uploaded = await _uploaded(context, model, name)
     if uploaded is None:
         own = model.voice(name).id
         if ref_audio is None:
@@ -63,13 +63,16 @@ async def choose_voice(
     return ChosenVoice(uploaded.id, model.voice(None).id, reference)
 
 
-def _uploaded(context: ApiContext, model: ServedModel, name: str | None) -> StoredVoice | None:
+async def _uploaded(
+    context: ApiContext, model: ServedModel, name: str | None
+) -> StoredVoice | None:
     """The uploaded voice of this name, unless the model has one of its own."""
     if name is None or context.voices is None:
         return None
     try:
         model.voice(name)
     except VoiceNotFound:
+        await context.voices.refresh(name)
         return context.voices.find(name)
     return None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechService
@@ -42,7 +42,7 @@ class TextEnd:
     reason: FinishReason
 
 
-AnswerEvent = TextDelta | TextEnd | SpeechChunk
+AnswerEvent = TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,11 @@ class ChatModel(Protocol):
     @property
     def takes(self) -> frozenset[Modality]:
         """What a message's parts may be."""
+        ...
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether requests may have tools."""
         ...
 
     @property

@@ -77,6 +77,8 @@ class StageReport:
     """How its process ended the last time, if it did."""
     trouble: str | None = None
     """What an operator should look at."""
+    replica: str = ""
+    """Address of the replica that it belongs to; empty: of this server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class AdmissionReport:
     """Requests that the stages hold: a request between two pieces has a place but no slot."""
     quarantined: int = 0
     """Requests that are rejected because they ended a stage process twice, since the start."""
+    retry_after_s: float = 1.0
+    """When a request that is rejected now would about get its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,25 @@ class Utterance:
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
         return self.chunks
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What a server knows of one of its replicas."""
+
+    address: str
+    ready: bool
+    """It is connected, and its models accept requests."""
+    draining: bool
+    """It ends what it speaks and takes nothing new."""
+    streams: int
+    """Of this server, open there now."""
+    lost: int
+    """How often its link was lost, since the server's start."""
+    trouble: str | None = None
+    """Why it is not connected."""
+    admissions: Mapping[str, AdmissionReport] = field(default_factory=dict)
+    """Of its models, by name, all servers' requests counted; as it told last."""
 
 
 class ServedModel(Protocol):
@@ -234,6 +257,10 @@ class SpeechService(Protocol):
 
     async def stage_reports(self) -> list[StageReport]:
         """One report per stage process, answered also while stages load or are down."""
+        ...
+
+    def replica_reports(self) -> list[ReplicaReport]:
+        """One report per replica; none if this server's models run on its own machine."""
         ...
 
     async def start(self) -> None:

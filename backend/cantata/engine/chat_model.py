@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 
 from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, TextDelta, TextEnd
-from cantata.contract.data.chat import ChatRequest, Modality, TextPart
+from cantata.contract.data.chat import (
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    Modality,
+    TextPart,
+)
 from cantata.contract.data.chunks import Chunk, Codes, Milestone
 from cantata.contract.data.request import Voice
-from cantata.contract.model.conversation import ChatBuilder
+from cantata.contract.model.conversation import CallReader, ChatBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
+from cantata.contract.voices import find_voice
 from cantata.engine.merged import merged
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.served_pipeline import ServedPipeline
-from cantata.engine.voices import find_voice
 from cantata.logs import new_work_id
 from cantata.scheduling.admission import Place
 
@@ -40,6 +46,11 @@ class PipelineChatModel:
     def takes(self) -> frozenset[Modality]:
         """What a message's parts may be."""
         return self._builder.takes
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether requests may have tools."""
+        return self._builder.call_reader() is not None
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -129,7 +140,7 @@ class PipelineChatModel:
         self, opened: OpenRequest, request: ChatRequest, place: Place | None = None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Text and sound; with the first of what takes long, the place counts as having sound."""
-        streams = [self._read(opened)]
+        streams = [self._read(opened, calls=bool(request.tools))]
         if request.voice is not None:
             streams.append(self._heard(opened))
         async with aclosing(merged(*streams)) as events:
@@ -138,15 +149,20 @@ class PipelineChatModel:
                     place.has_sound()
                 yield event
 
-    async def _read(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
-        """The text, and its end."""
+    async def _read(self, opened: OpenRequest, *, calls: bool) -> AsyncGenerator[AnswerEvent, None]:
+        """The text with its calls, and its end."""
         reader = self._builder.reader()
+        call_reader = self._builder.call_reader() if calls else None
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
-                yield TextDelta(reader.read(tokens), len(tokens))
+                text, rest = reader.read(tokens), reader.end() if chunk.final else ""
+                if call_reader is None:
+                    yield TextDelta(text + rest, len(tokens))
+                else:
+                    for event in _told(call_reader, text + rest, len(tokens), last=chunk.final):
+                        yield event
                 if chunk.final:
-                    yield TextDelta(reader.end(), 0)
                     # The frame of an end code does not leave its stage.
                     yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
 
@@ -155,6 +171,15 @@ class PipelineChatModel:
         async with aclosing(self.orchestrator.sound(opened)) as chunks:
             async for chunk in chunks:
                 yield SpeechChunk(chunk.payload.samples, (), chunk.milestones)
+
+
+def _told(
+    reader: CallReader, text: str, tokens: int, *, last: bool
+) -> Iterator[TextDelta | CallStarted | CallArguments]:
+    """What some text says. Its tokens count even if nothing leaves yet."""
+    yield TextDelta("", tokens)
+    for found in (*reader.read(text), *(reader.end() if last else ())):
+        yield TextDelta(found, 0) if isinstance(found, str) else found
 
 
 def _length(request: ChatRequest) -> int:

@@ -19,6 +19,7 @@ from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import AdmissionReport
 from cantata.engine.mailbox import Mailbox
+from cantata.engine.model_start import ModelStart
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.text_work import TextWork
@@ -59,7 +60,7 @@ class PipelineImageModel:
         self._jobs: dict[str, JobView] = {}
         """Of the pictures that are being drawn, with the steps that they still have."""
         self._besides_s = 0.0
-        self._started = False
+        self._start = ModelStart(name)
 
     @property
     def limits(self) -> ImageLimits:
@@ -74,7 +75,7 @@ class PipelineImageModel:
     @property
     def admission(self) -> AdmissionReport:
         """Running requests; no places before `start` has finished."""
-        if not self._started:
+        if not self._start.done:
             return AdmissionReport(0, 0, 0, 0)
         slots = self.orchestrator.slots
         return AdmissionReport(
@@ -91,6 +92,9 @@ class PipelineImageModel:
 
     async def start(self) -> None:
         """Start the pipeline, and draw what measures its steps."""
+        await self._start.run(self._start_and_warm_up())
+
+    async def _start_and_warm_up(self) -> None:
         await self.orchestrator.start()
         limits = self._admission.limits
         slots = min(limits.slots, self.orchestrator.slots)
@@ -100,10 +104,10 @@ class PipelineImageModel:
             planned = self._builder.build(request_id, request)
             async with self.orchestrator.open(planned.request) as opened:
                 await self._finish(opened)
-        self._started = True
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
+        self._start.give_up()
         self._text_work.close()
         await self.orchestrator.stop(deadline_s)
 
@@ -113,23 +117,28 @@ class PipelineImageModel:
         Raises:
             Overloaded: they are.
         """
-        if self._started and self.orchestrator.ready:
+        if self._start.done and self.orchestrator.ready:
             cost, now_s = self.orchestrator.forward_cost, time.monotonic()
             self._admission.check_slots(list(self._jobs.values()), cost, now_s)
 
     @asynccontextmanager
     async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
-        """Draw one picture; leaving the block frees the request everywhere.
+        """Draw one picture; leaving the block frees the request everywhere. While the model loads,
+        it waits as long as it would for other pictures.
 
         Raises:
             InvalidRequest: the prompt, a picture or an option cannot be served.
             Overloaded: it would be finished too late.
             Quarantined: the request has ended a stage process twice.
             StageDied: the model is not running.
+            StartFailed: nor will it.
         """
-        if not self._started or not self.orchestrator.ready:
-            raise StageDied(f"model {self.name!r} is not ready")
         request_id, arrived_s = new_work_id(), time.monotonic()
+        if not self._start.done:
+            limits, deadline_s = self._admission.limits, request.deadline_s or math.inf
+            await self._start.wait(min(limits.max_wait_s, deadline_s - arrived_s), limits.slots)
+        if not self.orchestrator.ready:
+            raise StageDied(f"model {self.name!r} is not ready")
         build = self._builder.build
         planned = await self._text_work.run(len(request.prompt), build, request_id, request)
         self.orchestrator.check(planned.request)

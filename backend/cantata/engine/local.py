@@ -28,9 +28,9 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
+from cantata.contract.voices import find_voice
 from cantata.engine.devices import check_devices
 from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
-from cantata.engine.voices import find_voice
 from cantata.logs import new_work_id
 from cantata.markup import Pause
 from cantata.plugins import LocatedModel, locate

@@ -43,11 +43,21 @@ def plan_services(
     Raises:
         ConfigError: there are more files than models, or as of `plan_service`.
     """
+    plans = find_services(models, deploy, dtype)
+    for plan in plans:
+        check_devices(plan.deployment)
+    return plans
+
+
+def find_services(
+    models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
+) -> list[ServicePlan]:
+    """The same for other machines: whether this one has the devices does not matter."""
     names = list(models) or embedded_models()
     if len(deploy) > len(names):
         raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
     files = [*deploy, *[None] * (len(names) - len(deploy))]
-    return [plan_service(name, file, dtype) for name, file in zip(names, files, strict=True)]
+    return [_find(name, file, dtype) for name, file in zip(names, files, strict=True)]
 
 
 def preload_stages(plans: Iterable[ServicePlan]) -> None:
@@ -68,11 +78,16 @@ def plan_service(
     Raises:
         ConfigError: no such model, or the deployment is not valid here.
     """
+    plan = _find(model, deploy, dtype)
+    check_devices(plan.deployment)
+    return plan
+
+
+def _find(model: str | None, deploy: Path | None, dtype: Dtype | None) -> ServicePlan:
     located = locate(model)
     plugin, pipeline = located.plugin, located.pipeline
     whole = load_deployment(deploy or plugin.deployment, plugin.pipeline)
     deployment = whole.only({spec.name for spec in pipeline.stages})
     if dtype is not None:
         deployment = deployment.with_dtype(dtype)
-    check_devices(deployment)
     return ServicePlan(located, pipeline, deployment)

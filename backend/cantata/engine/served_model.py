@@ -16,12 +16,12 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
+from cantata.contract.voices import find_voice
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.stretched import stretched
 from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
-from cantata.engine.voices import find_voice
 from cantata.logs import new_work_id
 from cantata.markup import Pause
 from cantata.scheduling.admission import Place

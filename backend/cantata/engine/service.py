@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import psutil
 
 from cantata.config import Deployment, DiffusionDeployment
-from cantata.contract.data.errors import CantataError, ConfigError, ModelNotFound, StageDied
+from cantata.contract.catalogue import Catalogue
+from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 from cantata.contract.process.messages import Pong
-from cantata.contract.service import StageReport
+from cantata.contract.service import ReplicaReport, StageReport
 from cantata.engine.chat_model import PipelineChatModel
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.orchestrator import Orchestrator
@@ -27,14 +28,10 @@ logger = logging.getLogger(__name__)
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
-DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
-"""Names that clients send routinely; they select the default model."""
-IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
-"""The same for pictures, their beginnings: these select the first model that draws."""
 AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel
 
 
-class PipelineService:
+class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel]):
     """Implements `contract.image_service.ImageService` over pipelines in stage processes.
 
     Args:
@@ -51,58 +48,23 @@ class PipelineService:
         image_models: Sequence[PipelineImageModel] = (),
         later: Collection[str] = (),
     ) -> None:
-        self.models: Mapping[str, PipelineModel] = {model.name: model for model in models}
-        self.chat_models: Mapping[str, PipelineChatModel] = {m.name: m for m in chat_models}
-        self.image_models: Mapping[str, PipelineImageModel] = {m.name: m for m in image_models}
-        self.default_model = models[0].name if models else ""
+        super().__init__(
+            {model.name: model for model in models},
+            {model.name: model for model in chat_models},
+            {model.name: model for model in image_models},
+            models[0].name if models else "",
+        )
         self._served: tuple[AnyModel, ...] = (*models, *chat_models, *image_models)
         self._later = [model for model in self._served if model.name in later]
+        self._failed: list[AnyModel] = []
+        """Of those that start later: they are not tried again."""
         self._starting_later: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> bool:
         """Whether every model that is waited for is ready."""
-        return all(model.orchestrator.ready for model in self._served if model not in self._later)
-
-    def model(self, name: str) -> PipelineModel:
-        """Look a model up by name.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
-        if name in DEFAULT_MODEL_ALIASES:
-            name = self.default_model
-        if name not in self.models:
-            served = ", ".join(self.models) or "none"
-            raise ModelNotFound(f"no model {name!r} that speaks texts; served: {served}", "model")
-        return self.models[name]
-
-    def chat_model(self, name: str | None) -> PipelineChatModel:
-        """Look up a model that answers messages.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
-        if name is None and self.chat_models:
-            name = next(iter(self.chat_models))
-        if name is None or name not in self.chat_models:
-            served = ", ".join(self.chat_models) or "none"
-            raise ModelNotFound(f"no model {name!r} that answers; served: {served}", "model")
-        return self.chat_models[name]
-
-    def image_model(self, name: str | None) -> PipelineImageModel:
-        """Look up a model that draws.
-
-        Raises:
-            ModelNotFound: lists the served names.
-        """
-        is_unnamed = name is None or name.startswith(IMAGE_MODEL_ALIASES)
-        if self.image_models and name not in self.image_models and is_unnamed:
-            name = next(iter(self.image_models))
-        if name is None or name not in self.image_models:
-            served = ", ".join(self.image_models) or "none"
-            raise ModelNotFound(f"no model {name!r} that draws; served: {served}", "model")
-        return self.image_models[name]
+        unwaited = (*self._later, *self._failed)
+        return all(model.orchestrator.ready for model in self._served if model not in unwaited)
 
     async def start(self) -> None:
         """Start every model.
@@ -139,6 +101,10 @@ class PipelineService:
         ]
         return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
 
+    def replica_reports(self) -> list[ReplicaReport]:
+        """None: the stages run on this machine."""
+        return []
+
     async def _start_later(self) -> None:
         """Start the rest, one after the other: the others are in use. What cannot start is
         reported, and says so to whoever asks for it."""
@@ -146,8 +112,9 @@ class PipelineService:
             model = self._later[0]
             try:
                 await model.start()
-            except CantataError as error:
+            except (CantataError, OSError) as error:
                 logger.error("model %s could not be started: %s", model.name, error)
+                self._failed.append(model)
             self._later.remove(model)
 
 

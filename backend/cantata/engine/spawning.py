@@ -12,51 +12,35 @@ drivers do not survive a fork.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import socket
-import tempfile
 from collections.abc import Iterable
-from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from typing import Literal
 
 from cantata.config import KINDS, StageDeployment
 from cantata.contract.model.pipeline import StageSpec
+from cantata.engine.fork_server import complete, is_possible
 from cantata.engine.process.launch import StageLaunch, run
 
 METHOD: Literal["forkserver", "spawn"] = "forkserver"
 """Of stages on a CPU. `spawn` is for tests that need a stage with an environment of its own."""
 _FORKED, _SPAWNED = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
-_LONGEST_SOCKET_PATH = 107
-"""Bytes (unix(7))."""
-_LISTENER = "/pymp-12345678/listener-12345678"
-"""As long as the path on which the fork server listens, in the temporary folder."""
-_IMPORTS = "cantata.engine.process.imports"
 
 
 def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
-    """Start the fork server, which begins to import what these stages need; returns at once.
-
-    The first call decides what is imported. A later one finds the fork server running, or starts
-    it again if it has died.
-    """
+    """Let the fork server import what these stages need; as `fork_server.complete`."""
     modules = []
     for spec, deployment in stages:
         if forks(deployment):
             imports = KINDS[spec.kind].imports
             modules += [] if imports is None else [imports]
             modules.append(spec.factory.partition(":")[0])
-    if modules:
-        multiprocessing.set_forkserver_preload([_IMPORTS, *modules])
-        forkserver.ensure_running()
+    complete(modules)
 
 
 def forks(deployment: StageDeployment) -> bool:
-    """Whether this stage is forked. If the temporary folder's path is too long for the fork
-    server's socket, every stage is spawned."""
-    listener = os.fsencode(tempfile.gettempdir() + _LISTENER)
-    fits = len(listener) <= _LONGEST_SOCKET_PATH
-    return METHOD == "forkserver" and deployment.device == "cpu" and fits
+    """Whether this stage is forked. Where there can be no fork server, every stage is spawned."""
+    return METHOD == "forkserver" and deployment.device == "cpu" and is_possible()
 
 
 def spawn(launch: StageLaunch, control: socket.socket) -> BaseProcess:

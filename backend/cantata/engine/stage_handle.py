@@ -16,6 +16,7 @@ from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
+    CannotStart,
     Credit,
     Drain,
     Drained,
@@ -263,6 +264,10 @@ class StageHandle:
             case Ready(capacity):
                 if not self._ready.done():
                     self._ready.set_result(capacity)
+            case CannotStart(why):
+                self.state = StageState.ENDED
+                if not self._ready.done():
+                    self._ready.set_exception(StageDied(f"stage {self.name!r} cannot start: {why}"))
             case Drained():
                 logger.info("%s drained", self._title)
             case _:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from cantata.media.images import Pixels, read_image
 from cantata.media.kinds import AUDIO, IMAGE, VIDEO
 from cantata.media.loading import MediaLoader, check_size
 from cantata.media.picture_files import PictureOutput, write_picture
-from cantata.media.sound import SoundLimits, read_sound
+from cantata.media.sound import Recording, SoundLimits, read_sound, read_track
 from cantata.media.video import VideoLimits, read_video
 
 T = TypeVar("T")
@@ -122,13 +122,17 @@ class RequestMedia:
         check_size(len(data), param, self._bytes_left)
         return await self._decode_image(data, self._limits.max_image_pixels, param)
 
-    async def video_at(self, url: str, param: str) -> VideoPart:
-        """Frames of the video behind a URL."""
+    async def video_at(self, url: str, param: str, *, heard: bool = False) -> VideoPart:
+        """Frames of the video behind a URL; `heard`: with its sound, if it has any."""
         data = await self._loader.load(url, VIDEO, param, self._bytes_left)
         work = partial(read_video, data, VideoLimits(self._deadline_s), param)
         video = await self._decode(data, work)
         self._keep(video.frames.nbytes, param)
-        return video
+        if not heard:
+            return video
+        track = partial(read_track, data, self._sound_limits, param)
+        recording = await self._loader.decode(track)
+        return video if recording is None else replace(video, sound=self._part(recording, param))
 
     @property
     def work_s(self) -> float:
@@ -144,11 +148,18 @@ class RequestMedia:
         return self._limits.max_bytes - self._file_bytes
 
     async def _decode_audio(self, data: bytes, param: str) -> AudioPart:
-        left_s = self._limits.max_audio_s - self._audio_s
-        limits = SoundLimits(left_s, left_s, self._accepted, self._deadline_s)
-        recording = await self._decode(data, partial(read_sound, data, limits, param))
+        work = partial(read_sound, data, self._sound_limits, param)
+        recording = await self._decode(data, work)
         if not len(recording.samples):
             raise InvalidAudio(f"{param} holds no sound: it is 0 s long", param)
+        return self._part(recording, param)
+
+    @property
+    def _sound_limits(self) -> SoundLimits:
+        left_s = self._limits.max_audio_s - self._audio_s
+        return SoundLimits(left_s, left_s, self._accepted, self._deadline_s)
+
+    def _part(self, recording: Recording, param: str) -> AudioPart:
         self._audio_s += recording.seconds
         self._keep(recording.samples.nbytes, param)
         return AudioPart(recording.samples, recording.sample_rate)

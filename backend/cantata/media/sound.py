@@ -16,8 +16,13 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from cantata.contract.data.errors import InvalidAudio
-from cantata.media.containers import AUDIO_FORMATS, recognise_audio
+from cantata.contract.data.errors import InvalidAudio, InvalidVideo
+from cantata.media.containers import (
+    AUDIO_FORMATS,
+    VIDEO_FORMATS,
+    recognise_audio,
+    recognise_video,
+)
 from cantata.media.opening import opened
 
 Samples = NDArray[np.float32]
@@ -80,6 +85,24 @@ def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
     container = recognise_audio(data, param)
     with opened(data, container, _DECODERS, param, InvalidAudio, AUDIO_FORMATS) as source:
         return _read(source, limits, param)
+
+
+def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None:
+    """The sound of a whole video, in one of `VIDEO_FORMATS`; None: it has none.
+
+    Args:
+        data: the file.
+        limits: how much of it is read.
+        param: the field that it came in, for error messages.
+
+    Raises:
+        InvalidVideo: its sound is damaged.
+        InvalidAudio: it is too long, or has a codec that is not read.
+    """
+    container = recognise_video(data, param)
+    with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
+        recording = _read(source, limits, param) if source.streams.audio else None
+    return recording if recording is not None and len(recording.samples) else None
 
 
 def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:

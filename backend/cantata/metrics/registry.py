@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cantata.contract.service import AdmissionReport, StageReport
+from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
 from cantata.metrics.conversations import ConversationMetrics
 from cantata.metrics.pictures import PictureMetrics
 from cantata.metrics.service import ServiceCollector
@@ -25,7 +25,10 @@ class Metrics(UtteranceMetrics):
         self.pictures = PictureMetrics(self._registry)
 
     def render(
-        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+        self,
+        reports: Sequence[StageReport],
+        admissions: Mapping[str, AdmissionReport],
+        replicas: Sequence[ReplicaReport] = (),
     ) -> bytes:
         """Everything in Prometheus' text format, the service as it is at this scrape.
 
@@ -34,7 +37,8 @@ class Metrics(UtteranceMetrics):
         Args:
             reports: one per stage process.
             admissions: by model.
+            replicas: one per replica, if the stages are not on this machine.
         """
         service = CollectorRegistry()
-        service.register(ServiceCollector(reports, admissions))
+        service.register(ServiceCollector(reports, admissions, replicas))
         return generate_latest(self._registry) + generate_latest(service)

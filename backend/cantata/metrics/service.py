@@ -16,7 +16,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from cantata.contract.process.steps import Histogram
-from cantata.contract.service import AdmissionReport, StageReport
+from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
+from cantata.metrics.replicas import replica_metrics
 
 _MODEL_GAUGES = {
     "cantata_admission_places": "Requests that are played without a gap, as measured.",
@@ -32,17 +33,34 @@ class ServiceCollector(Collector):
     Args:
         reports: one per stage process.
         admissions: by model.
+        replicas: one per replica, if the stages are not on this machine; then their series have a
+            label for it.
     """
 
     def __init__(
-        self, reports: Sequence[StageReport], admissions: Mapping[str, AdmissionReport]
+        self,
+        reports: Sequence[StageReport],
+        admissions: Mapping[str, AdmissionReport],
+        replicas: Sequence[ReplicaReport] = (),
     ) -> None:
         self._reports = reports
         self._admissions = admissions
+        self._replicas = replicas
+        self._stage_labels = ["model", "stage", *(["replica"] if replicas else [])]
 
     def collect(self) -> Iterable[Metric]:
         """All families; a dead stage has no series."""
-        return [*self._admission(), *self._stages(), *self._steps(), *self._reuse()]
+        return [
+            *self._admission(),
+            *self._stages(),
+            *self._steps(),
+            *self._reuse(),
+            *replica_metrics(self._replicas),
+        ]
+
+    def _names(self, report: StageReport) -> list[str]:
+        """The values of a stage's labels."""
+        return [report.model, report.stage, *([report.replica] if self._replicas else [])]
 
     def _admission(self) -> Iterable[Metric]:
         gauges = {
@@ -79,7 +97,7 @@ class ServiceCollector(Collector):
         return [*gauges.values(), waiting, admitted, refused, quarantined]
 
     def _stages(self) -> Iterable[Metric]:
-        labels = ["model", "stage"]
+        labels = self._stage_labels
         alive = GaugeMetricFamily("cantata_stage_alive", "1 while it runs.", labels=labels)
         startup = GaugeMetricFamily(
             "cantata_stage_startup_seconds", "From spawn to readiness.", labels=labels
@@ -99,7 +117,7 @@ class ServiceCollector(Collector):
             labels=labels,
         )
         for report in self._reports:
-            names = [report.model, report.stage]
+            names = self._names(report)
             restarts.add_metric(names, report.restarts)
             alive.add_metric(names, float(report.alive))
             startup.add_metric(names, report.startup_s)
@@ -111,7 +129,7 @@ class ServiceCollector(Collector):
         return [alive, startup, rss, state, held, restarts]
 
     def _steps(self) -> Iterable[Metric]:
-        labels = ["model", "stage"]
+        labels = self._stage_labels
         seconds = HistogramMetricFamily(
             "cantata_stage_step_seconds", "How long a stage's steps take.", labels=labels
         )
@@ -122,13 +140,13 @@ class ServiceCollector(Collector):
         )
         for report in self._reports:
             if report.steps is not None:
-                names = [report.model, report.stage]
+                names = self._names(report)
                 _add(seconds, names, report.steps.seconds)
                 _add(batch, names, report.steps.batch)
         return [seconds, batch]
 
     def _reuse(self) -> Iterable[Metric]:
-        labels = ["model", "stage"]
+        labels = self._stage_labels
         counters = {
             "encodes": "Inputs that a stage computed.",
             "hits": "Requests that got a result that a stage had kept.",
@@ -143,7 +161,7 @@ class ServiceCollector(Collector):
         )
         for report in self._reports:
             if report.reuse is not None:
-                names = [report.model, report.stage]
+                names = self._names(report)
                 for name, family in families.items():
                     family.add_metric(names, getattr(report.reuse, name))
                 kept.add_metric(names, report.reuse.kept_bytes)

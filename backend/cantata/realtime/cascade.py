@@ -8,9 +8,11 @@ from importlib.util import find_spec
 from cantata.contract.data.errors import NotInstalled
 from cantata.realtime.chat import Chat
 from cantata.realtime.responder import Responder
+from cantata.realtime.semantic_end import PATIENCE, Eagerness, SemanticEnd
 from cantata.realtime.settings import RealtimeSettings
+from cantata.realtime.smart_turn import EXTRA, SmartTurn, weights
 from cantata.realtime.transcription import Transcriber
-from cantata.realtime.turns import SilenceDetector, TurnDetector
+from cantata.realtime.turns import TurnDetector, TurnEnd
 from cantata.realtime.vad import SileroJudge, load_weights
 
 _FOR_TURNS = ("onnxruntime", "silero_vad")
@@ -24,6 +26,7 @@ class Cascade:
         self.settings = settings
         self._transcriber: Transcriber | None = None
         self._chat: Chat | None = None
+        self._smart_turn: SmartTurn | None = None
 
     async def prepare(self, *, words: bool) -> None:
         """Load what the first session needs, while other clients are served.
@@ -37,6 +40,22 @@ class Cascade:
         own_words = words and self.settings.transcription is None
         _check_installed(_FOR_TURNS + _FOR_WORDS if own_words else _FOR_TURNS)
         await asyncio.to_thread(load_weights)
+
+    async def prepare_semantic(self) -> None:
+        """Load what `semantic_end` needs.
+
+        Raises:
+            NotInstalled: names the extra.
+        """
+        path = weights()
+        if path is None:
+            raise NotInstalled(
+                f"semantic_vad needs the model Smart Turn: pip install 'cantata[{EXTRA}]'"
+            )
+        if self._smart_turn is None:
+            loaded = await asyncio.to_thread(SmartTurn, path)
+            # Another session may have been faster.
+            self._smart_turn = self._smart_turn or loaded
 
     @property
     def transcriber(self) -> Transcriber:
@@ -56,16 +75,21 @@ class Cascade:
             self._chat = self._new_chat()
         return self._chat
 
-    def detector(self, threshold: float, silence_ms: int) -> TurnDetector:
+    def detector(self, threshold: float, end: TurnEnd) -> TurnDetector:
         """A detector for one stream of sound."""
-        return SilenceDetector(SileroJudge(), threshold, silence_ms, self.settings.max_sound_s)
+        return TurnDetector(SileroJudge(), threshold, end, self.settings.max_sound_s)
+
+    def semantic_end(self, eagerness: Eagerness) -> TurnEnd:
+        """What ends the turns of one stream of sound; `prepare_semantic` was awaited."""
+        assert self._smart_turn is not None
+        return SemanticEnd(self._smart_turn.finished, PATIENCE[eagerness])
 
     async def close(self) -> None:
         """End what was started."""
-        for part in (self._transcriber, self._chat):
+        for part in (self._transcriber, self._chat, self._smart_turn):
             if part is not None:
                 await part.close()
-        self._transcriber = self._chat = None
+        self._transcriber = self._chat = self._smart_turn = None
 
     # The server starts without what no session has asked for.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,34 +35,58 @@ class SpeechStopped:
 Turn = SpeechStarted | SpeechStopped
 
 
-class TurnDetector(Protocol):
-    """Follows one stream of sound. Detectors that know more than silence have this shape too."""
+class TurnEnd(Protocol):
+    """Follows one stream of sound, and says whether the silence after some speech ends a turn."""
 
-    def feed(self, sound: Heard) -> Iterator[Turn]:
-        """What happens in these samples, in order. Sound is judged as the iterator advances."""
+    def begin(self) -> None:
+        """A turn has begun with what was heard last."""
         ...
 
-    def reset(self) -> None:
-        """The sound so far belongs to no turn."""
+    def hear(self, window: Heard) -> None:
+        """The next `WINDOW` samples, in and outside turns."""
+        ...
+
+    async def over(self, silence: int) -> bool:
+        """Whether the turn is over; asked after each of its windows.
+
+        Args:
+            silence: samples since the last speech, 0 if there is some now.
+        """
         ...
 
 
-class SilenceDetector:
-    """A turn ends with a silence of a fixed length.
+class FixedSilence:
+    """Ends a turn after `silence_ms`, whatever was said."""
+
+    def __init__(self, silence_ms: int) -> None:
+        self._samples = silence_ms * HEARD_RATE // 1000
+
+    def begin(self) -> None:
+        """Nothing is remembered."""
+
+    def hear(self, window: Heard) -> None:
+        """Nothing is remembered."""
+
+    async def over(self, silence: int) -> bool:
+        return silence >= self._samples
+
+
+class TurnDetector:
+    """Follows one stream of sound.
 
     Args:
         judge: of single windows.
         threshold: probability from which on a window is speech.
-        silence_ms: that ends a turn.
+        end: ends a turn.
         longest_s: after which a turn ends in any case.
     """
 
     def __init__(
-        self, judge: SpeechJudge, threshold: float, silence_ms: int, longest_s: float
+        self, judge: SpeechJudge, threshold: float, end: TurnEnd, longest_s: float
     ) -> None:
         self._judge = judge
         self._threshold = threshold
-        self._silence = silence_ms * HEARD_RATE // 1000
+        self._end = end
         self._longest = round(longest_s * HEARD_RATE)
         self._rest: Heard = np.zeros(0, np.int16)
         """Less than a window."""
@@ -76,20 +99,24 @@ class SilenceDetector:
         self._quiet_from: int | None = None
         """Start of the silence within a turn."""
 
-    def feed(self, sound: Heard) -> Iterator[Turn]:
+    async def feed(self, sound: Heard) -> list[Turn]:
+        """What happens in these samples, in order."""
         sound = np.concatenate([self._rest, sound])
         whole = len(sound) - len(sound) % WINDOW
         self._rest = sound[whole:]
-        for start in range(0, whole, WINDOW):
-            probability = self._judge.probability(sound[start : start + WINDOW])
-            self._judged += WINDOW
-            turn = self._begun(probability) if self._since is None else self._ended(probability)
-            if turn is not None:
-                yield turn
+        found = [await self._hear(sound[i : i + WINDOW]) for i in range(0, whole, WINDOW)]
+        return [turn for turn in found if turn is not None]
 
     def reset(self) -> None:
+        """The sound so far belongs to no turn."""
         self._since = self._quiet_from = None
         self._onset = 0
+
+    async def _hear(self, window: Heard) -> Turn | None:
+        probability = self._judge.probability(window)
+        self._end.hear(window)
+        self._judged += WINDOW
+        return self._begun(probability) if self._since is None else await self._ended(probability)
 
     def _begun(self, probability: float) -> SpeechStarted | None:
         self._onset = self._onset + 1 if probability >= self._threshold else 0
@@ -97,16 +124,17 @@ class SilenceDetector:
             return None
         self.reset()
         self._since = self._judged - _ONSET_WINDOWS * WINDOW
+        self._end.begin()
         return SpeechStarted(self._since)
 
-    def _ended(self, probability: float) -> SpeechStopped | None:
+    async def _ended(self, probability: float) -> SpeechStopped | None:
         assert self._since is not None
         if probability >= self._threshold - _HYSTERESIS:
             self._quiet_from = None
         elif self._quiet_from is None:
             self._quiet_from = self._judged - WINDOW
-        silent = self._quiet_from is not None and self._judged - self._quiet_from >= self._silence
-        if not silent and self._judged - self._since < self._longest:
+        silence = 0 if self._quiet_from is None else self._judged - self._quiet_from
+        if self._judged - self._since < self._longest and not await self._end.over(silence):
             return None
         self.reset()
         return SpeechStopped(self._judged)

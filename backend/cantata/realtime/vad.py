@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.realtime.onnx import open_network
 from cantata.realtime.sound import HEARD_RATE, Heard
 
 WINDOW = 512
@@ -53,14 +54,7 @@ class SileroJudge:
 def load_weights() -> Any:
     """ONNX Runtime's session: one for all streams, for it has no state. The first call takes a
     moment."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    # A window is too little work to share among threads.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        str(_weights()), options, providers=["CPUExecutionProvider"]
-    )
+    return open_network(_weights())
 
 
 def _weights() -> Path:

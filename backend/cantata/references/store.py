@@ -10,33 +10,38 @@ deleted, so that a crash leaves no partial voice. One server at a time uses a fo
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import os
 import re
 import shutil
 import threading
-import time
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import soundfile
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from cantata.contract.data.errors import (
     ConfigError,
     NotStored,
     StorageFailed,
     UploadNotFound,
-    VoiceExists,
-    VoicesFull,
 )
 from cantata.contract.data.request import ReferenceAudio
 from cantata.media.sound import MAX_KEPT_CHANNELS
-from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
+from cantata.references.stored import (
+    MAX_SOUND_BYTES,
+    MAX_WORDS_BYTES,
+    StoredVoice,
+    StoreLimits,
+    find_voice,
+    name_taken,
+    new_voice,
+    reference_of,
+    wav_of,
+)
+from cantata.references.upload import ID_PREFIX, VoiceUpload
 
 logger = logging.getLogger(__name__)
 
@@ -44,34 +49,7 @@ _WORDS, _SOUND = "voice.json", "reference.wav"
 _UNFINISHED = "."
 """Begins the name of a folder that is being written or deleted."""
 _ID = re.compile(rf"{ID_PREFIX}[0-9a-f]{{32}}")
-_MAX_WORDS_BYTES = 64 << 10
-_MAX_SOUND_BYTES = 8 << 20
 _READERS = 4
-
-
-class StoredVoice(BaseModel):
-    """`voice.json`."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-    id: str
-    name: str
-    created_at: int
-    """Unix time."""
-    consent: str
-    description: str = ""
-    transcript: str | None = None
-    deletion_digest: str | None = None
-    """Of the deletion token; None: the voice is from before there were any."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
-    """How much is kept."""
-
-    voices: int = 100
-    total_bytes: int = 600 << 20
-    """As many as that take at most: 15 s in stereo at 48 kHz each."""
 
 
 class VoiceStore:
@@ -98,11 +76,7 @@ class VoiceStore:
 
     def find(self, name: str) -> StoredVoice | None:
         """The voice with this id or name."""
-        wanted = fold(name)
-        for voice in self._voices.values():
-            if wanted in (voice.id, fold(voice.name)):
-                return voice
-        return None
+        return find_voice(self._voices.values(), name)
 
     def load(self) -> None:
         """Read the folder; damaged voices are left alone and logged, unfinished ones removed.
@@ -126,66 +100,36 @@ class VoiceStore:
             voices.sort(key=lambda voice: (voice.created_at, voice.id))
             self._voices = {voice.id: voice for voice in voices}
 
+    async def refresh(self, name: str | None = None, *, now: bool = False) -> None:
+        """Nobody else changes the folder, so there is nothing to learn."""
+
     async def add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        """Keep a voice.
-
-        Args:
-            upload: its words.
-            reference: its recording.
-            deletion_digest: of the token that its uploader gets.
-
-        Raises:
-            VoiceExists: another has this name.
-            VoicesFull: there are too many, or they take too much room.
-            NotStored: the disk rejects it.
-        """
+        """As `Voices.add`; `NotStored`: the disk rejects it."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             self._writing, self._add, upload, reference, deletion_digest
         )
 
     async def remove(self, name: str) -> StoredVoice:
-        """Delete a voice, by id or name, from disk. Requests that use it continue.
-
-        Raises:
-            UploadNotFound: there is none.
-            StorageFailed: the disk fails to delete it.
-        """
+        """As `Voices.remove`, from disk."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writing, self._remove, name)
 
     async def reference(self, voice: StoredVoice) -> ReferenceAudio:
-        """A voice's recording.
-
-        Raises:
-            UploadNotFound: it has been deleted.
-            StorageFailed: it cannot be read.
-        """
+        """As `Voices.reference`."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, self._read_reference, voice)
 
     def _add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
     ) -> StoredVoice:
-        voice = StoredVoice(
-            id=f"{ID_PREFIX}{uuid.uuid4().hex}",
-            name=upload.name,
-            created_at=int(time.time()),
-            consent=upload.consent,
-            description=upload.description,
-            transcript=upload.transcript,
-            deletion_digest=deletion_digest,
-        )
-        sound = io.BytesIO()
-        soundfile.write(
-            sound, reference.samples, reference.sample_rate, format="WAV", subtype="FLOAT"
-        )
+        voice, sound = new_voice(upload, deletion_digest), wav_of(reference)
         with self._changing:
-            self._check_room(upload, sound.tell())
+            self._check_room(upload, len(sound))
             try:
-                self._write(voice, sound.getvalue())
+                self._write(voice, sound)
             except OSError as error:
                 raise NotStored(f"the voice cannot be stored: {error.strerror}") from error
             self._voices = {**self._voices, voice.id: voice}
@@ -193,14 +137,9 @@ class VoiceStore:
 
     def _check_room(self, upload: VoiceUpload, size: int) -> None:
         if self.find(upload.name) is not None:
-            raise VoiceExists(f"there is a voice {upload.name!r} already; delete it first", "name")
-        if len(self._voices) >= self._limits.voices:
-            raise VoicesFull(f"{self._limits.voices} voices are kept at most; delete one first")
+            raise name_taken(upload.name)
         taken = sum(_size_of(self._folder / id) for id in self._voices)
-        if taken + size > self._limits.total_bytes:
-            raise VoicesFull(
-                f"uploaded voices may take {self._limits.total_bytes} bytes; delete one first"
-            )
+        self._limits.check(len(self._voices), taken + size)
 
     def _write(self, voice: StoredVoice, sound: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -236,13 +175,11 @@ class VoiceStore:
 
     def _read_reference(self, voice: StoredVoice) -> ReferenceAudio:
         try:
-            data = (self._folder / voice.id / _SOUND).read_bytes()
-            samples, sample_rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+            return reference_of(voice, (self._folder / voice.id / _SOUND).read_bytes())
         except FileNotFoundError:
             raise UploadNotFound(f"the voice {voice.name!r} was deleted", "voice") from None
         except (OSError, soundfile.LibsndfileError) as error:
             raise StorageFailed(f"the voice {voice.name!r} cannot be read from disk") from error
-        return ReferenceAudio(samples, sample_rate, voice.transcript)
 
 
 def _read_voice(path: Path) -> StoredVoice | None:
@@ -251,7 +188,7 @@ def _read_voice(path: Path) -> StoredVoice | None:
     try:
         if path.is_symlink() or words.is_symlink() or sound.is_symlink():
             raise ValueError("a symbolic link")
-        if words.stat().st_size > _MAX_WORDS_BYTES or sound.stat().st_size > _MAX_SOUND_BYTES:
+        if words.stat().st_size > MAX_WORDS_BYTES or sound.stat().st_size > MAX_SOUND_BYTES:
             raise ValueError("too large")
         voice = StoredVoice.model_validate_json(words.read_bytes())
         if voice.id != path.name:

@@ -112,6 +112,7 @@ class Admission:
             waiting_batch=len(self._batch),
             refused=dict(self._refused),
             admitted=dict(self._admitted),
+            retry_after_s=self._turn_s,
         )
 
     def resize(self, places: int) -> None:
@@ -231,14 +232,26 @@ class Admission:
         self._running_batch -= batch
         self._let_in()
 
+    @property
+    def _turn_s(self) -> float:
+        """When a new request would about get its turn at this rate."""
+        turn_s = self._mean_held_s * (len(self._live) + 1) / max(1, self._places)
+        return min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S)
+
     def _refusal(self, reason: str, state: str) -> Overloaded:
-        """The rejection; its retry time is about when a new request would get its turn at this
-        rate."""
         self._refused[reason] += 1
-        turn_s = self._mean_held_s * (len(self._live) + 1) / self._places
-        turn_s = min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S)
-        part = self._refused.total() * _GOLDEN % 1
-        return Overloaded(state, turn_s * (1 + _RETRY_SPREAD * (part - 0.5)))
+        return Overloaded(state, spread(self._turn_s, self._refused.total()))
+
+
+def spread(retry_s: float, number: int) -> float:
+    """A retry time of its own for each rejection.
+
+    Args:
+        retry_s: the usual one.
+        number: of the rejection, from 1.
+    """
+    part = number * _GOLDEN % 1
+    return retry_s * (1 + _RETRY_SPREAD * (part - 0.5))
 
 
 def _extra_places(stretch: float) -> float:

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from cantata.config import load_deployment
 from cantata.contract.chat_service import AnswerEvent, FinishReason, TextDelta, TextEnd
-from cantata.contract.data.chat import AudioPart, ChatRequest, Message, Role, TextPart
+from cantata.contract.data.chat import AudioPart, CallStarted, ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.service import SpeechChunk
 from cantata.engine.chat_model import PipelineChatModel
@@ -109,6 +109,27 @@ async def test_read_alone_the_text_is_the_same_and_no_stage_that_speaks_hears_of
     assert text_of(read) == text_of(spoken)
     assert not [event for event in read if isinstance(event, SpeechChunk)]
     assert await held(model) == {}
+
+
+async def test_calls_of_tools_stand_where_they_were_written(model: PipelineChatModel) -> None:
+    request = asked(0, voice=None)
+    plain = await events(model, request)
+    found = await events(model, replace(request, tools=('{"type": "function"}',)))
+    written = "".join(
+        f"<{event.name}" if isinstance(event, CallStarted) else event.text
+        for event in found
+        if not isinstance(event, TextEnd | SpeechChunk)
+    )
+    assert model.calls_tools
+    assert any(isinstance(event, CallStarted) for event in found)
+    assert "<" not in text_of(found)
+    assert written == text_of(plain)
+    tokens = [
+        sum(event.tokens for event in some if isinstance(event, TextDelta))
+        for some in (plain, found)
+    ]
+    assert tokens[0] == tokens[1]
+    assert [type(event) for event in found].count(TextEnd) == 1
 
 
 async def test_together_each_says_what_it_says_alone(model: PipelineChatModel) -> None:

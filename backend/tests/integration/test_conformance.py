@@ -31,7 +31,7 @@ PLUGINS = {
     if plugin.load_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
 MAX_FRAMES = 12
-"""Random weights do not end a text by themselves."""
+"""Random weights do not end a text by themselves. Half a second to a second, by model."""
 
 SPEEDS = (1.0, 1.6, 0.6, 1.0, 4.0)
 TEXTS = (
@@ -140,7 +140,7 @@ async def test_it_speaks_audibly_and_without_clipping(model: PipelineModel) -> N
         samples = await speak(model, replace(request(model, 0), voice=voice.id))
         seconds = len(samples) / model.sample_rate
         assert samples.shape == (len(samples), model.channels)
-        assert 0.8 < seconds < 6
+        assert 0.4 < seconds < 6
         assert np.isfinite(samples).all()
         peak = np.abs(samples).max()
         # Random weights may clip.

@@ -26,6 +26,7 @@ from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
 from cantata.engine import aborts, hang, stage_handle
 from cantata.engine.stage_handle import StageHandle
+from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
 from tiny_talker.serving import TinyServer, tiny_server
 
@@ -106,26 +107,6 @@ def pid_of(server: TinyServer, name: str) -> int:
     pid = stage(server, name).pid
     assert pid is not None
     return pid
-
-
-@contextmanager
-def a_clock_that_leaves_out_stalls() -> Iterator[list[float]]:
-    """Seconds in which this process was scheduled, in steps: a busy host does not fail a test.
-
-    Counts iterations 20 ms apart, however late each one was.
-    """
-    passed = [0.0]
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(0.02)
-            passed[0] += 0.02
-
-    ticking = asyncio.create_task(tick())
-    try:
-        yield passed
-    finally:
-        ticking.cancel()
 
 
 @asynccontextmanager

@@ -246,5 +246,6 @@ async def test_it_is_listed_and_speaks_no_texts(painter: Painter) -> None:
     assert (model["id"], model["output_modalities"]) == (PLUGIN.name, ["image"])
     assert model["input_modalities"] == ["text", "image"]
     assert model["images"]["default_size"] == "64x64"
+    assert (await painter.http.get("/v1/models/dall-e-3")).json() == model
     refused = await painter.http.post("/v1/audio/speech", json={"input": "hello"})
     assert refused.status_code == 404

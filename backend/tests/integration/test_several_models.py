@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment, parse_deployment
-from cantata.contract.data.chunks import Image
-from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied
+from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied, StartFailed
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.data.request import SpeechRequest
+from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.engine.plan import ServicePlan
 from cantata.engine.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
@@ -51,15 +54,24 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pip
     await service.stop()
 
 
-async def test_it_is_ready_before_what_starts_later(service: PipelineService) -> None:
+async def drawn(service: PipelineService, request: ImageRequest) -> Image:
+    async with service.image_model(None).draw(request) as drawing:
+        *_, last = [event async for event in drawing]
+    assert isinstance(last, Image)
+    return last
+
+
+async def test_a_picture_waits_for_the_model_that_starts_later(service: PipelineService) -> None:
     assert service.ready
     assert {report.model for report in await service.stage_reports()} == {TALKER.name}
-    with pytest.raises(StageDied, match="not ready"):
-        async with service.image_model(None).draw(ImageRequest("a")):
-            pass
+    assert not service.image_model(None).admission.places
+    soon = ImageRequest("a", seed=1, deadline_s=time.monotonic())
+    with pytest.raises(StageDied, match="still loading"):
+        await drawn(service, soon)
     async with asyncio.timeout(60):
-        while not service.image_model(None).admission.places:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        first = await drawn(service, ImageRequest("a", seed=1))
+    second = await drawn(service, ImageRequest("a", seed=1))
+    assert first.pixels.tobytes() == second.pixels.tobytes()
     reports = await service.stage_reports()
     assert {report.model for report in reports} == {TALKER.name, PAINTER.name}
     assert all(report.alive for report in reports)
@@ -72,13 +84,7 @@ async def test_it_speaks_and_draws_at_the_same_time(service: PipelineService) ->
         async with model.speak(request) as utterance:
             return sum([len(chunk.samples) async for chunk in utterance])
 
-    async def draw() -> Image:
-        async with service.image_model(PAINTER.name).draw(ImageRequest("SLOW")) as drawing:
-            event = [event async for event in drawing][-1]
-            assert isinstance(event, Image)
-            return event
-
-    samples, image = await asyncio.gather(speak(), draw())
+    samples, image = await asyncio.gather(speak(), drawn(service, ImageRequest("SLOW")))
     assert samples
     assert image.pixels.size
 
@@ -101,3 +107,25 @@ async def test_a_server_has_each_model_once(tmp_path: Path) -> None:
     talker, _ = plans(tmp_path)
     with pytest.raises(ConfigError, match="once"):
         create_service(talker, talker)
+
+
+async def test_a_model_that_cannot_start_later_says_so(tmp_path: Path) -> None:
+    talker, painter = plans(tmp_path)
+    broken = StageSpec(
+        "denoiser",
+        StageKind.DIFFUSION,
+        "tiny_painter.stages:not_there",
+        outputs={"progress": Progress},
+    )
+    stages = tuple(broken if s.name == broken.name else s for s in painter.pipeline.stages)
+    service = create_service(
+        talker, later=[replace(painter, pipeline=replace(painter.pipeline, stages=stages))]
+    )
+    await service.start()
+    try:
+        async with asyncio.timeout(60):
+            with pytest.raises(StartFailed, match=r"stage 'denoiser' cannot start: .*not_there"):
+                await drawn(service, ImageRequest("a"))
+        assert service.ready
+    finally:
+        await service.stop()

@@ -6,17 +6,27 @@ Letters: L positions, D hidden size.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chat import AudioPart, ChatRequest, Message, Modality, Role, TextPart
+from cantata.contract.data.chat import (
+    AudioPart,
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    Message,
+    Modality,
+    Role,
+    TextPart,
+)
 from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, Voice
-from cantata.contract.model.conversation import PlannedAnswer
+from cantata.contract.model.conversation import PlannedAnswer, Written
 from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import CODEBOOK_SIZE, save_tiny_checkpoint
@@ -59,6 +69,34 @@ class TinyReader:
     def end(self) -> str:
         held, self._held = self._held, ""
         return held
+
+
+class TinyCallReader:
+    """A letter of two tokens calls the tool of that name with the consonants behind it; other
+    letters are words."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def read(self, text: str) -> list[Written]:
+        self._held += text
+        found: list[Written] = []
+        while match := _WRITTEN.match(self._held):
+            found += _told(match)
+            self._held = self._held[match.end() :]
+        return found
+
+    def end(self) -> list[Written]:
+        return self.read("a")
+
+
+_WRITTEN = re.compile("[^<](?=.)|<(?P<name>.)(?P<arguments>[^aeiou<]*)(?=[aeiou<])")
+
+
+def _told(match: re.Match[str]) -> list[Written]:
+    if match["name"] is None:
+        return [match[0]]
+    return [CallStarted(match["name"]), CallArguments(match["arguments"])]
 
 
 def letter(token: int) -> str:
@@ -114,6 +152,9 @@ class TinyChatBuilder:
 
     def reader(self) -> TinyReader:
         return TinyReader()
+
+    def call_reader(self) -> TinyCallReader:
+        return TinyCallReader()
 
 
 def _heard(sound: AudioPart) -> NDArray[np.float32]:

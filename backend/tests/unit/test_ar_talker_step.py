@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cantata.contract.model.row_source import TalkerPrompt
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FirstDraws, FrameDraws
 from cantata.engine.ar.request_state import (
     Layout,
     LevelSampling,
@@ -283,6 +283,68 @@ def test_a_stop_waits_for_the_least_frames_and_is_greedy_on_demand(states: Reque
     assert step.sample(scores(4, 4))[1][:, 0].tolist() == [4, talker.end_code]
     schedule(step, {"a": (2, 1)})
     assert step.sample(scores(4))[1][0, 0] == talker.end_code
+
+
+class LawfulTalker(AddingTalker):
+    """Says the code that its uniform number of its own points at, in tenths, and keeps what it saw.
+    A request that is not sampled repeats its oldest recent code, or says 2."""
+
+    law_draws, law_frames = 2, 3
+
+    def __init__(self) -> None:
+        self.seen: list[FirstDraws] = []
+        self.end_scores: list[float] = []
+        """Of the last step's first two requests."""
+
+    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+        self.seen.append(draws)
+        self.end_scores = scores[:2, self.end_code].tolist()
+        pointed = (draws.uniforms[:, 2] * (CODES - 1)).long()
+        oldest = draws.recent[:, 0, 0]
+        repeated = torch.where(oldest < 0, 2, oldest)
+        return torch.where(draws.sampling.temperature > 0, pointed, repeated)
+
+
+def test_a_talker_s_own_law_sees_the_last_frames_and_draws_of_its_own() -> None:
+    talker = LawfulTalker()
+    assert layout_of(talker).num_draws == CODEBOOKS + 2
+    states = RequestStates(3, 16, layout_of(talker), HIDDEN, torch.float32, torch.device("cpu"))
+    step = TalkerStep(talker, states)
+    sampled = LevelSampling(temperature=0.5, top_k=4)
+    # The engine's own penalty would forbid what the law says.
+    drawn = replace(GREEDY, seed=7, code_0=sampled, repetition_penalty=(9.0, 1.0))
+    states.add("other", prompt(), GREEDY)
+    states.add("a", prompt(), drawn)
+    found = []
+    for position, count in ((0, 2), (2, 1), (3, 1), (4, 1)):
+        schedule(step, {"a": (position, count)})
+        found.append(int(step.sample(scores(1))[0]))
+    uniforms = counter_uniforms(7, 4, CODEBOOKS + 2)
+    assert found == [int(uniforms[frame, 3] * (CODES - 1)) for frame in range(4)]
+    assert len(set(found)) > 1
+    seen = talker.seen[-1]
+    assert torch.equal(seen.uniforms[0], uniforms[3, [0, 2, 3]])
+    assert seen.recent[0].tolist() == [[code, code + 1] for code in found[:3]]
+    assert talker.seen[1].recent[0, :, 0].tolist() == [-1, -1, found[0]]
+    assert (talker.seen[0].recent[0] == -1).all()
+    assert (float(seen.penalty[0]), int(seen.sampling.top_k[0])) == (9.0, 4)
+    assert [draws.is_sampled for draws in talker.seen] == [True] * 4
+
+
+def test_a_law_waits_for_the_least_frames_and_serves_requests_at_different_depths() -> None:
+    talker = LawfulTalker()
+    states = RequestStates(3, 16, layout_of(talker), HIDDEN, torch.float32, torch.device("cpu"))
+    step = TalkerStep(talker, states)
+    states.add("a", prompt(min_frames=9), GREEDY)
+    states.add("b", prompt(), GREEDY)
+    schedule(step, {"a": (0, 2)})
+    step.sample(scores(4))
+    schedule(step, {"b": (0, 2), "a": (2, 1)})
+    step.sample(scores(4, 4))
+    seen = talker.seen[-1]
+    assert seen.recent[:2, :, 0].tolist() == [[-1, -1, -1], [-1, -1, 2]]
+    assert not seen.is_sampled
+    assert talker.end_scores == [0.0, -torch.inf]
 
 
 def test_made_up_requests_touch_nothing(states: RequestStates, step: TalkerStep) -> None:

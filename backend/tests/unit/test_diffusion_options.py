@@ -19,6 +19,8 @@ from tiny_painter.stages import TinyDenoiser
 
 SPEC = StageSpec("denoiser", StageKind.DIFFUSION, f"{__name__}:load")
 TOLD: list[DenoiserOptions] = []
+OWN = "device, dtype, slots, max_tokens, max_wait_s, cache, parallel, hooked"
+"""Keys of the stage itself."""
 
 
 def load(checkpoint: Path, options: DenoiserOptions) -> TinyDenoiser:
@@ -82,6 +84,39 @@ def test_the_model_is_told_of_another_executor() -> None:
 def test_ranks_are_numbered_by_the_stage(kind: str, ranks: int) -> None:
     options = denoiser_options(deployment(parallel={"kind": kind, "ranks": ranks}))
     assert options.ranks == Ranks(Parallel(kind), ranks, rank=0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "valid"),
+    [
+        (
+            {"cache": {"kind": "teacache", "treshold": 0.1}},
+            ["keys of cache: kind, threshold, warmup_steps, coefficients"],
+        ),
+        (
+            {"cache": {"kind": "taylorseer", "threshold": 0.1}},
+            ["keys of cache: kind, interval, warmup_steps, order"],
+        ),
+        (
+            {"cache": {"threshold": 0.1}},
+            ["kinds of cache: teacache, first_block, dual_block, taylorseer"],
+        ),
+        ({"parallel": {"rank": 2}}, ["keys of parallel: kind, ranks"]),
+        (
+            {"cash": {}, "hooked": {"offload": 1}},
+            ["keys of hooked: attention, offload_blocks, float8", f"keys: {OWN}"],
+        ),
+    ],
+)
+def test_what_is_valid_is_told_of_the_block_at_fault(
+    keys: dict[str, Any], valid: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        deployment(**keys)
+    lines = caught.value.message.splitlines()
+    assert [line for line in lines if ": valid " in line] == [
+        f"deployment: denoiser: valid {one}" for one in valid
+    ]
 
 
 @pytest.mark.parametrize(

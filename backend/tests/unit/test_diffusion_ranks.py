@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata.engine.diffusion.ranks import main
 from cantata.engine.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
 from cantata.engine.diffusion.ranks.load import load_ranked
-from cantata.engine.diffusion.ranks.messages import Advance, Begin
+from cantata.engine.diffusion.ranks.messages import Message
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.stages import TinyDenoiser
 
@@ -31,8 +31,11 @@ class Other:
         self.model = TinyDenoiser()
         self.jobs: dict[int, Any] = {}
 
-    def send(self, message: Begin | Advance) -> None:
+    def send(self, message: Message) -> None:
         main._obey(self.model, self.jobs, message)
+
+    def end(self) -> None:
+        """Its own process would be gone."""
 
 
 def begin(model: RankedDenoiser, fault: str = "", seed: int = 1) -> SharedJob:
@@ -45,8 +48,10 @@ def others() -> list[Other]:
 
 
 @pytest.fixture
-def model(others: Sequence[Any]) -> RankedDenoiser:
-    return RankedDenoiser(TinyDenoiser(), others)
+def model(others: Sequence[Any]) -> Iterator[RankedDenoiser]:
+    model = RankedDenoiser(TinyDenoiser(), others)
+    yield model
+    model.close()
 
 
 def test_every_rank_makes_the_same_steps(model: RankedDenoiser, others: list[Other]) -> None:
@@ -59,16 +64,30 @@ def test_every_rank_makes_the_same_steps(model: RankedDenoiser, others: list[Oth
             np.testing.assert_array_equal(theirs.latents, model.latents(job))
 
 
-def test_a_job_that_is_dropped_here_is_dropped_everywhere(
+def test_a_job_that_is_dropped_here_is_dropped_everywhere_though_nothing_is_asked(
     model: RankedDenoiser, others: list[Other]
 ) -> None:
     kept, dropped = begin(model), begin(model)
+    assert [list(other.jobs) for other in others] == [[kept.number, dropped.number]] * 2
     del dropped
-    model.advance([kept])
+    model.close()
     assert [list(other.jobs) for other in others] == [[kept.number]] * 2
-    del kept
-    last = begin(model)
-    assert [list(other.jobs) for other in others] == [[last.number]] * 2
+
+
+def test_a_job_may_be_dropped_in_the_middle_of_a_message(others: list[Other]) -> None:
+    """Its finalizer runs wherever the last reference goes."""
+
+    class Dropping(Other):
+        def send(self, message: Message) -> None:
+            dropped.clear()
+            super().send(message)
+
+    model = RankedDenoiser(TinyDenoiser(), [Dropping(), *others])  # type: ignore[list-item]
+    dropped: list[SharedJob] = []
+    dropped = [begin(model)]
+    kept = begin(model)
+    model.close()
+    assert [list(other.jobs) for other in others] == [[kept.number]] * 2
 
 
 def test_what_all_ranks_refuse_is_an_error_of_the_request(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cantata.config import DiffusionDeployment
-from cantata.contract.data.chunks import Chunk, Payload, Progress, Rows
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress, Rows
 from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation, RequestFailed
 from cantata.contract.process.stage import StepResult
 from cantata.contract.process.steps import ForwardCost
@@ -103,6 +103,49 @@ def test_progress_is_reported_of_every_step_with_previews_where_they_belong(
     assert [p.step for p in payloads if isinstance(p, Progress)] == list(range(7))
     assert [p.step for p in payloads if isinstance(p, Progress) and p.pixels.size] == [2, 4]
     assert [chunk.final for chunk in progress] == [False] * 6 + [True]
+
+
+class TinyWriter(TinyDenoiser):
+    """Writes the numbers of its steps, and nothing in the last one."""
+
+    def written(self, job: TinyJob) -> np.ndarray:
+        tokens = [job.done] if job.done < job.canvas.steps else []
+        return np.array(tokens, np.int32)
+
+
+def test_a_model_that_writes_leaves_a_token_a_step_and_no_latents(clock: Clock) -> None:
+    stage = DiffusionStage(
+        TinyWriter(), DiffusionDeployment(slots=4), clock, shows_progress=False, writes=True
+    )
+    begin(stage, "a", canvas(steps=4))
+    begin(stage, "b", canvas(steps=2))
+    chunks, failures = run(stage)
+    assert not failures
+    for name, count in (("a", 4), ("b", 2)):
+        texts = of(chunks, name, "codes")
+        assert [chunk.index for chunk in texts] == list(range(count))
+        assert [chunk.final for chunk in texts] == [False] * (count - 1) + [True]
+        codes = np.concatenate([c.payload.values for c in texts if isinstance(c.payload, Codes)])
+        assert codes.tolist() == [[step] for step in range(1, count)]
+    assert not [chunk for chunk in chunks if chunk.port != "codes"]
+    assert stage.counts() == {"requests": 0}
+
+
+def test_a_model_may_find_that_it_needs_fewer_steps(
+    stage: DiffusionStage, model: TinyDenoiser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = 6
+    monkeypatch.setattr(model, "steps", lambda job: planned + 3 if job.done < 2 else planned)
+    begin(stage, "a", canvas(steps=planned, previews=1))
+    chunks, failures = run(stage)
+    assert not failures
+    assert latents(chunks, "a").shape == (8, 3)
+    told = [chunk.payload for chunk in of(chunks, "a", "progress")]
+    assert [(p.step, p.steps) for p in told if isinstance(p, Progress)] == [
+        *((step, planned + 3) for step in range(2)),
+        *((step, planned) for step in range(2, planned + 1)),
+    ]
+    assert [p.step for p in told if isinstance(p, Progress) and p.pixels.size] == [3]
 
 
 @pytest.mark.parametrize(

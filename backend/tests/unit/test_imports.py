@@ -26,7 +26,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cantata.audio": {"contract", "markup"},
     "cantata.strict_model": set(),
     "cantata.diffusion_options": {"contract", "strict_model"},
-    "cantata.config": {"contract", "strict_model", "diffusion_options"},
+    "cantata.cluster_options": {"strict_model"},
+    "cantata.deployment_errors": set(),
+    "cantata.config": {
+        "contract",
+        "strict_model",
+        "diffusion_options",
+        "cluster_options",
+        "deployment_errors",
+    },
     "cantata.plugins": {"contract"},
     "cantata.metrics": {"contract"},
     "cantata.client": {"contract"},
@@ -61,10 +69,31 @@ MAY_IMPORT: dict[str, set[str]] = {
         "logs",
         "ticks",
     },
+    "cantata.cluster.link": {"cluster", "contract"},
+    "cantata.cluster.edge": {"cluster", "contract", "logs", "scheduling"},
+    "cantata.cluster.replica": {"cluster", "contract", "config", "logs", "ticks"},
+    "cantata.cluster.ray": {"cluster", "cluster_options", "contract", "config", "strict_model"},
+    "cantata.cluster": {"contract"},
+    "cantata.replica": {"cluster", "engine", "logs", "config"},
+    "cantata.deploying": {
+        "api",
+        "cluster",
+        "cluster_options",
+        "config",
+        "contract",
+        "engine",
+        "logs",
+        "options",
+        "replica",
+        "serving",
+    },
+    "cantata.options": {"logs"},
+    "cantata.serving": {"contract", "api", "cluster", "config", "engine", "logs"},
     "cantata.say": {"contract", "audio", "client", "engine"},
     "cantata.picture_client": {"client"},
     "cantata.draw": {"contract", "api", "client", "engine", "media", "picture_client", "plugins"},
     "cantata.cli": {
+        "deploying",
         "draw",
         "say",
         "contract",
@@ -78,6 +107,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "doctor",
         "doctor_model",
         "logs",
+        "options",
+        "replica",
+        "serving",
     },
     "cantata.doctor": {"plugins", "contract"},
     "cantata.doctor_model": {"contract", "config", "engine", "doctor"},
@@ -88,6 +120,8 @@ WITHIN_CONTRACT = {
     "data": set[str](),
     "model": {"data"},
     "process": {"data"},
+    "catalogue": {"data"},
+    "voices": {"data"},
     "service": {"data", "process"},
     "chat_service": {"data", "service"},
     "image_service": {"data", "service", "chat_service"},
@@ -158,6 +192,13 @@ def test_only_the_ar_engine_imports_vllm_in_the_backend() -> None:
     for module, path in modules("cantata"):
         if not module.startswith("cantata.engine.ar"):
             assert not any(t.split(".")[0] == "vllm" for t in imports(path)), module
+
+
+def test_one_module_imports_ray() -> None:
+    """What Ray changes is changed there."""
+    for module, path in modules("cantata"):
+        if module != "cantata.cluster.ray.serve_api":
+            assert not any(t.split(".")[0] == "ray" for t in imports(path)), module
 
 
 def test_the_backend_names_no_model() -> None:

@@ -28,6 +28,26 @@ def test_a_checkpoint_is_known_by_its_type(tmp_path: Path) -> None:
         locate(str(tmp_path))
 
 
+def test_without_a_type_its_architecture_counts(tmp_path: Path) -> None:
+    plugin = next(iter(installed_plugins().values()))
+    config: dict[str, str] = {"architecture": plugin.model_types[0]}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert locate(str(tmp_path)) == LocatedModel(plugin, tmp_path)
+    config["model_type"] = "bert"
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ConfigError, match="no plug-in loads 'bert'; known"):
+        locate(str(tmp_path))
+
+
+def test_a_plug_in_can_be_named_for_a_checkpoint(tmp_path: Path) -> None:
+    for plugin in installed_plugins().values():
+        assert locate(f"{plugin.name}={tmp_path}") == LocatedModel(plugin, tmp_path)
+    with pytest.raises(ConfigError, match="'nowhere' is not a folder"):
+        locate("solo=nowhere")
+    with pytest.raises(ConfigError, match="solo"):
+        locate(f"nobody={tmp_path}")
+
+
 def test_a_folder_of_parts_is_known_by_its_pipeline(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     (tmp_path / "model_index.json").write_text('{"_class_name": "Nobody"}', encoding="utf-8")

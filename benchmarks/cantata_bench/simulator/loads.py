@@ -13,6 +13,7 @@ from cantata.contract.data.errors import Overloaded
 from cantata_bench.listener import Listener, heard_at_s
 from cantata_bench.results import LoadSpec, LoadSummary, RequestRecord
 from cantata_bench.simulator.clock import run_virtually
+from cantata_bench.simulator.edges import SimulatedEdge
 from cantata_bench.simulator.server import SimulatedServer
 from cantata_bench.simulator.system import System
 from cantata_bench.summary import summarise
@@ -43,7 +44,9 @@ async def _simulate(system: System, spec: LoadSpec) -> Prediction:
     running = [asyncio.create_task(server.run()) for server in servers]
     for server in servers:
         await server.warm_up()
-    load = _Load(servers, system, spec)
+    edges = [SimulatedEdge(servers, system.link_s) for _ in range(system.edges)]
+    running += [asyncio.create_task(edge.run()) for edge in edges]
+    load = _Load(servers, edges, system, spec)
     await load.run()
     for task in running:
         task.cancel()
@@ -56,6 +59,7 @@ async def _simulate(system: System, spec: LoadSpec) -> Prediction:
 @dataclass(slots=True)
 class _Load:
     servers: Sequence[SimulatedServer]
+    edges: Sequence[SimulatedEdge]
     system: System
     spec: LoadSpec
     began_s: float = 0.0
@@ -119,8 +123,7 @@ class _Load:
             await asyncio.sleep(wait_s)
 
     async def _speak(self, text: str, sent_s: float, refusals: int) -> float:
-        server = min(self.servers, key=lambda one: one.load)
-        arrivals = await server.speak(self._frames_of(text))
+        arrivals = await self._entry().speak(self._frames_of(text))
         began_s = self.began_s + sent_s
         for at_s, audio_s in arrivals:
             if self.spec.warm_up_s <= at_s - self.began_s < self.end_s:
@@ -131,6 +134,11 @@ class _Load:
         if self.spec.kind in ("closed", "open"):
             return 0.0
         return max(0.0, sent_s + heard_at_s(listener.arrivals) - self.now_s())
+
+    def _entry(self) -> SimulatedServer | SimulatedEdge:
+        if self.edges:
+            return self.edges[self.asked % len(self.edges)]
+        return min(self.servers, key=lambda one: one.load)
 
     def _frames_of(self, text: str) -> list[int]:
         """A model speaks sentence by sentence."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from cantata_bench.results import Frozen, Run
-from cantata_bench.simulator.scaling import scale, scale_table
+from cantata_bench.simulator.scaling import replicas_table, scale, scale_table
 from cantata_bench.simulator.system import System, system_of
 
 _SCENARIOS = Path(__file__).with_name("scenarios.yaml")
@@ -22,7 +22,9 @@ class Scenario(Frozen):
 
     title: str
     assumptions: tuple[str, ...]
-    listeners: tuple[int, ...]
+    listeners: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    """Numbers of servers: how many listeners each could take is looked for."""
     system: System
 
 
@@ -63,8 +65,11 @@ def _section(scenario: Scenario) -> str:
         f"frames {_cost(system.decoder.fixed_s, system.decoder.frame_s)}, a packet "
         f"{1000 * system.packet_s:.2f} ms of the api process; {system.slots} slots a server"
     )
-    found = scale(system, scenario.listeners, _SECONDS, _SEED)
-    return f"## {scenario.title}\n\n{lines}\n{figures}\n\n{scale_table(found)}"
+    if scenario.replicas:
+        told = replicas_table(system, scenario.replicas, _SECONDS, _SEED)
+    else:
+        told = scale_table(scale(system, scenario.listeners, _SECONDS, _SEED))
+    return f"## {scenario.title}\n\n{lines}\n{figures}\n\n{told}"
 
 
 def _cost(fixed_s: float, frame_s: float) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cantata.engine.process.loop import INTAKE_SHARE
@@ -111,6 +112,23 @@ class SimulatedServer:
         self._decoding: list[_Piece] = []
         self._to_talk, self._to_decode = asyncio.Event(), asyncio.Event()
         self._packets: asyncio.Queue[list[_Packet]] = asyncio.Queue()
+        self._orders = 0
+        self._places = system.slots
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def slots(self) -> int:
+        """Requests that can run at all."""
+        return self._system.slots
+
+    @property
+    def free(self) -> int:
+        """Requests that would get a place now."""
+        return max(0, self._places - self._orders)
+
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Be told whenever a request comes or goes."""
+        self._listeners.append(heard)
 
     async def run(self) -> None:
         """Step the stages, as long as there is something to step."""
@@ -140,12 +158,27 @@ class SimulatedServer:
             Overloaded: no room now.
         """
         self.admission.check()
-        await self._processors.work(self._system.text_s)
-        async with self.admission.admit() as place:
-            caller = _Caller(place)
-            for frames in sentences:
-                await self._speak_piece(_Piece(frames, caller, started_s=caller.runs_dry_s))
+        with self._ordered():
+            await self._processors.work(self._system.text_s)
+            async with self.admission.admit() as place:
+                caller = _Caller(place)
+                for frames in sentences:
+                    await self._speak_piece(_Piece(frames, caller, started_s=caller.runs_dry_s))
         return caller.arrivals
+
+    @contextmanager
+    def _ordered(self) -> Iterator[None]:
+        self._orders += 1
+        self._tell()
+        try:
+            yield
+        finally:
+            self._orders -= 1
+            self._tell()
+
+    def _tell(self) -> None:
+        for heard in self._listeners:
+            heard()
 
     async def _speak_piece(self, piece: _Piece) -> None:
         self._intake.put(
@@ -272,4 +305,5 @@ class SimulatedServer:
             for pace, bound in zip(self._paces, bounds, strict=True)
             if pace.cost is not None
         ]
-        self.admission.resize(places(stages, system.frame_period_s, system.slots))
+        self._places = places(stages, system.frame_period_s, system.slots)
+        self.admission.resize(self._places)

@@ -51,6 +51,11 @@ class System(Frozen):
     """How many times slower everything is during the warm-up, by other work of the machine."""
     servers: int = Field(default=1, ge=1)
     """Such servers; each request goes to the one with the fewest."""
+    edges: int = Field(default=0, ge=0)
+    """Edges before them, which take requests in turn, and know the servers' places by links; 0:
+    a balancer that knows all."""
+    link_s: float = Field(default=0.0005, ge=0)
+    """Of a message between an edge and a server, with all that both do for it."""
     characters_per_s: float = Field(default=15.0, gt=0)
     """Of text, per second of sound."""
 

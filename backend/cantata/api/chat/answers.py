@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from cantata.api.chat.tools import Call
 from cantata.api.schemas import WireModel
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class SparseModel(WireModel):
@@ -64,9 +65,11 @@ class AnswerMessage(WireModel):
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    """None if it is spoken."""
+    """None if it is spoken, or only calls tools."""
     refusal: None = None
     audio: AnswerAudio | None = None
+    tool_calls: list[Call] | None = Field(default=None, exclude_if=lambda calls: calls is None)
+    """Absent if there are none."""
 
 
 class Choice(WireModel):
@@ -102,12 +105,32 @@ class AudioDelta(SparseModel):
     """Last."""
 
 
+class FunctionDelta(SparseModel):
+    """More of a call."""
+
+    name: str | None = None
+    """First."""
+    arguments: str
+
+
+class CallDelta(SparseModel):
+    """More of a call."""
+
+    index: int
+    """Among the answer's calls."""
+    id: str | None = None
+    """First, as the next."""
+    type: Literal["function"] | None = None
+    function: FunctionDelta
+
+
 class Delta(SparseModel):
     """More of the answer."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
     audio: AudioDelta | None = None
+    tool_calls: list[CallDelta] | None = None
 
 
 class ChunkChoice(WireModel):

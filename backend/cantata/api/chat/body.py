@@ -8,6 +8,7 @@ from pydantic import Field, Tag
 
 from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
 from cantata.api.chat.neutral import only
+from cantata.api.chat.tools import MAX_TOOLS, Tool
 from cantata.api.schemas import Name, Seed, Temperature, Text, VoiceName, WireModel
 
 MAX_STOPS = 4
@@ -31,6 +32,13 @@ class AudioOptions(WireModel):
     """Absent: the model's default voice."""
 
 
+class MediaOptions(WireModel):
+    """How files are read; vLLM's name and field."""
+
+    use_audio_in_video: bool = False
+    """The model hears the sound of videos, too."""
+
+
 class StreamOptions(WireModel):
     """What a stream has beside the answer."""
 
@@ -46,8 +54,7 @@ class Neutral(WireModel):
     logprobs: Annotated[bool, only(False)] | None = None
     top_logprobs: Annotated[int, only(0)] | None = None
     response_format: Annotated[dict[str, Any], only({"type": "text"})] | None = None
-    tools: Annotated[list[Any], only([])] | None = None
-    tool_choice: Annotated[Any, only("none", "auto")] = "none"
+    parallel_tool_calls: Annotated[bool, only(True)] | None = None
     functions: Annotated[list[Any], only([])] | None = None
     function_call: Annotated[Any, only("none", "auto")] = "none"
 
@@ -55,12 +62,17 @@ class Neutral(WireModel):
 class ChatBody(Neutral):
     """POST /v1/chat/completions."""
 
+    tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Annotated[Any, only("none", "auto")] = "auto"
+    """`none`: the model is not told of the tools. It cannot be made to call one."""
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Name | None = None
     """Absent: the server's first model that answers messages."""
     modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1)] | None = None
     """With `audio`, the answer is spoken, and its text is the transcript. Absent: text."""
     audio: AudioOptions = AudioOptions()
+    mm_processor_kwargs: MediaOptions = MediaOptions()
+    """Not part of OpenAI's protocol."""
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
     stop: StopTexts | None = None
@@ -85,6 +97,11 @@ class ChatBody(Neutral):
     def stops(self) -> tuple[str, ...]:
         """`stop` in either way of writing it."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model is told of."""
+        return () if self.tool_choice == "none" else tuple(self.tools or ())
 
     @property
     def spoken(self) -> bool:

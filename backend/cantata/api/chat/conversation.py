@@ -14,10 +14,11 @@ from cantata.api.chat.messages import (
     InputText,
     InputVideo,
     MessageBody,
+    ToolMessage,
 )
 from cantata.api.chat.transcripts import Transcripts
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import Message, Modality, Part, Role, TextPart
+from cantata.contract.data.chat import Message, Modality, Part, Role, TextPart, ToolCall
 from cantata.contract.data.errors import InvalidRequest
 from cantata.media.request_media import RequestMedia
 
@@ -38,6 +39,7 @@ _ROLES = {
     "developer": Role.SYSTEM,
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
+    "tool": Role.TOOL,
 }
 
 
@@ -50,12 +52,33 @@ def check_messages(
         InvalidRequest: names the part.
     """
     _check_parts(messages, model)
+    _check_calls(messages, model)
     characters = sum(_characters(body, i, transcripts) for i, body in enumerate(messages))
     if characters > MAX_CHARACTERS:
         raise InvalidRequest(
             f"messages hold {characters} characters of text; at most {MAX_CHARACTERS} are read",
             "messages",
         )
+
+
+def _check_calls(messages: Sequence[MessageBody], model: ChatModel) -> None:
+    known: set[str] = set()
+    for i, body in enumerate(messages):
+        if isinstance(body, AssistantMessage) and body.tool_calls:
+            where = f"messages[{i}].tool_calls"
+            known |= {call.id for call in body.tool_calls}
+        elif isinstance(body, ToolMessage):
+            where = f"messages[{i}].role"
+            if body.tool_call_id not in known:
+                raise InvalidRequest(
+                    f"messages[{i}].tool_call_id: no message before has a call with the id "
+                    f"{body.tool_call_id!r}",
+                    f"messages[{i}].tool_call_id",
+                )
+        else:
+            continue
+        if not model.calls_tools:
+            raise InvalidRequest(f"{where}: {model.name} knows no tools", where)
 
 
 def _check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
@@ -77,9 +100,13 @@ def _check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
 
 
 async def read_messages(
-    messages: Sequence[MessageBody], media: RequestMedia, transcripts: Transcripts
+    messages: Sequence[MessageBody],
+    media: RequestMedia,
+    transcripts: Transcripts,
+    *,
+    films: bool = False,
 ) -> tuple[Message, ...]:
-    """The conversation.
+    """The conversation; `films`: with the sound of its videos.
 
     Raises:
         InvalidRequest: names the part that cannot be used.
@@ -90,7 +117,9 @@ async def read_messages(
             return tuple(
                 [
                     Message(
-                        _ROLES[body.role], await _read(body, f"messages[{i}]", media, transcripts)
+                        _ROLES[body.role],
+                        await _read(body, f"messages[{i}]", media, transcripts, films),
+                        _calls(body),
                     )
                     for i, body in enumerate(messages)
                 ]
@@ -113,17 +142,25 @@ def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
 
 
 def _characters(body: MessageBody, number: int, transcripts: Transcripts) -> int:
+    called = sum(len(call.arguments) for call in _calls(body))
     match body.content:
         case str(text):
-            return len(text)
+            return called + len(text)
         case list(parts):
-            return sum(len(part.text) for part in parts if isinstance(part, InputText))
-    return len(_transcript(body, f"messages[{number}]", transcripts))
+            return called + sum(len(part.text) for part in parts if isinstance(part, InputText))
+    return called + len(_transcript(body, f"messages[{number}]", transcripts))
+
+
+def _calls(body: MessageBody) -> tuple[ToolCall, ...]:
+    sent = body.tool_calls or () if isinstance(body, AssistantMessage) else ()
+    return tuple(ToolCall(call.function.name, call.function.arguments) for call in sent)
 
 
 def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
-    """What a message without content says: an earlier answer that was spoken."""
+    """What a message without content says: an earlier answer that was spoken, or only called."""
     assert isinstance(body, AssistantMessage)
+    if body.audio is None and body.tool_calls:
+        return ""
     if body.audio is None:
         raise InvalidRequest(
             f"{where}.content is required; of a spoken answer, {where}.audio", f"{where}.content"
@@ -132,7 +169,7 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
 
 
 async def _read(
-    body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts
+    body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
     match body.content:
         case str(text):
@@ -140,14 +177,15 @@ async def _read(
         case list(parts):
             return tuple(
                 [
-                    await _read_part(part, f"{where}.content[{j}].{part.type}", media)
+                    await _read_part(part, f"{where}.content[{j}].{part.type}", media, films)
                     for j, part in enumerate(parts)
                 ]
             )
-    return (TextPart(_transcript(body, where, transcripts)),)
+    said = _transcript(body, where, transcripts)
+    return (TextPart(said),) if said else ()
 
 
-async def _read_part(part: InputPart, param: str, media: RequestMedia) -> Part:
+async def _read_part(part: InputPart, param: str, media: RequestMedia, films: bool) -> Part:
     match part:
         case InputText():
             return TextPart(part.text)
@@ -159,4 +197,4 @@ async def _read_part(part: InputPart, param: str, media: RequestMedia) -> Part:
             low = part.image_url.detail == "low"
             return await media.image_at(part.image_url.url, param, low=low)
         case InputVideo():
-            return await media.video_at(part.video_url.url, param)
+            return await media.video_at(part.video_url.url, param, heard=films)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from cantata.api.chat.answers import ChatUsage, CompletionDetails, PromptDetails
 from cantata.api.chat.answers import FinishReason as FinishName
 from cantata.api.chat.stop import StopFilter
+from cantata.api.chat.tools import Call, CalledFunction
 from cantata.api.measured import Measured, admitted, counted
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 from cantata.contract.chat_service import (
@@ -20,13 +23,36 @@ from cantata.contract.chat_service import (
     TextDelta,
     TextEnd,
 )
-from cantata.contract.data.chat import ChatRequest
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.metrics import Metrics
 
 
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """More of a call."""
+
+    index: int
+    """Among the answer's calls."""
+    id: str | None
+    """Of a new one, as the next."""
+    name: str | None
+    arguments: str
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    id: str
+    name: str
+    pieces: list[str] = field(default_factory=list)
+    """Of its arguments."""
+
+
+Piece = str | Samples | CallPiece
+
+
 class MeasuredAnswer(Measured):
-    """An open answer: text that may leave, and sound.
+    """An open answer: text that may leave, calls of tools, and sound.
 
     Iterating over it gives what is new, never empty, and ends with the answer, or where a stop text
     has ended it.
@@ -43,6 +69,7 @@ class MeasuredAnswer(Measured):
         self._stops = stops
         self._events = aiter(answer)
         self._texts: list[str] = []
+        self._calls: list[_OpenCall] = []
         self._begun = False
 
     @property
@@ -54,6 +81,8 @@ class MeasuredAnswer(Measured):
     def finish_reason(self) -> FinishName:
         """Why the text has ended; once it has."""
         assert self._reason is not None, "an answer's text has one end"
+        if self._calls and self._reason is FinishReason.STOP:
+            return "tool_calls"
         return self._reason.value
 
     @property
@@ -70,14 +99,24 @@ class MeasuredAnswer(Measured):
             ),
         )
 
+    @property
+    def calls(self) -> list[Call]:
+        """Of tools, as far as they have left."""
+        return [
+            Call(id=one.id, function=CalledFunction(name=one.name, arguments="".join(one.pieces)))
+            for one in self._calls
+        ]
+
     def __aiter__(self) -> MeasuredAnswer:
         return self
 
-    async def __anext__(self) -> str | Samples:
+    async def __anext__(self) -> Piece:
         while not self._stops.stopped:
             event = await self._next_event()
             if event is None:
                 break
+            if isinstance(event, CallStarted | CallArguments):
+                return self._called(event)
             if not isinstance(event, SpeechChunk):
                 if text := self._leaving(event):
                     self._texts.append(text)
@@ -98,6 +137,13 @@ class MeasuredAnswer(Measured):
         if isinstance(event, SpeechChunk):
             self._take(event, asked_at, now)
         return event
+
+    def _called(self, event: CallStarted | CallArguments) -> CallPiece:
+        if isinstance(event, CallStarted):
+            self._calls.append(_OpenCall(f"call_{uuid.uuid4().hex}", event.name))
+            return CallPiece(len(self._calls) - 1, self._calls[-1].id, event.name, "")
+        self._calls[-1].pieces.append(event.text)
+        return CallPiece(len(self._calls) - 1, None, None, event.text)
 
     def _leaving(self, event: TextDelta | TextEnd) -> str:
         if isinstance(event, TextEnd):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from cantata.api.chat.neutral import only
+from cantata.api.chat.tools import MAX_TOOLS, Call
 from cantata.api.schemas import Name, Text, WireModel
 
 MAX_MESSAGES = 1000
@@ -81,7 +81,7 @@ class InputAudioAddress(WireModel):
 
 
 class InputVideo(WireModel):
-    """A video, without its sound. Not part of OpenAI's protocol."""
+    """A video. Not part of OpenAI's protocol."""
 
     type: Literal["video_url"]
     video_url: MediaAddress
@@ -128,8 +128,18 @@ class AssistantMessage(WireModel):
     content: TextContent | None = None
     audio: SpokenAnswer | None = None
     """Instead of `content`: its transcript."""
-    tool_calls: Annotated[list[Any], only([])] | None = None
+    tool_calls: Annotated[list[Call], Field(max_length=MAX_TOOLS)] | None = None
 
 
-MessageBody = Annotated[SystemMessage | UserMessage | AssistantMessage, Discriminator("role")]
-"""No model here is told of tools, so none has called any."""
+class ToolMessage(WireModel):
+    """What a call came to."""
+
+    role: Literal["tool"]
+    content: TextContent
+    tool_call_id: Name
+    """Of an earlier message's call."""
+
+
+MessageBody = Annotated[
+    SystemMessage | UserMessage | AssistantMessage | ToolMessage, Discriminator("role")
+]

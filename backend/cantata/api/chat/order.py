@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cantata.api.chat.body import ChatBody
-from cantata.api.chat.conversation import check_messages
+from cantata.api.chat.conversation import MAX_CHARACTERS, check_messages
 from cantata.api.context import ApiContext
 from cantata.api.schemas import voice_id
 from cantata.audio.formats import FORMATS, OutputFormat, output_format
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message
+from cantata.contract.data.chat import ChatRequest, Message, Modality
 from cantata.contract.data.errors import InvalidRequest, VoiceNotFound
 from cantata.contract.service import Samples
 
+_FILM = frozenset({Modality.AUDIO, Modality.VIDEO})
 PCM16 = "pcm16"
 PCM16_RATE = 24_000
 """Hz; of OpenAI's clients, none asks which."""
@@ -44,6 +45,7 @@ class ChatOrder:
             repetition_penalty=body.repetition_penalty,
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,
+            tools=tuple(tool.json_text for tool in body.offered),
         )
 
     def mixed(self, samples: Samples) -> Samples:
@@ -57,11 +59,15 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     """The checked request.
 
     Raises:
-        InvalidRequest: a model that does not exist, does not speak or does not take a part; no such
-            voice; or a format that cannot be streamed.
+        InvalidRequest: a model that does not exist, does not speak, knows no tools or does not take
+            a part; no such voice; or a format that cannot be streamed.
         Overloaded: the queue is full.
     """
     model = context.chat_model(body.model)
+    _check_tools(model, body)
+    if body.mm_processor_kwargs.use_audio_in_video and not model.takes >= _FILM:
+        where = "mm_processor_kwargs.use_audio_in_video"
+        raise InvalidRequest(f"{where}: {model.name} hears no videos; valid: false", where)
     check_messages(body.messages, model, context.transcripts)
     voice, output = None, None
     if body.spoken:
@@ -69,6 +75,22 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     # Before files are loaded for nothing.
     model.check_room()
     return ChatOrder(model, body, voice, output)
+
+
+def _check_tools(model: ChatModel, body: ChatBody) -> None:
+    if not body.offered:
+        return
+    if not model.calls_tools:
+        raise InvalidRequest(f"tools: {model.name} knows no tools; valid: []", "tools")
+    if body.spoken:
+        raise InvalidRequest(
+            'modalities: an answer that may call tools is written; valid: ["text"]', "modalities"
+        )
+    characters = sum(len(tool.json_text) for tool in body.offered)
+    if characters > MAX_CHARACTERS:
+        raise InvalidRequest(
+            f"tools hold {characters} characters; at most {MAX_CHARACTERS} are read", "tools"
+        )
 
 
 def _voice(model: ChatModel, body: ChatBody) -> str:

@@ -50,10 +50,15 @@ class ChatResponse(StreamedResponse):
         """The conversation read, and its answer open."""
         context, order = self.context, self.order
         with context.media.request() as media:
-            messages = await read_messages(order.body.messages, media, context.transcripts)
+            body = order.body
+            messages = await read_messages(
+                body.messages,
+                media,
+                context.transcripts,
+                films=body.mm_processor_kwargs.use_audio_in_video,
+            )
             request = order.request(messages)
-            stops = order.body.stops
-            async with open_answer(order.model, request, stops, context.metrics) as answer:
+            async with open_answer(order.model, request, body.stops, context.metrics) as answer:
                 yield answer
 
     def encoder(self) -> AbstractAsyncContextManager[ResponseEncoder | None]:

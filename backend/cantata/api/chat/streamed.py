@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import logging
+from typing import Literal
 
 from cantata.api.chat.answers import (
     AudioDelta,
+    CallDelta,
     ChatCompletionChunk,
     ChatUsage,
     ChunkChoice,
     Delta,
     FinishReason,
+    FunctionDelta,
 )
-from cantata.api.chat.measured_answer import MeasuredAnswer
+from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer
 from cantata.api.chat.order import ChatOrder
 from cantata.api.chat.response import ChatResponse
 from cantata.api.chat.transcripts import new_audio_id
@@ -53,6 +56,8 @@ class StreamedAnswer(ChatResponse):
                 async for piece in answer:
                     if isinstance(piece, str):
                         delta = self._text(piece)
+                    elif isinstance(piece, CallPiece):
+                        delta = self._call(piece)
                     elif encoder is not None:
                         delta = self._sound(await encoder.feed(self.order.mixed(piece)))
                     await body.write(self._beginning(body) + delta)
@@ -71,6 +76,12 @@ class StreamedAnswer(ChatResponse):
         if self.order.output is None:
             return self._delta(Delta(content=text))
         return self._delta(Delta(audio=AudioDelta(transcript=text)))
+
+    def _call(self, piece: CallPiece) -> bytes:
+        function = FunctionDelta(name=piece.name, arguments=piece.arguments)
+        kind: Literal["function"] | None = None if piece.id is None else "function"
+        call = CallDelta(index=piece.index, id=piece.id, type=kind, function=function)
+        return self._delta(Delta(tool_calls=[call]))
 
     def _sound(self, data: bytes) -> bytes:
         if not data:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 
 from cantata.api.chat.answers import AnswerAudio, AnswerMessage, ChatCompletion, Choice
-from cantata.api.chat.measured_answer import MeasuredAnswer
+from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer
 from cantata.api.chat.order import ChatOrder
 from cantata.api.chat.response import ChatResponse
 from cantata.api.chat.transcripts import new_audio_id
@@ -31,7 +31,7 @@ class WholeAnswer(ChatResponse):
         async with self.encoder() as encoder:
             async with self.opened() as answer:
                 async for piece in answer:
-                    if encoder is not None and not isinstance(piece, str):
+                    if encoder is not None and not isinstance(piece, str | CallPiece):
                         file += await encoder.feed(self.order.mixed(piece))
                         _check_size(file)
             if encoder is not None:
@@ -56,7 +56,8 @@ class WholeAnswer(ChatResponse):
     def _message(self, answer: MeasuredAnswer, file: bytearray) -> AnswerMessage:
         output = self.order.output
         if output is None:
-            return AnswerMessage(content=answer.text)
+            calls = answer.calls or None
+            return AnswerMessage(content=answer.text or (None if calls else ""), tool_calls=calls)
         if output.audio_format.name == "wav":
             set_sizes(file)
         audio_id = new_audio_id()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from cantata.api.chat.neutral import only
-from cantata.api.schemas import Name, Seed, Text, WireModel
+from cantata.api.schemas import ModelOptions, Name, Seed, Text, WireModel
 from cantata.media.picture_files import BEST, PictureFormat
 
 MAX_PROMPT_CHARACTERS = 32_000
@@ -20,8 +22,8 @@ Prompt = Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
 Guidance = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
-class ImageOptions(WireModel):
-    """What both routes take."""
+class ImageOptions(ModelOptions):
+    """What both routes take. A model may have options of its own (`ImageLimits.options`)."""
 
     prompt: Prompt
     model: Name | None = None
@@ -76,3 +78,14 @@ class EditBody(ImageOptions, Accepted):
     """The fields of POST /v1/images/edits beside its files."""
 
     input_fidelity: Literal["low", "high"] | None = None
+
+    def own_options(self, names: Iterable[str]) -> dict[str, Any]:
+        """A form has only text: a value is what it is as JSON, or else itself."""
+        return {name: _read(text) for name, text in super().own_options(names).items()}
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

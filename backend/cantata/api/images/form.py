@@ -64,9 +64,11 @@ def _files(form: FormData) -> Sequence[UploadFile]:
 def _fields(form: FormData) -> Mapping[str, str]:
     fields = {}
     for name, value in form.multi_items():
-        if name in _IMAGE or name not in EditBody.model_fields:
+        if name in _IMAGE:
             continue
         if not isinstance(value, str):
+            if name not in EditBody.model_fields:
+                continue
             raise InvalidRequest(f"{name} must be text, not a file", name)
         if value or name == "prompt":
             fields[name] = value

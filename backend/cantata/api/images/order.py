@@ -78,6 +78,7 @@ class ImageOrder:
                 options.partial_images,
                 deadline_s,
                 options.priority == "batch",
+                options.own_options(self.model.limits.options),
             )
             for number in range(options.n)
         ]

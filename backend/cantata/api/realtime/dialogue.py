@@ -36,8 +36,8 @@ from cantata.api.realtime.server_events import (
     TranscriptionFailedEvent,
     new_id,
 )
-from cantata.api.realtime.session import ServerVad, SessionSettings, updated
-from cantata.contract.data.errors import CantataError, InvalidRequest
+from cantata.api.realtime.session import SemanticVad, ServerVad, SessionSettings, updated
+from cantata.contract.data.errors import CantataError, InvalidRequest, NotInstalled
 from cantata.realtime.chat import SILENT
 
 
@@ -67,23 +67,28 @@ class Dialogue:
         """Waits for the user to say something."""
 
     @property
-    def _vad(self) -> ServerVad | None:
-        detection = self.settings.audio.input.turn_detection
-        return detection if isinstance(detection, ServerVad) else None
+    def _vad(self) -> ServerVad | SemanticVad | None:
+        return self.settings.audio.input.turn_detection
+
+    @property
+    def _idle_ms(self) -> int | None:
+        """Silence of the user, after which another answer is made."""
+        return self._vad.idle_timeout_ms if isinstance(self._vad, ServerVad) else None
 
     async def update(self, sent: dict[str, Any]) -> None:
         """Change settings.
 
         Raises:
-            InvalidRequest: one is not valid; nothing has changed.
+            InvalidRequest: one is not valid, or needs what is not installed; nothing has changed.
         """
         check_same(self._stage.context, self._stage.partner.name, sent.get("model"))
         new = updated(self.settings, sent)
+        await self._check_semantic(new, "session")
         self._stage.partner.check(new, "session")
         self.voice = await self._voice_of(new, "session.audio.output.voice")
         self.settings = new
         self._ears.configure(new.audio.input)
-        if self._vad is None or self._vad.idle_timeout_ms is None:
+        if self._idle_ms is None:
             self._stop_waiting()
 
     async def hear(self, sound: bytes) -> None:
@@ -168,6 +173,7 @@ class Dialogue:
         """
         self.answering.check_free()
         settings = updated(self.settings, sent, "response")
+        await self._check_semantic(settings, "response")
         self._stage.partner.check(settings, "response")
         voice = await self._voice_of(settings, "response.audio.output.voice")
         try:
@@ -185,9 +191,8 @@ class Dialogue:
 
     def answered(self, reply: Reply) -> None:
         """An answer is over: the user's turn, for as long as is allowed."""
-        vad = self._vad
-        if vad is not None and vad.idle_timeout_ms is not None and reply.item.status == "completed":
-            self._idle = self._stage.spawn(self._wait_for_user(vad.idle_timeout_ms / 1000))
+        if self._idle_ms is not None and reply.item.status == "completed":
+            self._idle = self._stage.spawn(self._wait_for_user(self._idle_ms / 1000))
 
     def _respond(self, settings: SessionSettings, voice: str | None, scope: ResponseScope) -> None:
         self.answering.check_free()
@@ -283,6 +288,18 @@ class Dialogue:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
+
+    async def _check_semantic(self, settings: SessionSettings, param: str) -> None:
+        """Load what hears the end of turns, if it is asked for."""
+        if not isinstance(settings.audio.input.turn_detection, SemanticVad):
+            return
+        try:
+            await self._stage.context.cascade.prepare_semantic()
+        except NotInstalled as error:
+            raise InvalidRequest(
+                f"{error.message}; without it, server_vad or null are valid",
+                f"{param}.audio.input.turn_detection.type",
+            ) from None
 
     async def _voice_of(self, settings: SessionSettings, param: str) -> str | None:
         """The voice that these settings mean, as clients see it."""

@@ -13,7 +13,7 @@ from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
 from cantata.audio.pcm import BYTES_PER_SAMPLE
 from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
 from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
-from cantata.realtime.turns import SpeechStarted, TurnDetector
+from cantata.realtime.turns import FixedSilence, SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
 
 _LEAST_MS = 100
@@ -112,7 +112,7 @@ class Ears:
         for index, start in enumerate(range(0, len(heard), WINDOW)):
             window = heard[start : start + WINDOW]
             self._add(window)
-            for turn in self._detector.feed(window):
+            for turn in await self._detector.feed(window):
                 at = self._detector_from + turn.at
                 yield self._begin(at) if isinstance(turn, SpeechStarted) else self._take(at)
             if self._hearing is None:
@@ -174,17 +174,19 @@ class Ears:
     @property
     def _padding(self) -> int:
         vad = self._options.turn_detection
-        ms = vad.prefix_padding_ms if isinstance(vad, ServerVad) else 0
-        return ms * HEARD_RATE // 1000
+        return 0 if vad is None else vad.prefix_padding_ms * HEARD_RATE // 1000
 
     def _new_detector(self) -> None:
-        vad = self._options.turn_detection
+        vad, cascade = self._options.turn_detection, self._context.cascade
         self._detector_from = self._end
-        self._detector = (
-            self._context.cascade.detector(vad.threshold, vad.silence_duration_ms)
-            if isinstance(vad, ServerVad)
-            else None
-        )
+        self._detector = None
+        if vad is not None:
+            end = (
+                FixedSilence(vad.silence_duration_ms)
+                if isinstance(vad, ServerVad)
+                else cascade.semantic_end(vad.eagerness)
+            )
+            self._detector = cascade.detector(vad.threshold, end)
 
     def _new_hearing(self) -> Hearing:
         """One more utterance to be understood.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cantata.api.chat.measured_answer import MeasuredAnswer, open_answer
+from cantata.api.chat.measured_answer import CallPiece, MeasuredAnswer, open_answer
 from cantata.api.context import ApiContext
 from cantata.api.realtime.conversation import Item
 from cantata.api.realtime.mouth import Mouth
@@ -112,6 +112,8 @@ class ModelPartner:
     async def _tell(self, reply: Reply, answer: MeasuredAnswer) -> None:
         most_characters = self._context.settings.realtime.max_item_characters
         async for piece in answer:
+            if isinstance(piece, CallPiece):
+                continue  # A session has no tools.
             if not isinstance(piece, str):
                 await self._mouth.say(piece)
                 continue

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cantata.api.schemas import Text, VoiceName
 from cantata.contract.data.errors import InvalidRequest
+from cantata.realtime.semantic_end import Eagerness
 
 
 class Part(BaseModel):
@@ -48,9 +49,14 @@ class ServerVad(Part):
 
 
 class SemanticVad(Part):
-    """A turn ends when the speaker seems to have finished; refused, see `updated`."""
+    """A turn ends soon if the speaker seems to have finished, late if not."""
 
     type: Literal["semantic_vad"]
+    threshold: ClassVar[float] = 0.5
+    prefix_padding_ms: ClassVar[int] = 300
+    eagerness: Eagerness = "auto"
+    create_response: bool = True
+    interrupt_response: bool = True
 
 
 TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
@@ -134,7 +140,7 @@ def updated(
         param: the message's field, for errors.
 
     Raises:
-        InvalidRequest: a value is not valid, or names what this server does not have.
+        InvalidRequest: a value is not valid.
     """
     try:
         new = SessionSettings.model_validate(_merged(settings.model_dump(), _today(sent)))
@@ -145,13 +151,6 @@ def updated(
         # Of a value that may be one of several things, each says what it is not.
         said = "; or ".join(message for other, message in problems if other == place)
         raise InvalidRequest(f"{where}: {said}", where) from None
-    if isinstance(new.audio.input.turn_detection, SemanticVad):
-        where = f"{param}.audio.input.turn_detection.type"
-        raise InvalidRequest(
-            "semantic_vad is not available on this server; valid: server_vad, or null for no "
-            "turn detection",
-            where,
-        )
     return new
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from cantata import __version__
 from cantata.api.context import ApiContext, Context
 from cantata.api.drain import GoingAway
+from cantata.api.health_schemas import Health, Readiness, ReplicaHealth, StageHealth
 from cantata.api.lifecycle import NotReady, Phase
 from cantata.api.openapi import answers
-from cantata.api.schemas import Health, Readiness, StageHealth
-from cantata.contract.service import StageReport
+from cantata.contract.service import ReplicaReport, StageReport
 from cantata.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["health"])
@@ -26,7 +27,8 @@ Status = Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
 async def health(context: Context, response: Response) -> Health:
     """Whether the server and each of its stages are alive. 503 only when it cannot recover."""
     reports = await context.service.stage_reports()
-    status = _status(context, reports)
+    replicas = context.service.replica_reports()
+    status = _status(context, reports, replicas)
     if status == "failed":
         response.status_code = 503
     return Health(
@@ -35,6 +37,7 @@ async def health(context: Context, response: Response) -> Health:
         uptime_s=round(time.monotonic() - context.started_at, 3),
         default_model=context.service.default_model,
         stages=[_stage_health(report) for report in reports],
+        replicas=[_replica_health(report) for report in replicas],
         message=context.lifecycle.error or _trouble(reports),
     )
 
@@ -51,17 +54,23 @@ async def ready(context: Context) -> Readiness:
 
 
 @router.get("/metrics", response_class=Response, responses=answers("text/plain"))
-async def metrics(context: Context) -> Response:
-    """Prometheus' text format."""
+async def metrics(context: Context, request: Request) -> Response:
+    """Prometheus' text format, compressed for clients that accept gzip: an eighth of the bytes."""
     reports = await context.service.stage_reports()
     admissions = {name: model.admission for name, model in context.service.models.items()}
     admissions |= {name: model.admission for name, model in context.service.chat_models.items()}
     admissions |= {name: model.admission for name, model in context.service.image_models.items()}
-    body = context.metrics.render(reports, admissions)
-    return Response(body, headers={"content-type": CONTENT_TYPE})
+    body = context.metrics.render(reports, admissions, context.service.replica_reports())
+    headers = {"content-type": CONTENT_TYPE, "vary": "accept-encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        body = gzip.compress(body, compresslevel=1)
+        headers["content-encoding"] = "gzip"
+    return Response(body, headers=headers)
 
 
-def _status(context: ApiContext, reports: list[StageReport]) -> Status:
+def _status(
+    context: ApiContext, reports: list[StageReport], replicas: list[ReplicaReport]
+) -> Status:
     match context.lifecycle.phase:
         case Phase.FAILED:
             return "failed"
@@ -72,8 +81,9 @@ def _status(context: ApiContext, reports: list[StageReport]) -> Status:
         case Phase.STARTED if context.drain.begun:
             return "stopping"
         case Phase.STARTED:
-            up = context.service.ready and all(report.alive for report in reports)
-            return "ok" if up else "degraded"
+            alive = all(report.alive for report in reports)
+            linked = all(report.ready for report in replicas)
+            return "ok" if context.service.ready and alive and linked else "degraded"
 
 
 def _trouble(reports: list[StageReport]) -> str | None:
@@ -92,4 +102,16 @@ def _stage_health(report: StageReport) -> StageHealth:
         counts=dict(report.counts),
         restarts=report.restarts,
         last_death=report.last_death,
+        replica=report.replica or None,
+    )
+
+
+def _replica_health(report: ReplicaReport) -> ReplicaHealth:
+    return ReplicaHealth(
+        address=report.address,
+        ready=report.ready,
+        draining=report.draining,
+        streams=report.streams,
+        lost=report.lost,
+        message=report.trouble,
     )

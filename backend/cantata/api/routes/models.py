@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from fastapi import APIRouter
 from starlette.requests import Request
 
@@ -21,6 +23,7 @@ from cantata.api.schemas import (
 from cantata.api.security import is_trusted
 from cantata.audio.formats import FORMATS
 from cantata.contract.data.chat import Modality
+from cantata.contract.data.errors import ModelNotFound
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 
@@ -31,18 +34,14 @@ router = APIRouter(prefix="/v1", tags=["models"])
 async def list_models(context: Context) -> ModelList:
     """Every served model."""
     context.lifecycle.check()
-    service = context.service
-    names = {**service.models, **service.chat_models, **service.image_models}
-    return ModelList(data=[_model_object(context, name) for name in names])
+    return ModelList(data=[_model_object(context, name) for name in _names(context)])
 
 
 @router.get("/models/{name:path}")
 async def retrieve_model(name: str, context: Context) -> ModelObject:
-    """One served model, also by one of its other names."""
+    """One served model, also by a name that requests may give it."""
     context.lifecycle.check()
-    if name not in context.service.chat_models and name not in context.service.image_models:
-        name = context.model(name).name
-    return _model_object(context, name)
+    return _model_object(context, _served_name(context, name))
 
 
 @router.get("/audio/models")
@@ -81,13 +80,35 @@ async def list_voices(request: Request, context: Context, model: str | None = No
     voices = [voice for one in served for voice in _voices_of(one)]
     # Without a key, uploaded voices are not listed.
     if is_trusted(request.scope):
-        voices += uploaded_voices(context, served)
+        voices += await uploaded_voices(context, served)
     return VoiceList(voices=voices)
 
 
 def _served(context: ApiContext) -> list[ServedModel]:
     context.lifecycle.check()
     return list(context.service.models.values())
+
+
+def _names(context: ApiContext) -> list[str]:
+    """Of every served model; one that does several things is there once."""
+    service = context.service
+    return list({**service.models, **service.chat_models, **service.image_models})
+
+
+def _served_name(context: ApiContext, name: str) -> str:
+    """Of the model that a request with this name would get.
+
+    Raises:
+        ModelNotFound: no request would; lists the served names.
+    """
+    names = _names(context)
+    if name in names:
+        return name
+    with suppress(ModelNotFound):
+        return context.model(name).name
+    with suppress(ModelNotFound):
+        return context.image_model(name, edits=False).name
+    raise ModelNotFound(f"no model {name!r}; served: {', '.join(names)}", "model")
 
 
 def _model_object(context: ApiContext, name: str) -> ModelObject:
@@ -126,6 +147,7 @@ def _image_limits(model: ImageModel) -> ImageLimitsObject:
         max_guidance=limits.max_guidance,
         min_references=limits.min_references,
         max_references=limits.max_references,
+        options=list(limits.options),
         note=model.note,
     )
 

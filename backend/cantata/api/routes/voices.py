@@ -22,7 +22,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.service import ServedModel
 from cantata.references.deletion import digest, is_token_of, new_token
-from cantata.references.store import StoredVoice, VoiceStore
+from cantata.references.stored import StoredVoice, Voices
 from cantata.references.upload import check_upload
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ async def upload_voice(
     """Store a voice, from a recording of 1 to 60 s, of which the first 15 s are used."""
     store = _store(context)
     upload = check_upload(name, consent, ref_text, speaker_description)
+    await store.refresh(now=True)
     _check_free(context, store, upload.name)
     data = await _read(audio_sample, context.settings.references.max_bytes)
     reference = await context.references.decode(data, upload.transcript, "audio_sample")
@@ -71,6 +72,7 @@ async def delete_voice(
     own machine.
     """
     store = _store(context)
+    await store.refresh(now=True)
     found = store.find(name)
     if found is None:
         raise UploadNotFound(f"no uploaded voice {name!r}", "voice")
@@ -88,20 +90,23 @@ async def delete_voice(
     return DeletedVoice(id=voice.id)
 
 
-def uploaded_voices(context: ApiContext, served: Iterable[ServedModel]) -> list[VoiceObject]:
+async def uploaded_voices(context: ApiContext, served: Iterable[ServedModel]) -> list[VoiceObject]:
     """The uploaded voices, once for each model that supports them."""
-    kept = () if context.voices is None else context.voices.voices
+    if context.voices is None:
+        return []
+    await context.voices.refresh()
+    kept = context.voices.voices
     capable: list[str | None] = [m.name for m in served if m.capabilities.references]
     return [_voice_object(voice, model) for model in capable or [None] for voice in kept]
 
 
-def _store(context: ApiContext) -> VoiceStore:
+def _store(context: ApiContext) -> Voices:
     if context.voices is None:
         raise Forbidden("this server accepts no uploaded voices")
     return context.voices
 
 
-def _check_free(context: ApiContext, store: VoiceStore, name: str) -> None:
+def _check_free(context: ApiContext, store: Voices, name: str) -> None:
     """Reject a taken name before decoding the recording; the store checks again."""
     for model in context.service.models.values():
         try:

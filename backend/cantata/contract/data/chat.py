@@ -18,6 +18,8 @@ class Role(StrEnum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
+    TOOL = "tool"
+    """Says what a call came to."""
 
 
 class Modality(StrEnum):
@@ -56,12 +58,14 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class VideoPart:
-    """A film without its sound, decoded, sampled and limited by the api."""
+    """A film, decoded, sampled and limited by the api."""
 
     frames: NDArray[np.uint8]
     """[T, H, W, 3] RGB; at least one."""
     frames_per_s: float
     """Of these frames, not of the file."""
+    sound: AudioPart | None = None
+    """Only where the client asked for it, and the file has some."""
 
 
 Part = TextPart | AudioPart | ImagePart | VideoPart
@@ -81,11 +85,36 @@ def modality_of(part: Part) -> Modality:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that an assistant's message made."""
+
+    name: str
+    arguments: str
+    """JSON, as the model wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation."""
 
     role: Role
     parts: tuple[Part, ...]
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The answer calls a tool."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """More of the JSON that the call in progress passes."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +141,5 @@ class ChatRequest:
     """Of the text: taken once from the score of each token of the answer so far."""
     frequency_penalty: float = 0.0
     """The same, as often as the token was used."""
+    tools: tuple[str, ...] = ()
+    """That the model may call, each as the JSON of OpenAI's object. Its answer is not spoken."""

@@ -25,6 +25,8 @@
     ├── RequestFailed           one request's fault inside a stage; other requests continue
     │   └── ChunkTimeout        an edge stayed silent for too long
     └── StageDied               a stage process died, and its requests with it
+        ├── StartFailed         a model could not be started, and is not tried again
+        └── ReplicaLost         a replica is gone, and nobody could take over
 
 Errors cross process boundaries by pickle, so each one is rebuilt from its `args` alone.
 """
@@ -198,3 +200,15 @@ class StageDied(CantataError):
     """The stage process that held this request has ended."""
 
     code = "stage_died"
+
+
+class StartFailed(StageDied):
+    """A model could not be started; this server does not try again."""
+
+    code = "start_failed"
+
+
+class ReplicaLost(StageDied):
+    """The replica that held this request is gone, and no other one could speak on."""
+
+    code = "replica_lost"

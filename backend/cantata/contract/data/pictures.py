@@ -5,7 +5,9 @@ Letters: H height, W width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,8 @@ class ImageRequest:
     """When its caller stops waiting, by `time.monotonic`; None: nobody knows."""
     batch: bool = False
     """Takes what other requests leave."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of `ImageLimits.options`, as the caller wrote them in JSON; the plug-in checks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +62,5 @@ class ImageLimits:
     """Above 0: it only edits."""
     max_references: int = 0
     """0: it takes no pictures."""
+    options: tuple[str, ...] = ()
+    """Names of fields of its own that a request may have."""

@@ -5,13 +5,14 @@ Letters: T tokens.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality
 from cantata.contract.data.request import PipelineRequest, Voice
 
 
@@ -32,6 +33,23 @@ class TextReader(Protocol):
         ...
 
     def end(self) -> str:
+        """What was held back."""
+        ...
+
+
+Written = str | CallStarted | CallArguments
+"""What an answer's text says: words for the user, or calls of tools."""
+
+
+class CallReader(Protocol):
+    """Tells an answer's words from its calls. What it finds, put together, does not depend on how
+    the text is cut."""
+
+    def read(self, text: str) -> Sequence[Written]:
+        """What some more text says, less what may be part of an unfinished mark."""
+        ...
+
+    def end(self) -> Sequence[Written]:
         """What was held back."""
         ...
 
@@ -72,4 +90,9 @@ class ChatBuilder(Protocol):
 
     def reader(self) -> TextReader:
         """For one answer."""
+        ...
+
+    def call_reader(self) -> CallReader | None:
+        """For one answer to a request with tools. None: the model knows none, and
+        `ChatRequest.tools`, `Message.calls` and messages of tools are not for it."""
         ...

@@ -95,7 +95,8 @@ class Denoiser(Protocol):
         ...
 
     def steps(self, job: Any) -> int:
-        """How often the job must advance in all, at least 1."""
+        """How often the job must advance in all, at least 1. Asked again after each step: a model
+        that finds it needs fewer says so, before the last one."""
         ...
 
     def previews(self, job: Any) -> int:
@@ -128,4 +129,13 @@ class Denoiser(Protocol):
 
     def latents(self, job: Any) -> NDArray[np.float32]:
         """[L, E] for the next stage, after the last step."""
+        ...
+
+
+class Writer(Denoiser, Protocol):
+    """A denoiser of a stage with the port `codes`: its jobs write, and leave no latents."""
+
+    def written(self, job: Any) -> NDArray[np.int32]:
+        """[T] tokens of the last step; T may be 0 only in the last one, which then says that the
+        text has ended rather than been cut."""
         ...

@@ -15,7 +15,8 @@ from cantata.contract.data.errors import ConfigError
 CLIENT = "client"
 """The target of edges whose chunks the api receives."""
 CODES = "codes"
-"""The port of an AR stage."""
+"""The port of an AR stage; and of a diffusion stage whose model is a `Writer`, in the place of
+`LATENTS`."""
 LATENTS = "latents"
 """The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`; and of a
 diffusion stage."""
@@ -62,7 +63,12 @@ PORTS: Mapping[StageKind, KindPorts] = {
     ),
     StageKind.CODEC: KindPorts((Codes, Rows), outputs={PCM: Pcm}, optional={}),
     StageKind.FEED_FORWARD: KindPorts((Codes, Rows), outputs={}, optional=None),
-    StageKind.DIFFUSION: KindPorts((Rows,), outputs={LATENTS: Rows}, optional={PROGRESS: Progress}),
+    StageKind.DIFFUSION: KindPorts(
+        (Rows,),
+        outputs={LATENTS: Rows},
+        optional={PROGRESS: Progress, CODES: Codes},
+        replaces={CODES: LATENTS},
+    ),
 }
 
 

@@ -103,8 +103,8 @@ class ModelPlugin:
     name: str
     """The id by which clients ask for it, unless the deployment serves it under another."""
     model_types: tuple[str, ...]
-    """Values of `model_type` in a checkpoint's config.json that this plug-in loads, or of
-    `_class_name` in its model_index.json."""
+    """Values of `model_type` in a checkpoint's config.json that this plug-in loads, of
+    `architecture` if that has none, or of `_class_name` in its model_index.json."""
     pipeline: PipelineSpec
     deployment: Path
     """The YAML file that users copy and edit."""

@@ -36,6 +36,8 @@ class TalkerPrompt:
     context: torch.Tensor | None = None
     """[C, Q] int64, or [C, E] float32 latents: frames that the request continues. They only prime
     the decoder."""
+    frame_options: tuple[float, ...] = ()
+    """Of a `FrameOptions` talker: the request's own."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     positions: torch.Tensor | None = None
     """[A, prompt_len] float32: of a `RotaryAxes` talker, where each row stands on each axis. What

@@ -64,6 +64,11 @@ class FrameDraws:
     """None: no request is penalized for codes after code 0."""
     noise: torch.Tensor | None = None
     """[R, Z] float32: of a `LatentTalker`, what each request's frame begins with."""
+    previous: torch.Tensor | None = None
+    """[R, E] float32: of a `LatentTalker`, the frame before each request's; before its first the
+    last of its context, or zeros."""
+    options: torch.Tensor | None = None
+    """[R, O] float32: of a `FrameOptions` talker, each request's own. Zeros for rows that pad."""
 
     def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
         """[R, V] scores of a codebook after the first -> [R] int64 codes."""
@@ -184,6 +189,36 @@ class PenalizedPrompt(Protocol):
     in the published program."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstDraws:
+    """What a `FirstCodeLaw` draws this step's codes 0 by, per request."""
+
+    uniforms: torch.Tensor
+    """[R, 1 + law_draws] float32 in [0, 1): code 0's own number, then the law's."""
+    sampling: CodeSampling
+    is_sampled: bool
+    """False: every request is greedy."""
+    recent: torch.Tensor
+    """[R, law_frames, Q] int64: the last frames, the newest last; -1 before a request's first."""
+    penalty: torch.Tensor
+    """[R] float32: the repetition penalty of code 0; 1 changes nothing."""
+
+
+@runtime_checkable
+class FirstCodeLaw(Protocol):
+    """What a talker has that draws code 0 by a law of its own, in the place of `sample_codes` and
+    of the penalties. A talker without a `StopDecision` may have one."""
+
+    law_draws: int
+    """Random numbers that it needs for each frame beyond one per codebook."""
+    law_frames: int
+    """How many of the last frames it looks at."""
+
+    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+        """[R, V] float32 scores of code 0 -> [R] int64. A row's code depends on that row alone."""
+        ...
+
+
 @runtime_checkable
 class StopDecision(Protocol):
     """What a talker has that decides whether to stop before it draws code 0, by other scores.
@@ -208,11 +243,12 @@ class RotaryAxes(Protocol):
 
 @runtime_checkable
 class WideRows(Protocol):
-    """What a talker has whose rows carry more than its first layer takes: `forward` gets rows
-    [N, W]. Frames that are fed back are added to the first D columns."""
+    """What a talker has whose rows are not as wide as its hidden states, such as those that carry
+    more than its first layer takes: `forward` gets rows [N, W]. Frames that are fed back are added
+    to the first columns, as many as `embed_frames` returns."""
 
     row_width: int
-    """W, at least D: such as the D columns that each of the first layers adds (DeepStack)."""
+    """W: such as the D columns that each of the first layers adds (DeepStack)."""
 
 
 @runtime_checkable
@@ -232,3 +268,21 @@ class LatentTalker(Protocol):
         """[F, Z] float32, on the CPU: what the frames of a request with this seed begin with. The
         first frames' noise is the same for any number of frames."""
         ...
+
+
+@runtime_checkable
+class FrameOptions(Protocol):
+    """What a talker has whose frames follow numbers of each request's own, such as the steps of a
+    solver: `complete_frames` gets them in `FrameDraws.options`."""
+
+    num_frame_options: int
+    """O: as many are in each `TalkerPrompt.frame_options`."""
+
+
+@runtime_checkable
+class SpokenEnd(Protocol):
+    """What a talker has whose last frame is spoken although its code 0 is `end_code`: the code says
+    that nothing follows."""
+
+    speaks_end: bool
+    """Whether this one's is."""

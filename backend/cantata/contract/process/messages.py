@@ -1,8 +1,7 @@
 """Messages between the orchestrator and a stage process.
 
-Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready, Measured, Output, Failed,
-Aborted, Pong, Drained. Between stages only chunks flow; only aborts and
-credits.
+Downwards: Register, Extend, Abort, Credit, Ping, Drain. Upwards: Ready or CannotStart, Measured,
+Output, Failed, Aborted, Pong, Drained. Between stages only chunks flow.
 """
 
 from __future__ import annotations
@@ -99,6 +98,13 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class CannotStart:
+    """The stage cannot be built as it is deployed; its process exits now."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """The current cost of the stage's steps. Sent when it has changed."""
 
@@ -153,4 +159,4 @@ class Drained:
     """The stage is empty; its process exits now."""
 
 
-FromStage = Ready | Measured | Output | Failed | Aborted | Pong | Drained
+FromStage = Ready | CannotStart | Measured | Output | Failed | Aborted | Pong | Drained

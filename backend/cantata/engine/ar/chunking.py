@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
 from cantata.contract.model.row_source import TalkerPrompt
-from cantata.contract.model.talker import LatentTalker
+from cantata.contract.model.talker import LatentTalker, SpokenEnd
 from cantata.engine.ar.frames import Ending, NewFrame
 from cantata.engine.ar.talker_step import ServedTalker
 
@@ -46,6 +46,7 @@ class Chunking:
 
     def __init__(self, talker: ServedTalker, *, exports_rows: bool) -> None:
         self._makes_latents = isinstance(talker, LatentTalker)
+        self._speaks_end = isinstance(talker, SpokenEnd) and talker.speaks_end
         self._exports_rows = exports_rows
         frames = talker.talker_step.states.frames
         self._no_frame = self._as_sent(frames[0, :0])
@@ -61,8 +62,8 @@ class Chunking:
         values, unheard = new.values, 0
         index, sending.num_frames = sending.num_frames, sending.num_frames + 1
         stopped = new.ending is Ending.END_CODE
-        if stopped:
-            values = values[:0]  # the end code's frame is not spoken
+        if stopped and not self._speaks_end:
+            values = values[:0]
         final = stopped or sending.num_frames == sending.max_frames
         if sending.context is not None:
             context = self._as_sent(sending.context)

@@ -5,7 +5,7 @@ only look it up by request id. So preemption and recompute find the same rows an
 and nothing has to be saved or restored when a runner drops its own bookkeeping.
 
 Letters: S slots, P positions, D hidden size, W width of wide rows, A axes, Q codebooks, E columns,
-Z noise, L levels.
+Z noise, O options, L levels.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Layout:
     """Z."""
     draw_noise: NoiseSource | None = None
     """None: Z is 0."""
+    num_options: int = 0
+    """O: numbers that each request has for its frames."""
     row_width: int | None = None
     """Of a conditioning row; None: D."""
     rotary_axes: int = 0
@@ -105,6 +107,10 @@ class RequestStates:
         """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
         self.noise = torch.zeros(*shape, layout.noise_size, dtype=torch.float32, device=device)
         """[S+1, P, Z]: what each frame of latents begins with, drawn at the same time."""
+        self.before_first = torch.zeros(rows, layout.columns, dtype=layout.dtype, device=device)
+        """[S+1, Q or E]: the last frame of each request's context; zeros without one."""
+        self.frame_options = torch.zeros(rows, layout.num_options, device=device)
+        """[S+1, O]"""
         self.temperature = torch.zeros(rows, 3, dtype=torch.float32, device=device)
         """[S+1, L], as the next two."""
         self.top_k = torch.zeros(rows, 3, dtype=torch.int64, device=device)
@@ -161,6 +167,10 @@ class RequestStates:
         if self._layout.draw_noise is not None:
             noise = self._layout.draw_noise(sampling.seed, prompt.max_frames)
             self.noise[slot, : prompt.max_frames] = noise.to(self.noise.device, non_blocking=True)
+        self.before_first[slot] = 0
+        if prompt.context is not None and len(prompt.context):
+            self.before_first[slot] = prompt.context[-1]
+        self.frame_options[slot] = torch.tensor(prompt.frame_options)
         levels = (sampling.code_0, sampling.residual, sampling.stop)
         self.temperature[slot] = torch.tensor([level.temperature for level in levels])
         self.top_k[slot] = torch.tensor([level.top_k for level in levels])

@@ -2,7 +2,8 @@
 
 A generator's state would have to survive batching, chunked prefill and preemption. A counter
 needs none: the uniform number of (seed, frame, draw) is a hash of these three. The draws of a frame
-are its codes, and a last one for the decision to stop, where a talker makes one.
+are its codes, those of a talker's own law, and a last one for the decision to stop, where a talker
+makes one.
 
 Letters: F frames, Q draws of a frame.
 """

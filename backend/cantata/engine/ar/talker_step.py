@@ -24,7 +24,10 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import (
+    FirstCodeLaw,
+    FirstDraws,
     FrameDraws,
+    FrameOptions,
     LatentTalker,
     PenalizedPrompt,
     RecordableTalker,
@@ -50,12 +53,14 @@ class ServedTalker(Talker, Protocol):
 
 def layout_of(talker: Talker) -> Layout:
     """What the engine keeps for a talker's positions and frames."""
+    own_draws = talker.law_draws if isinstance(talker, FirstCodeLaw) else 0
     layout = Layout(
         columns=talker.num_codebooks,
         dtype=torch.int64,
-        num_draws=talker.num_codebooks + isinstance(talker, StopDecision),
+        num_draws=talker.num_codebooks + own_draws + isinstance(talker, StopDecision),
         row_width=talker.row_width if isinstance(talker, WideRows) else None,
         rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
+        num_options=talker.num_frame_options if isinstance(talker, FrameOptions) else 0,
     )
     if not isinstance(talker, LatentTalker):
         return layout
@@ -95,7 +100,9 @@ class TalkerStep:
         self.states = states
         self._talker = talker
         self._stop_decision = talker if isinstance(talker, StopDecision) else None
+        self._law = talker if isinstance(talker, FirstCodeLaw) else None
         self._makes_latents = isinstance(talker, LatentTalker)
+        self._has_options = isinstance(talker, FrameOptions)
         self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
         self._rows: ScheduledRows | None = None
         self._recorded: RecordedFrames | None = None
@@ -194,6 +201,8 @@ class TalkerStep:
             is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
             repetition=self._repetition(slots, frame),
             noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
+            previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
+            options=states.frame_options[slot_index] if self._has_options else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
@@ -228,19 +237,41 @@ class TalkerStep:
     ) -> torch.Tensor:
         """[R, V] float32 scores -> [R] int64."""
         states, end_code = self.states, self._talker.end_code
-        if states.is_penalized[slots, CODE_0].any() and not self._makes_latents:
+        penalized = states.is_penalized[slots, CODE_0].any()
+        if penalized and not self._makes_latents and self._law is None:
             logits = self._penalized(logits, slots, frame)
         too_early = frame < states.min_frames[slots]
         if self._stop_decision is None:
             if end_code is not None and too_early.any():
                 logits = logits.clone()
                 logits[self._index(np.flatnonzero(too_early)), end_code] = -torch.inf
+            if self._law is not None:
+                return self._law.draw_first(logits, self._first_draws(uniforms, slots, frame))
             return self._drawn(logits, uniforms[:, 0], slots, CODE_0)
         code0 = self._drawn(logits, uniforms[:, 0], slots, CODE_0)
         scores = self._stop_decision.stop_scores().float()
         stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
         stops &= torch.from_numpy(~too_early).to(stops.device)
         return torch.where(stops, torch.as_tensor(end_code, device=code0.device), code0)
+
+    def _first_draws(
+        self, uniforms: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> FirstDraws:
+        """What the talker's own law draws codes 0 by."""
+        assert self._law is not None
+        states, index = self.states, self._index(slots)
+        own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
+        places = self._index(frame)[:, None] + torch.arange(
+            -self._law.law_frames, 0, device=index.device
+        )
+        recent = states.frames[index[:, None], places.clamp(min=0)]
+        return FirstDraws(
+            uniforms=torch.cat([uniforms[:, :1], own], dim=1),
+            sampling=self._sampling(index, CODE_0),
+            is_sampled=bool(states.is_sampled[slots, CODE_0].any()),
+            recent=torch.where(places[..., None] < 0, -1, recent),
+            penalty=states.repetition_penalty[index, CODE_0],
+        )
 
     def _penalized(
         self, logits: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
@@ -269,6 +300,12 @@ class TalkerStep:
             return None
         penalty = self.states.repetition_penalty[self._index(slots), RESIDUAL]
         return RepetitionPenalty(self._spoken(slots, frame), penalty)
+
+    def _previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
+        """[R, E] the frames before these."""
+        states = self.states
+        earlier = states.frames[slot_index, (frame_index - 1).clamp(min=0)]
+        return torch.where(frame_index[:, None] > 0, earlier, states.before_first[slot_index])
 
     def _sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
         states = self.states

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import add
+from typing import cast
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.model.denoiser import Denoiser
+from cantata.contract.model.denoiser import Denoiser, Writer
 from cantata.engine.diffusion.jobs import Job
 from cantata.stage_parts.plugin_call import plugin_call
 
@@ -39,6 +40,8 @@ class Advanced:
 
     jobs: Sequence[Job]
     size: ForwardSize
+    writes: bool = False
+    """Whether the jobs leave text instead of latents."""
     seconds: float = 0.0
     """That the forward took."""
     alone: bool = False
@@ -48,6 +51,8 @@ class Advanced:
     previews: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     latents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     """Of jobs that are done."""
+    written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    """Of jobs that write: what they wrote in this step."""
 
 
 @torch.inference_mode()
@@ -60,9 +65,15 @@ def begin(model: Denoiser, jobs: Sequence[Job]) -> Begun:
 
 
 @torch.inference_mode()
-def advance(model: Denoiser, jobs: Sequence[Job]) -> Advanced:
-    """One step of each of these, and what is to be seen of it."""
-    outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)))
+def advance(model: Denoiser, jobs: Sequence[Job], *, writes: bool = False) -> Advanced:
+    """One step of each of these, and what is to be seen of it.
+
+    Args:
+        model: a `Writer`, if it writes.
+        jobs: of it.
+        writes: whether jobs leave text instead of latents.
+    """
+    outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)), writes=writes)
     began_s = time.monotonic()
     errors: Sequence[CantataError | None]
     try:
@@ -95,9 +106,12 @@ def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
     Raises:
         RequestFailed: the picture is not made of finite numbers.
     """
+    job.update(model)
     if job.done in job.shown:
         outcome.previews[job.request_id] = model.preview(job.state)
-    if job.done == job.steps:
+    if outcome.writes:
+        outcome.written[job.request_id] = cast(Writer, model).written(job.state)
+    elif job.done == job.steps:
         latents = model.latents(job.state)
         if not np.isfinite(latents).all():
             raise RequestFailed("the denoised latents are not finite numbers")

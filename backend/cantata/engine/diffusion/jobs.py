@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chunks import Chunk, Payload, Progress, Rows
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress, Rows
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
-from cantata.contract.model.pipeline import LATENTS, PROGRESS
+from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
 from cantata.scheduling.step_plan import JobView
 from cantata.stage_parts.arrivals import Arrivals
 
@@ -39,13 +39,20 @@ class Job:
     reports: int = 0
     """Of its progress, sent so far."""
     reported_s: float = 0.0
+    texts: int = 0
+    """Chunks of its text, sent so far."""
 
     def begin(self, model: Denoiser) -> None:
         """Raises whatever the model raises."""
-        state = model.begin(self.inputs, self.arrivals.payloads)
-        self.steps = model.steps(state)
-        self.shown = preview_steps(model.previews(state), self.steps)
-        self.state = state
+        self.state = model.begin(self.inputs, self.arrivals.payloads)
+        self.update(model)
+
+    def update(self, model: Denoiser) -> None:
+        """Learn how many steps there are: a model may find on the way that it needs fewer."""
+        steps = model.steps(self.state)
+        if steps != self.steps:
+            self.steps = steps
+            self.shown = preview_steps(model.previews(self.state), steps)
 
     def view(self, model: Denoiser) -> JobView:
         """For the plan."""
@@ -73,6 +80,13 @@ class Job:
     def result(self, latents: NDArray[np.float32]) -> Chunk[Payload]:
         """What the next stage gets."""
         return Chunk(self.request_id, LATENTS, 0, Rows(latents), final=True)
+
+    def text(self, tokens: NDArray[np.int32]) -> Chunk[Payload]:
+        """What it wrote in its last step, [T]."""
+        payload, final = Codes(tokens[:, None]), self.done == self.steps
+        chunk: Chunk[Payload] = Chunk(self.request_id, CODES, self.texts, payload, final)
+        self.texts += 1
+        return chunk
 
 
 def preview_steps(previews: int, steps: int) -> frozenset[int]:

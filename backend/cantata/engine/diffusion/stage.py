@@ -21,7 +21,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
-from cantata.contract.model.pipeline import PROGRESS, StageSpec
+from cantata.contract.model.pipeline import CODES, PROGRESS, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ForwardCost
@@ -50,7 +50,10 @@ def build_stage(
 ) -> DiffusionStage:
     """Load a plug-in's model (`factory(checkpoint, options)`) and put a stage around it."""
     model = load_model(spec.factory, checkpoint, deployment)
-    return DiffusionStage(model, deployment, shows_progress=PROGRESS in spec.ports)
+    ports = spec.ports
+    return DiffusionStage(
+        model, deployment, shows_progress=PROGRESS in ports, writes=CODES in ports
+    )
 
 
 class DiffusionStage:
@@ -60,6 +63,7 @@ class DiffusionStage:
         model: computes.
         deployment: its limits.
         shows_progress: whether it has the port for that.
+        writes: whether the model is a `Writer`.
         clock: monotonic seconds; the plan's deadlines are on it.
     """
 
@@ -73,11 +77,13 @@ class DiffusionStage:
         clock: Callable[[], float] = time.monotonic,
         *,
         shows_progress: bool = True,
+        writes: bool = False,
     ) -> None:
         self._model = model
         self._deployment = deployment
         self._clock = clock
         self._shows_progress = shows_progress
+        self._writes = writes
         self._jobs: dict[str, Job] = {}
         self._failures: list[tuple[str, CantataError]] = []
         self._pace = ForwardPace()
@@ -176,7 +182,7 @@ class DiffusionStage:
             self._worker.start(partial(begin, self._model, new))
         elif ready:
             jobs = self._next(ready)
-            self._worker.start(partial(advance, self._model, jobs))
+            self._worker.start(partial(advance, self._model, jobs, writes=self._writes))
 
     def _next(self, jobs: Sequence[Job]) -> list[Job]:
         views = [job.view(self._model) for job in jobs]
@@ -197,8 +203,11 @@ class DiffusionStage:
             self._pace.measure(outcome.size, outcome.seconds)
         chunks = self._progress(held, outcome.previews)
         for job in held:
-            if job.request_id in outcome.latents:
+            if job.request_id in outcome.written:
+                chunks.append(job.text(outcome.written[job.request_id]))
+            elif job.request_id in outcome.latents:
                 chunks.append(job.result(outcome.latents[job.request_id]))
+            if job.done == job.steps:
                 del self._jobs[job.request_id]
         return chunks
 

@@ -16,8 +16,9 @@ from setproctitle import setproctitle
 from cantata.config import KINDS, StageDeployment
 from cantata.connectors.socket import SocketSender
 from cantata.connectors.wire import BlockingChannel
+from cantata.contract.data.errors import CantataError
 from cantata.contract.model.pipeline import StageSpec
-from cantata.contract.process.messages import Ready
+from cantata.contract.process.messages import CannotStart, Ready
 from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import Exchange
 from cantata.engine.process.loop import StageLoop
@@ -64,7 +65,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
             port: [SocketSender(address) for address in addresses]
             for port, addresses in launch.outputs.items()
         }
-        stage = build_stage(launch.spec, launch.checkpoint, launch.deployment)
+        stage = _built(launch, control)
         control.send(Ready(stage.capacity))
         # What is loaded stays until the end: garbage collections, even at exit, may skip it.
         gc.freeze()
@@ -88,6 +89,17 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: StageDeployment) 
     """Build a stage of any kind; each kind is imported only in the processes that run it."""
     build: Callable[[StageSpec, Path, StageDeployment], Stage] = resolve(KINDS[spec.kind].builder)
     return build(spec, checkpoint, deployment)
+
+
+def _built(launch: StageLaunch, control: BlockingChannel) -> Stage:
+    """The stage. If it cannot be had as it is deployed, the server is told why and this process
+    ends; other errors are faults of the stage, and leave a traceback."""
+    try:
+        return build_stage(launch.spec, launch.checkpoint, launch.deployment)
+    except CantataError as error:
+        control.send(CannotStart(error.message))
+        logging.shutdown()
+        os._exit(1)
 
 
 def _settle_in(launch: StageLaunch) -> None:

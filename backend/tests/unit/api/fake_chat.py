@@ -18,7 +18,7 @@ from cantata.contract.chat_service import (
     TextDelta,
     TextEnd,
 )
-from cantata.contract.data.chat import ChatRequest, Modality, TextPart
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, TextPart
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import ContextFull, InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import Voice
@@ -42,6 +42,8 @@ class ChatBehaviour:
     fail_after: int | None = None
     """Events after which `error` is raised; 0 is before the first."""
     error: Exception | None = None
+    calls: tuple[CallStarted | CallArguments, ...] = ()
+    """Of a request with tools, after its text."""
     most_messages: int = 1000
     """Beyond which a conversation does not fit, as a stage finds out."""
     capacity: int = 1000
@@ -77,6 +79,7 @@ class FakeChatModel:
         self.voices = voices
         self.sample_rate = sample_rate
         self.channels = 1 if voices else 0
+        self.calls_tools = bool(voices)
         self.behaviour = ChatBehaviour()
         self.counts = ChatCounts()
         self._ids = count()
@@ -146,6 +149,8 @@ class FakeChatModel:
         for number, piece in enumerate(pieces):
             plan.append(TextDelta(piece, 1))
             plan += sounds[max(number - 1, 0) : number]
+        if request.tools:
+            plan += self.behaviour.calls
         plan.append(TextEnd(FinishReason.LENGTH if cut else FinishReason.STOP))
         plan += sounds[len(pieces) - 1 :]
         if request.voice is None:

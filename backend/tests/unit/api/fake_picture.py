@@ -26,6 +26,7 @@ DRAWING = ImageLimits(
     max_steps=10,
     default_guidance=2.0,
     max_guidance=8.0,
+    options=("texture",),
 )
 EDITING = replace(DRAWING, min_references=1, max_references=2)
 SQUARE = 16

@@ -33,6 +33,7 @@ from cantata.contract.service import (
     ADMIT,
     TEXT,
     AdmissionReport,
+    ReplicaReport,
     Samples,
     ServedModel,
     SpeechChunk,
@@ -279,6 +280,9 @@ class FakeService:
             for model in (self.solo, self.duo)
             for stage in ("talker", "codec")
         ]
+
+    def replica_reports(self) -> list[ReplicaReport]:
+        return []
 
     async def start(self) -> None:
         await self.may_start.wait()

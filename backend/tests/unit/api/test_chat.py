@@ -249,3 +249,6 @@ async def test_models_say_what_they_take_and_make(http: httpx.AsyncClient) -> No
     }
     assert (await http.get("/v1/models/omni")).json() == listed["omni"]
     assert (await http.get("/v1/models/tts-1")).json() == listed["solo"]
+    assert (await http.get("/v1/models/gpt-image-1")).json() == listed["painter"]
+    missing = (await http.get("/v1/models/gpt-9")).json()["error"]["message"]
+    assert all(name in missing for name in listed)

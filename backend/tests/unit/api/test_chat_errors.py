@@ -23,6 +23,14 @@ def message(**fields: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "Hi."}, fields]}
 
 
+def tool(name: str, description: str | None = None) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description}}
+
+
+def called(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
 PLACE = "messages[0].content[0]"
 BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     ({}, "messages", "required"),
@@ -30,8 +38,9 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": "Hi."}, "messages", "list"),
     ({"messages": ["Hi."]}, "messages[0]", ""),
     ({"messages": [{}]}, "messages[0].role", "required"),
-    (message(role="tool", content="4", tool_call_id="c"), "messages[1].role", "'assistant'"),
-    (message(role="function", content="4"), "messages[1].role", "'user'"),
+    (message(role="tool", content="4", tool_call_id="c"), "messages[1].tool_call_id", "'c'"),
+    (message(role="tool", content="4"), "messages[1].tool_call_id", "required"),
+    (message(role="function", content="4"), "messages[1].role", "'tool'"),
     (message(role="user"), "messages[1].content", "required"),
     (message(role="user", content=None), "messages[1].content", "a string or a list"),
     (message(role="user", content=5), "messages[1].content", "a string or a list"),
@@ -39,7 +48,12 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (message(role="assistant"), "messages[1].content", "messages[1].audio"),
     (message(role="assistant", audio={"id": "audio_x"}), "messages[1].audio.id", "expired"),
     (message(role="assistant", audio="audio_x"), "messages[1].audio", ""),
-    (message(role="assistant", tool_calls=[{}]), "messages[1].tool_calls", "valid: []"),
+    (message(role="assistant", tool_calls=[{}]), "messages[1].tool_calls[0].id", "required"),
+    (
+        {"model": "reader", **message(role="assistant", tool_calls=[called("c")])},
+        "messages[1].tool_calls",
+        "reader knows no tools",
+    ),
     (message(role="system", content=[{"type": "image_url"}]), "messages[1].content[0].type", ""),
     ({"messages": [{"role": "user", "content": [{}]}]}, f"{PLACE}.type", "required"),
     (part("smell", {}), f"{PLACE}.type", "'text', 'input_audio', 'image_url', 'audio_url'"),
@@ -96,8 +110,14 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (asking(logit_bias={"5": 1}), "logit_bias", "valid: {}"),
     (asking(logprobs=True), "logprobs", "valid: false"),
     (asking(top_logprobs=2), "top_logprobs", "valid: 0"),
-    (asking(tools=[{"type": "function"}]), "tools", "valid: []"),
+    (asking(tools=[{"type": "function"}]), "tools[0].function", "required"),
+    (asking(tools=[tool("two words")]), "tools[0].function.name", "pattern"),
+    (asking(tools=[tool("f")] * 129), "tools", "at most 128"),
+    (asking(tools=[tool("f", "d" * 1_000_000)]), "tools", "1000000 are read"),
+    (asking(tools=[tool("f")], model="reader"), "tools", "valid: []"),
+    (asking(**SPOKEN, tools=[tool("f")]), "modalities", 'valid: ["text"]'),
     (asking(tool_choice="required"), "tool_choice", 'valid: "none" or "auto"'),
+    (asking(parallel_tool_calls=False), "parallel_tool_calls", "valid: true"),
     (
         asking(response_format={"type": "json_object"}),
         "response_format",

@@ -101,6 +101,47 @@ async def test_parts_arrive_decoded_and_in_their_order(
     assert held(server) == 0
 
 
+HEARD = {"mm_processor_kwargs": {"use_audio_in_video": True}}
+
+
+@pytest.mark.parametrize("container", ["mp4", "mov", "matroska"])
+async def test_the_sound_of_a_video_arrives_if_it_is_asked_for(
+    server: Server, http: httpx.AsyncClient, container: str
+) -> None:
+    hum = humming(2.5, 48_000)
+    both = video_file(3, container=container, sound=("aac", hum))
+    parts = [
+        at("video_url", "video/mp4", both),
+        at("video_url", "video/mp4", video_file(3)),
+    ]
+    for options in (HEARD, {}):
+        response = await http.post(CHAT, json={**asking(*parts), **options})
+        assert response.status_code == 200, response.text
+        (message,) = server.service.omni.counts.requests[-1].messages
+        film, silent = message.parts
+        assert isinstance(film, VideoPart)
+        assert isinstance(silent, VideoPart)
+        assert film.frames.shape == silent.frames.shape
+        assert silent.sound is None
+        if not options:
+            assert film.sound is None
+            continue
+        assert film.sound is not None
+        assert film.sound.sample_rate == 48_000
+        assert len(film.sound.samples) / 48_000 == pytest.approx(2.5, abs=0.1)
+        # AAC's decoder begins a little early, so the spectra are compared.
+        spectra = [abs(np.fft.rfft(s[:100_000, 0])) for s in (film.sound.samples, hum)]
+        assert np.corrcoef(*spectra)[0, 1] > 0.9
+    assert held(server) == 0
+
+
+async def test_what_hears_no_videos_says_so(http: httpx.AsyncClient) -> None:
+    body = {**asking({"type": "text", "text": "?"}), **HEARD, "model": "reader"}
+    response = await http.post(CHAT, json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "mm_processor_kwargs.use_audio_in_video"
+
+
 async def test_sound_is_what_its_file_says_it_is(server: Server, http: httpx.AsyncClient) -> None:
     mp3 = sound_file(humming(1), kind="MP3")
     for name in ("mp3", "wav"):

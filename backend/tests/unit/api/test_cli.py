@@ -276,6 +276,29 @@ def test_serve_speaks_wyoming_where_no_key_is_needed(tmp_path: Path, host: str, 
             assert json.loads(client.makefile().readline())["type"] == "info"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--replica", "nonsense"], "HOST:PORT"),
+        (["serve", "--replica", "127.0.0.1:1", "--model", "solo"], "--replica excludes --model"),
+        (["serve", "--replica", "10.0.0.7:8100"], "CANTATA_CLUSTER_KEY"),
+        (["replica", "--listen", "nonsense"], "HOST:PORT"),
+        (["replica", "--listen", "0.0.0.0:0"], "--cluster-key-file"),
+        (["replica", "--listen", "127.0.0.1:0", "--model", "nope"], "nope"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    monkeypatch.delenv("CANTATA_CLUSTER_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    free = ["--port", "0"] if arguments[0] == "serve" else []
+    result = run(*arguments, *free)
+    assert result.exit_code in {1, 2}
+    assert says in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
 def test_serve_ends_when_the_service_cannot_start() -> None:
     with serving("--port", "0", broken=True) as process:
         output, _ = process.communicate(timeout=120)
@@ -295,11 +318,20 @@ def test_help_is_instant() -> None:
 class TestDoctor:
     """Every check on simulated machines."""
 
-    def test_report_on_this_machine(self) -> None:
+    @pytest.mark.parametrize("verdict", list(doctor.Verdict))
+    def test_the_worst_verdict_is_the_exit_code(
+        self, verdict: doctor.Verdict, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """`e2e/test_cli.py` runs the checks themselves."""
+        checks = [
+            doctor.Check("vLLM", doctor.Verdict.OK, "0.32.0"),
+            doctor.Check("memory", verdict, "1 GiB", "close something"),
+        ]
+        monkeypatch.setattr(doctor, "run_checks", lambda: checks)
         result = run("doctor")
-        assert "vLLM" in result.output
-        failed = any(check.failed for check in doctor.run_checks())
-        assert result.exit_code == (1 if failed else 0)
+        assert result.exit_code == (1 if verdict is doctor.Verdict.FAILED else 0)
+        for said in ("vLLM", "0.32.0", "memory", verdict.value, "1 GiB", "close something"):
+            assert said in result.output
 
     def test_companions_of_a_cpu_torch(self) -> None:
         bad = doctor.check_torch_companions("2.13.0+cpu", ["torchvision", "torchcodec"])

@@ -82,6 +82,18 @@ async def test_numbers_are_text_and_empty_fields_are_none(
     assert (first.guidance, first.steps) == (3.5, 6)
 
 
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [("oil", "oil"), ("0.5", 0.5), ("true", True), ("[1, 2]", [1, 2]), ("[1,", "[1,")],
+)
+async def test_the_options_of_a_model_are_json_or_text(
+    server: Server, http: httpx.AsyncClient, sent: str, read: Any
+) -> None:
+    await edited(http, [("image", image_file(quarters()))], texture=sent, colour="blue")
+    (request,) = server.service.editor.counts.requests
+    assert request.options == {"texture": read}
+
+
 async def test_pictures_are_upright_and_what_is_transparent_is_white(
     server: Server, http: httpx.AsyncClient
 ) -> None:

@@ -76,6 +76,14 @@ async def test_a_picture_in_its_own_size(server: Server, http: httpx.AsyncClient
     }
 
 
+async def test_a_model_gets_the_options_of_its_own_and_no_others(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    await drawn(http, texture={"grain": [1, 2.5]}, colour="blue")
+    (request,) = server.service.painter.counts.requests
+    assert request.options == {"texture": {"grain": [1, 2.5]}}
+
+
 async def test_several_pictures_have_seeds_that_follow_each_other(
     server: Server, http: httpx.AsyncClient
 ) -> None:
@@ -251,6 +259,7 @@ async def test_models_that_draw_are_listed(http: httpx.AsyncClient) -> None:
         "max_guidance": 8.0,
         "min_references": 0,
         "max_references": 0,
+        "options": ["texture"],
         "note": "It is a fake.",
     }
     assert listed["solo"]["images"] is None

@@ -23,7 +23,7 @@ from wyoming.tts import (
     SynthesizeStopped,
 )
 
-from cantata.api import messages, schemas
+from cantata.api import health_schemas, messages, schemas
 from cantata.api.adapters import deepgram_messages, elevenlabs_messages
 from cantata.api.app import create_app
 from cantata.api.chat import answers, body, conversation, whole
@@ -45,6 +45,7 @@ def types() -> dict[str, type[BaseModel]]:
         name: value
         for module in (
             schemas,
+            health_schemas,
             messages,
             body,
             answers,
@@ -93,7 +94,7 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
     bodies |= {"PartialImage", "CompletedImage", "DrawingProgress"}
-    bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "Readiness"}
+    bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "ReplicaHealth", "Readiness"}
     assert bodies <= shown
 
 

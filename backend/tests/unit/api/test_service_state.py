@@ -154,6 +154,20 @@ async def samples(http: httpx.AsyncClient) -> dict[tuple[str, ...], float]:
     }
 
 
+async def test_metrics_travel_compressed_if_the_client_accepts_it(http: httpx.AsyncClient) -> None:
+    packed = await http.get("/metrics", headers={"accept-encoding": "deflate, gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) * 4 < len(packed.content)
+    plain = await http.get("/metrics", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    names = [
+        {family.name for family in text_string_to_metric_families(answer.text)}
+        for answer in (packed, plain)
+    ]
+    assert names[0] == names[1]
+    assert names[0]
+
+
 async def test_metrics(server: Server, http: httpx.AsyncClient) -> None:
     behaviour = server.solo.behaviour
     await http.post("/v1/audio/speech", json={"input": "hello"})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from itertools import count
+from queue import SimpleQueue
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser
-from cantata.engine.diffusion.ranks.messages import Advance, Begin
+from cantata.engine.diffusion.ranks.messages import Advance, Begin, Forget, Message
 from cantata.engine.diffusion.ranks.peers import Peer
 
 logger = logging.getLogger(__name__)
@@ -28,8 +29,7 @@ LOST = 1
 
 
 class SharedJob:
-    """A job that every rank has. Once nobody holds it here, the others forget it before their next
-    call."""
+    """A job that every rank has. Once nobody holds it here, the others forget it."""
 
     def __init__(self, number: int, state: Any) -> None:
         self.number, self.state = number, state
@@ -46,7 +46,11 @@ class RankedDenoiser:
     def __init__(self, model: Denoiser, peers: Sequence[Peer]) -> None:
         self._model, self._peers = model, peers
         self._numbers = count()
-        self._gone: deque[int] = deque()
+        self._sending = threading.Lock()
+        # Takes a job wherever its last reference goes, be it in the middle of a message.
+        self._gone: SimpleQueue[int | None] = SimpleQueue()
+        self._forgetting = threading.Thread(target=self._forget, name="rank-forget", daemon=True)
+        self._forgetting.start()
 
     def awaits(self, inputs: Any) -> Collection[str]:
         """As the model."""
@@ -55,10 +59,10 @@ class RankedDenoiser:
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> SharedJob:
         """A job on every rank; raises as the model."""
         number = next(self._numbers)
-        self._tell(Begin(number, inputs, arrived, self._take_gone()))
+        self._tell(Begin(number, inputs, arrived))
         job = SharedJob(number, self._agreed(lambda: self._model.begin(inputs, arrived)))
-        # Runs wherever the last reference goes, so it only notes the number.
-        weakref.finalize(job, self._gone.append, number)
+        # At the end of this process the others end too.
+        weakref.finalize(job, self._gone.put, number).atexit = False
         return job
 
     def steps(self, job: SharedJob) -> int:
@@ -79,7 +83,7 @@ class RankedDenoiser:
 
     def advance(self, jobs: Sequence[SharedJob]) -> Sequence[CantataError | None]:
         """One step of each job on every rank."""
-        self._tell(Advance(tuple(job.number for job in jobs), self._take_gone()))
+        self._tell(Advance(tuple(job.number for job in jobs)))
         states = [job.state for job in jobs]
         made: Sequence[CantataError | None] = self._agreed(lambda: self._model.advance(states))
         return made
@@ -94,13 +98,16 @@ class RankedDenoiser:
 
     def close(self) -> None:
         """End the other ranks."""
+        self._gone.put(None)
+        self._forgetting.join()
         for peer in self._peers:
             peer.end()
 
-    def _tell(self, message: Begin | Advance) -> None:
+    def _tell(self, message: Message) -> None:
         try:
-            for peer in self._peers:
-                peer.send(message)
+            with self._sending:
+                for peer in self._peers:
+                    peer.send(message)
         except OSError:
             end_stage("another rank has ended")
 
@@ -114,8 +121,10 @@ class RankedDenoiser:
             logger.exception("a fault of this rank alone")
             end_stage("the ranks no longer hold the same")
 
-    def _take_gone(self) -> tuple[int, ...]:
-        return tuple(self._gone.popleft() for _ in range(len(self._gone)))
+    def _forget(self) -> None:
+        """Have jobs freed at once: the next call may be long in coming."""
+        while (number := self._gone.get()) is not None:
+            self._tell(Forget(number))
 
 
 def end_stage(reason: str) -> NoReturn:

@@ -20,7 +20,7 @@ from setproctitle import setproctitle
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.denoiser import Denoiser
 from cantata.engine.diffusion.ranks.group import join
-from cantata.engine.diffusion.ranks.messages import Advance, Begin, Load, Loaded
+from cantata.engine.diffusion.ranks.messages import Advance, Begin, Forget, Load, Loaded, Message
 from cantata.engine.diffusion.stage import NICENESS
 from cantata.plugins import resolve
 from cantata.stage_parts.lifeline import exit_with
@@ -54,16 +54,17 @@ def _loaded(load: Load) -> Denoiser:
 
 
 @torch.inference_mode()
-def _obey(model: Denoiser, jobs: dict[int, Any], message: Begin | Advance) -> None:
+def _obey(model: Denoiser, jobs: dict[int, Any], message: Message) -> None:
     """A `CantataError` is raised by all ranks alike, and rank 0 reports it. Anything else ends this
     process, and the stage with it: the ranks no longer hold the same."""
-    for number in message.gone:
-        jobs.pop(number, None)
     with suppress(CantataError):
-        if isinstance(message, Begin):
-            jobs[message.number] = model.begin(message.inputs, message.arrived)
-        else:
-            model.advance([jobs[number] for number in message.numbers])
+        match message:
+            case Begin(number, inputs, arrived):
+                jobs[number] = model.begin(inputs, arrived)
+            case Advance(numbers):
+                model.advance([jobs[number] for number in numbers])
+            case Forget(number):
+                del jobs[number]
 
 
 if __name__ == "__main__":

@@ -41,8 +41,6 @@ class Begin:
     number: int
     inputs: StageInput
     arrived: Mapping[str, Payload]
-    gone: tuple[int, ...]
-    """Jobs to forget first, as in `Advance`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +48,14 @@ class Advance:
     """Compute a step of these jobs."""
 
     numbers: tuple[int, ...]
-    gone: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Free a job; nobody holds it any longer."""
+
+    number: int
+
+
+Message = Begin | Advance | Forget
+"""What a rank obeys once it has loaded."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from cantata.contract.data.errors import StageDied
-from cantata.engine.diffusion.ranks.messages import Advance, Begin, Load, Loaded
+from cantata.engine.diffusion.ranks.messages import Load, Loaded, Message
 
 _MODULE = "cantata.engine.diffusion.ranks.main"
 
@@ -46,7 +46,7 @@ class Peer:
         if answer.error is not None:
             raise answer.error
 
-    def send(self, message: Begin | Advance) -> None:
+    def send(self, message: Message) -> None:
         """Raises:
         OSError: it has ended.
         """

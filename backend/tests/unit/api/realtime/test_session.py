@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from endpoints import Endpoints
 from live_server import Server
 
-from talking import talker
+from cantata.realtime import cascade
+from cantata.realtime.smart_turn import weights
+from talking import HEARD, speech, talker
+
+needs_smart_turn = pytest.mark.skipif(weights() is None, reason="smart-turn is not installed")
 
 PCM = {"type": "audio/pcm", "rate": 24000}
 
@@ -88,7 +93,11 @@ WRONG: list[tuple[dict[str, Any], str | None, str]] = [
         None,
         "1",
     ),
-    ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, None, "server_vad"),
+    (
+        {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "very"}}}},
+        "session.audio.input.turn_detection.eagerness",
+        "'auto'",
+    ),
     ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, None, "server_vad"),
     ({"max_output_tokens": 0}, None, "1"),
     ({"max_output_tokens": "many"}, None, "inf"),
@@ -110,6 +119,54 @@ async def test_a_bad_value_is_named_and_changes_nothing(server: Server) -> None:
             assert error["param"].startswith(param or "session."), sent
             assert said in error["message"], sent
         assert await c.update() == before
+
+
+SEMANTIC = {"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}
+
+
+async def test_without_its_model_semantic_vad_is_refused_with_the_extra_that_brings_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cascade, "weights", lambda: None)
+    async with talker(server.url) as c:
+        before = await c.update()
+        await c.send("session.update", session={"type": "realtime", **SEMANTIC})
+        error = await c.error()
+        assert error["type"] == "invalid_request_error"
+        assert error["param"] == "session.audio.input.turn_detection.type"
+        assert "pip install 'cantata[smart-turn]'" in error["message"]
+        assert "server_vad or null" in error["message"]
+        assert await c.update() == before
+
+
+@needs_smart_turn
+async def test_semantic_vad_has_openais_defaults(server: Server) -> None:
+    async with talker(server.url) as c:
+        session = await c.update(**SEMANTIC)
+        found = session["audio"]["input"]["turn_detection"]
+        assert found == {
+            "type": "semantic_vad",
+            "eagerness": "auto",
+            "create_response": True,
+            "interrupt_response": True,
+        }
+        session = await c.update(audio={"input": {"turn_detection": {"eagerness": "low"}}})
+        assert session["audio"]["input"]["turn_detection"] == {**found, "eagerness": "low"}
+        session = await c.update(audio={"input": {"turn_detection": {"type": "server_vad"}}})
+        assert session["audio"]["input"]["turn_detection"]["silence_duration_ms"] == 500
+
+
+@needs_smart_turn
+async def test_a_turn_that_sounds_finished_is_answered(server: Server, others: Endpoints) -> None:
+    async with talker(server.url) as c:
+        await c.update(output_modalities=["text"], **SEMANTIC)
+        c.events.clear()
+        await c.say(speech())
+        # A second of silence follows; by itself, only four would end the turn.
+        await c.until("input_audio_buffer.speech_stopped")
+        await c.until("response.done")
+        assert c.types()[: len(HEARD)] == HEARD
+        assert len(others.asked) == 1
 
 
 async def test_the_voice_is_fixed_once_it_was_heard(server: Server, others: Endpoints) -> None:

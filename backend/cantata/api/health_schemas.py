@@ -1,0 +1,62 @@
+"""What `/health` and `/ready` answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from cantata.api.schemas import WireModel
+
+
+class StageHealth(WireModel):
+    """One stage process."""
+
+    model: str
+    stage: str
+    pid: int
+    alive: bool
+    startup_s: float
+    rss_bytes: int
+    counts: dict[str, int]
+    """What it holds; all zero when idle."""
+    restarts: int
+    """Since the server's start, failed attempts too."""
+    last_death: str | None = None
+    """How its process ended the last time, if it did."""
+    replica: str | None = None
+    """Address of the replica that it belongs to; None: of this server."""
+
+
+class ReplicaHealth(WireModel):
+    """One replica of this server."""
+
+    address: str
+    ready: bool
+    draining: bool
+    streams: int
+    """Of this server, open there."""
+    lost: int
+    """How often its link was lost."""
+    message: str | None = None
+    """Why it is not connected."""
+
+
+class Health(WireModel):
+    """GET /health."""
+
+    status: Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
+    version: str
+    uptime_s: float
+    default_model: str
+    stages: list[StageHealth]
+    replicas: list[ReplicaHealth] = Field(default_factory=list)
+    """Empty unless the models run elsewhere."""
+    message: str | None = None
+    """Why it failed, or what an operator should look at."""
+
+
+class Readiness(WireModel):
+    """GET /ready, when it is."""
+
+    ready: Literal[True] = True

@@ -1,0 +1,46 @@
+"""Where a replica listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from cantata.contract.data.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """Of a TCP socket."""
+
+    host: str
+    """A name, or an IPv4 or IPv6 address without brackets."""
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read `HOST:PORT`; an IPv6 address stands in brackets.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        try:
+            parts = urlsplit(f"//{text}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if not host or port is None or parts.netloc != text or "@" in text:
+            raise ConfigError(f"{text!r} is no address: write HOST:PORT, such as 10.0.0.7:8100")
+        return cls(host, port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"

@@ -1,0 +1,1 @@
+"""The side that listeners connect to: the models of replicas behind the contract's services."""

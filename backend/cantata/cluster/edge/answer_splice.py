@@ -1,0 +1,127 @@
+"""An answer that is begun again where it was lost: each character and each sample once."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import assert_never
+
+from cantata.cluster.edge.splice import SoundSplice
+from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
+from cantata.contract.data.chat import CallArguments, CallStarted
+from cantata.contract.data.errors import ReplicaLost
+from cantata.contract.service import SpeechChunk
+
+
+class AnswerSplice:
+    """Text, calls of tools, the text's end and sound, each as far as it was passed on."""
+
+    def __init__(self) -> None:
+        self._sound = SoundSplice()
+        self._text, self._calls, self._arguments = Characters(), Characters(), Characters()
+        self._tokens = self._tokens_left = 0
+        """Of the text that was passed on; of a repetition, those still to be dropped."""
+        self._has_ended = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Something was passed on."""
+        return (
+            self._has_ended
+            or self._sound.is_begun
+            or any(part.passed_on for part in (self._text, self._calls, self._arguments))
+        )
+
+    def repeat(self) -> None:
+        """What is taken from now on begins at the beginning."""
+        self._sound.repeat()
+        for part in (self._text, self._calls, self._arguments):
+            part.repeat()
+        self._tokens_left = self._tokens
+
+    def take(self, event: AnswerEvent) -> AnswerEvent | None:
+        """What of an event is new; None: nothing.
+
+        Raises:
+            ReplicaLost: the repetition is not what was answered before.
+        """
+        match event:
+            case SpeechChunk():
+                return self._sound.take(event)
+            case TextDelta():
+                return self._take_text(event)
+            case CallStarted(name):
+                return event if self._calls.take(f"{name}\n") else None
+            case CallArguments(text):
+                new = self._arguments.take(text)
+                return CallArguments(new) if new else None
+            case TextEnd():
+                if self._has_ended:
+                    return None
+                self._has_ended = True
+                return event
+            case _:
+                assert_never(event)
+
+    def check_end(self) -> None:
+        """The answer is over.
+
+        Raises:
+            ReplicaLost: its repetition is shorter than what was passed on.
+        """
+        self._sound.check_end()
+        for part in (self._text, self._calls, self._arguments):
+            part.check_end()
+
+    def _take_text(self, delta: TextDelta) -> TextDelta | None:
+        text = self._text.take(delta.text)
+        old = min(self._tokens_left, delta.tokens)
+        self._tokens_left -= old
+        new = replace(delta, text=text, tokens=delta.tokens - old)
+        if not new.text and not new.tokens:
+            return None
+        self._tokens += new.tokens
+        return new
+
+
+class Characters:
+    """A text that arrives in pieces: what of it was passed on, and what of its repetition is
+    therefore dropped."""
+
+    def __init__(self) -> None:
+        self.passed_on = 0
+        """Characters."""
+        self._sum = 0
+        """CRC-32 of those."""
+        self._left = self._sum_again = 0
+        """Of a repetition: characters still to be dropped, and the CRC-32 of those that were."""
+
+    def repeat(self) -> None:
+        """What is taken from now on begins at the beginning."""
+        self._left, self._sum_again = self.passed_on, 0
+
+    def take(self, text: str) -> str:
+        """What of a piece is new.
+
+        Raises:
+            ReplicaLost: the repetition is not what was passed on before.
+        """
+        old = min(self._left, len(text))
+        if old:
+            self._left -= old
+            self._sum_again = zlib.crc32(text[:old].encode(), self._sum_again)
+            if not self._left and self._sum_again != self._sum:
+                raise ReplicaLost("another replica answers the same request differently")
+        new = text[old:]
+        self.passed_on += len(new)
+        self._sum = zlib.crc32(new.encode(), self._sum)
+        return new
+
+    def check_end(self) -> None:
+        """The text is over.
+
+        Raises:
+            ReplicaLost: its repetition is shorter than what was passed on.
+        """
+        if self._left:
+            raise ReplicaLost("another replica answers the same request shorter")

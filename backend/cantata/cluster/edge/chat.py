@@ -1,0 +1,66 @@
+"""A model of the replicas that answers messages, as the api knows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from cantata.cluster.cards import AnsweringModel
+from cantata.cluster.chat_messages import EVENTS, Answering, AnswerOrder
+from cantata.cluster.edge.answer_splice import AnswerSplice
+from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.served import RemoteVoiced
+from cantata.cluster.messages import Kind, Sound, milestones_of
+from cantata.contract.chat_service import Answer, AnswerEvent
+from cantata.contract.data.chat import ChatRequest, Modality
+from cantata.logs import new_work_id
+
+
+class RemoteChatModel(RemoteVoiced[AnsweringModel]):
+    """Implements `contract.chat_service.ChatModel`."""
+
+    @property
+    def takes(self) -> frozenset[Modality]:
+        """What a message's parts may be."""
+        return self.card.takes
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether requests may have tools."""
+        return self.card.calls_tools
+
+    @asynccontextmanager
+    async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
+        """Continue a conversation on a replica; leaving the block frees it there.
+
+        Raises:
+            InvalidRequest: a part or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has ended a replica's stage process twice.
+            StageDied: no replica serves the model.
+        """
+        asked = AnswerOrder.of("", self.name, request)
+        self._refusals.check(asked)
+        order = AnswerOrder(new_work_id(), self.name, asked.messages, asked.options)
+        work: RemoteWork[Answering, AnswerEvent] = RemoteWork(
+            Order(
+                Kind.ANSWER,
+                lambda: order,
+                self.name,
+                queued=True,
+                live=True,
+                opened=(Kind.ANSWERING, Answering),
+                events=EVENTS,
+                read=_event_of,
+            ),
+            self._queue,
+            AnswerSplice(),
+        )
+        async with self._doing(work, asked) as (begun, events):
+            milestones = (work.route, *milestones_of(begun.milestones))
+            yield Answer(begun.request_id, begun.prompt_tokens, milestones, events)
+
+
+def _event_of(message: Any) -> AnswerEvent:
+    return message.chunk if isinstance(message, Sound) else message

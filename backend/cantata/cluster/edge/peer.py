@@ -1,0 +1,215 @@
+"""One replica, as an edge knows it: its link, what it serves, what it told last."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from cantata.cluster.address import Address
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.cards import Announcement, Card
+from cantata.cluster.key import LinkKey
+from cantata.cluster.link.connecting import connect
+from cantata.cluster.link.errors import Garbage, LinkLost, Refused
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.link import Link
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import Kind, ModelState, ReplicaState, Reports
+from cantata.contract.service import ReplicaReport, StageReport
+
+logger = logging.getLogger(__name__)
+
+_PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
+"""Before the next attempts to connect; the last one from then on."""
+_REFUSED_PAUSE_S = 10.0
+"""An operator must change something first."""
+
+
+class Peer:
+    """Keeps a link to one replica.
+
+    Args:
+        heart: beats for the link.
+        on_change: called when the replica came, went or announced something.
+        on_beat: called when it has told its places.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        key: LinkKey,
+        heart: Heart,
+        on_change: Callable[[], None],
+        on_beat: Callable[[], None],
+    ) -> None:
+        self.address = address
+        self._key, self._heart = key, heart
+        self._on_change, self._on_beat = on_change, on_beat
+        self._link: Link | None = None
+        self._announced: Announcement | None = None
+        self._state = ReplicaState()
+        self._sent: Counter[str] = Counter()
+        """Live orders on this link, by model."""
+        self._refused: set[str] = set()
+        """Models that had no place after all; until the next state."""
+        self._excluded: set[str] = set()
+        """Models of which this one differs from the other replicas'."""
+        self._lost = 0
+        self._trouble: str | None = "not connected yet"
+        self.leaving = False
+        """It is no longer one of the replicas: nothing more is ordered."""
+        self._last_reports: list[StageReport] = []
+
+    @property
+    def is_ready(self) -> bool:
+        """It takes orders."""
+        state = self._state
+        return self._announced is not None and state.ready and not state.draining
+
+    @property
+    def announced(self) -> Announcement | None:
+        """What it serves; None: it is not connected, or not ready yet."""
+        return self._announced
+
+    def serves(self, model: str) -> Card | None:
+        """What it announced of a model, if it takes orders for it."""
+        if self._announced is None or self.leaving or not self.is_ready:
+            return None
+        if model in self._excluded:
+            return None
+        return next((one for one in self._announced.cards if one.name == model), None)
+
+    def state(self, model: str) -> ModelState | None:
+        """What it told of a model last, as long as it is connected."""
+        return self._state.models.get(model)
+
+    def free(self, model: str) -> int:
+        """Places that it has for a model, less those that orders on their way will take."""
+        state = self.state(model)
+        if state is None or model in self._refused or self.serves(model) is None:
+            return 0
+        return state.free - (self._sent[model] - state.ordered)
+
+    def refused(self, model: str) -> None:
+        """It had no place after all."""
+        self._refused.add(model)
+
+    def exclude(self, model: str, is_excluded: bool) -> None:
+        """Whether to order nothing of a model here, because it sounds in another format."""
+        if is_excluded and model not in self._excluded:
+            self._excluded.add(model)
+            self._trouble = f"model {model!r} has another sound format than elsewhere"
+            logger.error("replica %s: %s", self.address, self._trouble)
+        elif not is_excluded:
+            self._excluded.discard(model)
+
+    def order(self, kind: Kind, message: object, model: str, *, live: bool) -> Stream:
+        """Send an order on a new stream.
+
+        Raises:
+            LinkLost: the replica is gone.
+        """
+        if self._link is None:
+            raise LinkLost(f"{self.address} is not connected")
+        stream = self._link.open()
+        self._sent[model] += live
+        stream.first(kind, *encode(message))
+        return stream
+
+    async def reports(self, timeout_s: float) -> list[StageReport]:
+        """Of its stages; the last ones known if it does not answer in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                stream = self.order(Kind.ASK_REPORTS, None, "", live=False)
+                try:
+                    frame = await stream.receive()
+                finally:
+                    stream.end()
+                await stream.ended()
+            if frame is not None and frame.kind == Kind.REPORTS:
+                self._last_reports = list(decode(frame.body, Reports).stages)
+        except (TimeoutError, LinkLost):
+            pass
+        return self._last_reports
+
+    def report(self) -> ReplicaReport:
+        """What is known of it."""
+        return ReplicaReport(
+            address=str(self.address),
+            ready=self.is_ready,
+            draining=self._state.draining,
+            streams=0 if self._link is None else self._link.streams,
+            lost=self._lost,
+            trouble=self._trouble,
+            admissions={name: state.admission for name, state in self._state.models.items()},
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """It has left, and nothing of this edge is open there."""
+        return self.leaving and (self._link is None or not self._link.streams)
+
+    async def keep(self) -> None:
+        """Connect, and connect again, until cancelled."""
+        failures = 0
+        while True:
+            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            try:
+                error = await self._connected()
+                failures = 0
+            except LinkLost as refusal:
+                error = refusal
+                failures += 1
+                pause_s = _REFUSED_PAUSE_S if isinstance(refusal, Refused) else pause_s
+            if error.reason != self._trouble:
+                logger.warning("%s", error.reason)
+            self._trouble = error.reason
+            self._on_change()
+            await asyncio.sleep(pause_s)
+
+    async def _connected(self) -> LinkLost:
+        """Connect once; why the link was lost, once it is.
+
+        Raises:
+            LinkLost: there is no link.
+        """
+        sock = await connect(self.address, self._key)
+        link = self._link = Link(
+            sock,
+            Side.CONNECTED,
+            self._heart,
+            f"replica {self.address}",
+            on_message=self._hear,
+            on_state=self._learn,
+        )
+        link.begin()
+        self._trouble = None
+        logger.info("replica %s: connected", self.address)
+        try:
+            error = await link.lost()
+            self._lost += 1
+            return error
+        finally:
+            link.close()
+            self._link, self._announced, self._state = None, None, ReplicaState()
+            self._sent.clear()
+            self._refused.clear()
+            self._excluded.clear()
+            self._last_reports = []
+
+    def _hear(self, kind: int, body: bytearray) -> None:
+        if kind != Kind.ANNOUNCE:
+            raise Garbage(f"a frame of kind {kind} arrived on no stream")
+        self._announced = decode(body, Announcement)
+        self._on_change()
+
+    def _learn(self, body: bytearray) -> None:
+        before, self._state = self.is_ready, decode(body, ReplicaState)
+        self._refused.clear()
+        if self.leaving or self.is_ready != before:
+            self._on_change()
+        else:
+            self._on_beat()

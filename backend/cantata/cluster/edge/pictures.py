@@ -1,0 +1,99 @@
+"""A model of the replicas that draws, as the api knows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from cantata.cluster.cards import DrawingModel
+from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.served import RemoteServed
+from cantata.cluster.messages import Kind
+from cantata.cluster.picture_messages import EVENTS, DrawingBegun, DrawOrder
+from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.pictures import ImageLimits, ImageRequest
+from cantata.contract.image_service import Drawing
+from cantata.logs import new_work_id
+
+
+class RemoteImageModel(RemoteServed[DrawingModel]):
+    """Implements `contract.image_service.ImageModel`."""
+
+    @property
+    def limits(self) -> ImageLimits:
+        """What pictures it makes."""
+        return self.card.limits
+
+    @property
+    def note(self) -> str:
+        """What users should know of it beside its limits."""
+        return self.card.note
+
+    def check_room(self) -> None:
+        """Nothing: each replica forecasts for itself, and says so when it is asked."""
+
+    @asynccontextmanager
+    async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
+        """Draw one picture on a replica; leaving the block frees it there.
+
+        Raises:
+            InvalidRequest: the prompt, a picture or an option cannot be served.
+            Overloaded: every replica would finish it too late.
+            Quarantined: the request has ended a replica's stage process twice.
+            StageDied: no replica serves the model.
+        """
+        work_id = new_work_id()
+        asked = DrawOrder.of("", self.name, request).options
+        self._refusals.check(asked)
+        work: RemoteWork[DrawingBegun, Progress | Image] = RemoteWork(
+            Order(
+                Kind.DRAW,
+                lambda: DrawOrder.of(work_id, self.name, request),
+                self.name,
+                queued=False,
+                live=True,
+                opened=(Kind.DRAWING, DrawingBegun),
+                events=EVENTS,
+                read=lambda event: cast(Progress | Image, event),
+            ),
+            self._queue,
+            _DrawingSplice(),
+        )
+        async with self._doing(work, asked) as (begun, events):
+            yield Drawing(
+                begun.request_id,
+                begun.width,
+                begun.height,
+                begun.steps,
+                begun.prompt_tokens,
+                begun.reference_tokens,
+                events,
+            )
+
+
+class _DrawingSplice:
+    """Progress goes on where it was. The same request gives the same picture; of another replica's
+    files, it must not be continued."""
+
+    def __init__(self) -> None:
+        self._step = -1
+
+    @property
+    def is_begun(self) -> bool:
+        """A step was shown."""
+        return self._step >= 0
+
+    def repeat(self) -> None:
+        """Nothing is remembered but the step."""
+
+    def take(self, event: Progress | Image) -> Progress | Image | None:
+        """The picture, or a later step than any before."""
+        if isinstance(event, Progress):
+            if event.step <= self._step:
+                return None
+            self._step = event.step
+        return event
+
+    def check_end(self) -> None:
+        """The picture is always the last."""

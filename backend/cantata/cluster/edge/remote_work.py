@@ -1,0 +1,265 @@
+"""Work that replicas do: one of them, or a second one after the first was lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from cantata.cluster.bodies import decode
+from cantata.cluster.edge.peer import Peer
+from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
+from cantata.cluster.faults import Fault, error_of
+from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.frames import END
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import Kind
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.errors import Overloaded, ReplicaLost, StageDied
+
+logger = logging.getLogger(__name__)
+
+O = TypeVar("O")  # noqa: E741
+E = TypeVar("E")
+
+ROUTE = "route"
+"""Milestone: a replica was chosen."""
+AGAIN_S = 0.3
+"""Limit for finding a replica that starts again: a lost one is found out within 1.6 s, and its
+listeners are told within 2 s if nobody takes over."""
+FREE_S = 10.0
+"""Limit for a replica to free what is left before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Generic[O, E]):
+    """What is ordered, and what answers it."""
+
+    kind: Kind
+    body: Callable[[], object]
+    """As it is sent now."""
+    model: str
+    queued: bool
+    """It waits here for a free place; else a replica decides at once, and says when to try again if
+    it refuses."""
+    live: bool
+    """It takes one of the places that a replica tells."""
+    opened: tuple[Kind, type[O]]
+    """The first answer."""
+    events: Mapping[int, type[Any]]
+    """Those that follow, by kind."""
+    read: Callable[[Any], E]
+    """An event as it has just arrived."""
+
+
+class Splice(Protocol[E]):
+    """What of some work was passed on, so that its repetition gives each part once."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Something was passed on."""
+        ...
+
+    def repeat(self) -> None:
+        """What is taken from now on begins at the beginning."""
+        ...
+
+    def take(self, event: E) -> E | None:
+        """What of an event is new; None: nothing.
+
+        Raises:
+            ReplicaLost: the repetition is not what was made before.
+        """
+        ...
+
+    def check_end(self) -> None:
+        """The work is over.
+
+        Raises:
+            ReplicaLost: its repetition is shorter than what was passed on.
+        """
+        ...
+
+
+class RemoteWork(Generic[O, E]):
+    """Its life on replicas: `open`, then `events`, then `close`.
+
+    Args:
+        order: the same for each of them.
+        waiting: the model's queue.
+        splice: of its events.
+        on_stream: called with each stream on which it is ordered.
+    """
+
+    def __init__(
+        self,
+        order: Order[O, E],
+        waiting: Waiting,
+        splice: Splice[E],
+        on_stream: Callable[[Stream], None] = lambda stream: None,
+    ) -> None:
+        self._order, self._waiting, self._splice = order, waiting, splice
+        self._on_stream = on_stream
+        self._peer: Peer | None = None
+        """That does the work."""
+        self._identity = ""
+        """Of the model there."""
+        self._stream: Stream | None = None
+        self._routed_at = 0.0
+        self._again = False
+        """It was begun again."""
+        self._failed: set[Peer] = set()
+        """Replicas that could not take it."""
+
+    @property
+    def route(self) -> Milestone:
+        """Once open: when the replica was chosen."""
+        return Milestone(ROUTE, self._routed_at)
+
+    async def open(self) -> O:
+        """Order it from a replica that has a place; its first answer.
+
+        Raises:
+            Overloaded: no replica has a place in time.
+            StageDied: no replica serves the model, or (`ReplicaLost`) two were lost.
+            InvalidRequest: it cannot be served.
+        """
+        try:
+            return await self._opened()
+        except LinkLost as error:
+            return await self._opened_again(error)
+
+    async def events(self) -> AsyncGenerator[E, None]:
+        """What is made, each part once.
+
+        Raises:
+            ReplicaLost: its replica was lost, and no other one could go on.
+            CantataError: as of the replica's own work.
+        """
+        while True:
+            try:
+                while (message := await self._receive(self._order.events)) is not None:
+                    if (new := self._splice.take(self._order.read(message))) is not None:
+                        yield new
+                self._splice.check_end()
+                return
+            except LinkLost as error:
+                await self._opened_again(error)
+
+    async def close(self) -> None:
+        """Leave; returns when the replica has freed it, or is lost."""
+        if self._stream is None:
+            return
+        self._stream.end()
+        try:
+            async with asyncio.timeout(FREE_S):
+                await self._stream.ended()
+        except TimeoutError:
+            logger.error("a replica did not free an order within %g s", FREE_S)
+
+    async def _opened(self) -> O:
+        """Order it, from the next replica if one has no place after all.
+
+        Raises:
+            LinkLost: the replica was lost before it answered.
+        """
+        deadline_s = time.monotonic() + MAX_WAIT_S
+        refusals: list[Overloaded] = []
+        while True:
+            left_s = max(0.0, deadline_s - time.monotonic())
+            queued, again = self._order.queued, bool(refusals)
+            try:
+                peer = await self._waiting.place(self._fits, left_s, queued=queued, again=again)
+            except StageDied:
+                if refusals:
+                    raise min(refusals, key=lambda one: one.retry_after_s) from None
+                raise
+            try:
+                return await self._order_from(peer)
+            except Overloaded as refusal:
+                refusals.append(refusal)
+                peer.refused(self._order.model)
+                if not queued:
+                    self._failed.add(peer)
+            except StageDied:
+                # Nothing of it has run: the replica is stopping, or starts a stage again.
+                self._failed.add(peer)
+
+    async def _opened_again(self, loss: LinkLost) -> O:
+        """Order it a second time.
+
+        Raises:
+            ReplicaLost: it was begun again already, or no other replica can take over in time.
+        """
+        if self._again:
+            raise ReplicaLost(f"the second replica was lost, too: {loss.reason}") from loss
+        self._again = True
+        if self._peer is not None:
+            self._failed.add(self._peer)
+        deadline_s = time.monotonic() + AGAIN_S
+        try:
+            while True:
+                left_s = max(0.0, deadline_s - time.monotonic())
+                queued = self._order.queued
+                peer = await self._waiting.next_place(self._fits, left_s, queued=queued)
+                if peer is None:
+                    raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
+                self._splice.repeat()
+                try:
+                    return await self._order_from(peer)
+                except Overloaded:
+                    peer.refused(self._order.model)
+                    if not queued:
+                        self._failed.add(peer)
+                except StageDied:
+                    self._failed.add(peer)
+        except LinkLost as error:
+            raise ReplicaLost(f"the second replica was lost, too: {error.reason}") from loss
+
+    def _fits(self, peer: Peer) -> bool:
+        """Whether a replica may take it: it must make what was passed on already, too."""
+        if peer in self._failed:
+            return False
+        if not self._splice.is_begun:
+            return True
+        card = peer.serves(self._order.model)
+        return card is not None and card.identity == self._identity
+
+    async def _order_from(self, peer: Peer) -> O:
+        order, card = self._order, peer.serves(self._order.model)
+        assert card is not None, "it was chosen because it serves the model"
+        self._routed_at = time.monotonic()
+        self._stream = peer.order(order.kind, order.body(), order.model, live=order.live)
+        self._on_stream(self._stream)
+        kind, opened = order.opened
+        answer: O | None = await self._receive({kind: opened})
+        if answer is None:
+            error = Garbage(f"{peer.address} ended an order that it had not opened")
+            raise self._stream.distrust(error)
+        self._peer, self._identity = peer, card.identity
+        return answer
+
+    async def _receive(self, kinds: Mapping[int, type[Any]]) -> Any:
+        """The next message, one of these kinds; None: the work is done.
+
+        Raises:
+            CantataError: what the replica says has failed.
+            LinkLost: the replica is lost, or sent something else.
+        """
+        stream = self._stream
+        assert stream is not None, "open comes first"
+        frame = await stream.receive()
+        if frame is None:
+            return None
+        try:
+            if frame.kind == END:
+                stream.end()
+                raise error_of(decode(frame.body, Fault))
+            if frame.kind not in kinds:
+                raise Garbage(f"a frame of kind {frame.kind} arrived out of turn")
+            return decode(frame.body, kinds[frame.kind])
+        except Garbage as error:
+            raise stream.distrust(error) from None

@@ -1,0 +1,108 @@
+"""All replicas of an edge, and which of them has a place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+from cantata.cluster.address import Address
+from cantata.cluster.directory import ReplicaDirectory
+from cantata.cluster.edge.peer import Peer
+from cantata.cluster.edge.picking import most_free
+from cantata.cluster.key import LinkKey
+from cantata.cluster.link.heart import Heart
+
+logger = logging.getLogger(__name__)
+
+_ASK_S = 1.0
+"""Before a directory that failed is asked again."""
+
+Fits = Callable[[Peer], bool]
+"""Whether a replica may take a certain order."""
+
+
+class Replicas:
+    """Links to all replicas in a directory.
+
+    Args:
+        on_change: called when what is known of a replica has changed.
+    """
+
+    def __init__(
+        self, directory: ReplicaDirectory, key: LinkKey, on_change: Callable[[], None]
+    ) -> None:
+        self._directory, self._key, self._on_change = directory, key, on_change
+        self._heart = Heart()
+        self._peers: dict[Address, Peer] = {}
+        self._tasks: dict[Address | None, asyncio.Task[None]] = {}
+        self._next_change = asyncio.Event()
+        self._turn = 0
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Connected or not, by address."""
+        return [self._peers[address] for address in sorted(self._peers)]
+
+    def start(self) -> None:
+        """Watch the directory and connect."""
+        self._tasks[None] = asyncio.create_task(self._watch(), name="cantata:watch-replicas")
+
+    async def stop(self) -> None:
+        """Close every link."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._heart.close()
+
+    def serving(self, model: str, fits: Fits = lambda peer: True) -> list[Peer]:
+        """Replicas that take orders for a model."""
+        return [peer for peer in self.peers if peer.serves(model) is not None and fits(peer)]
+
+    def best(self, model: str, fits: Fits = lambda peer: True) -> Peer | None:
+        """The replica with most free places, in turn if several have; None: none has any."""
+        best = most_free({p: p.free(model) for p in self.serving(model, fits)}, self._turn)
+        self._turn += best is not None
+        return best
+
+    async def changed(self) -> None:
+        """Return when something has changed."""
+        await self._next_change.wait()
+
+    def look_again(self) -> None:
+        """Something that somebody waits for may have changed."""
+        self._next_change.set()
+        self._next_change = asyncio.Event()
+
+    async def _watch(self) -> None:
+        """The directory is somebody else's: its faults leave the replicas as they were."""
+        while True:
+            try:
+                async for addresses in self._directory.watch():
+                    self._are(addresses)
+                return
+            except Exception:
+                logger.exception("the directory of replicas failed; asked again in %g s", _ASK_S)
+                await asyncio.sleep(_ASK_S)
+
+    def _are(self, addresses: frozenset[Address]) -> None:
+        for address in addresses - self._peers.keys():
+            peer = self._peers[address] = Peer(
+                address, self._key, self._heart, self._noticed, self.look_again
+            )
+            self._run(address, peer.keep())
+        for address, peer in self._peers.items():
+            peer.leaving = address not in addresses
+        self._noticed()
+
+    def _run(self, address: Address, work: Coroutine[None, None, None]) -> None:
+        self._tasks[address] = asyncio.create_task(work, name=f"cantata:replica:{address}")
+
+    def _noticed(self) -> None:
+        for address in [address for address, peer in self._peers.items() if peer.is_done]:
+            del self._peers[address]
+            self._tasks.pop(address).cancel()
+        self._on_change()
+        self.look_again()

@@ -1,0 +1,110 @@
+"""What a model of the replicas has, whatever it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Generic, TypeVar
+
+from cantata.cluster.cards import AnsweringModel, Card, SpeakingModel
+from cantata.cluster.edge.refusals import Refusals
+from cantata.cluster.edge.remote_work import E, O, RemoteWork
+from cantata.cluster.edge.replicas import Replicas
+from cantata.cluster.edge.totals import total_admission
+from cantata.cluster.edge.waiting import Waiting
+from cantata.contract.data.errors import Quarantined
+from cantata.contract.data.request import Voice
+from cantata.contract.service import AdmissionReport
+from cantata.contract.voices import find_voice
+
+A = TypeVar("A", bound=Card)
+V = TypeVar("V", bound=SpeakingModel | AnsweringModel)
+
+
+class RemoteServed(Generic[A]):
+    """One model of any kind.
+
+    Args:
+        replicas: of which some serve it.
+        card: what was announced of it.
+    """
+
+    def __init__(self, replicas: Replicas, card: A) -> None:
+        self.card: A = card
+        """May be replaced by a newer one, of the same name."""
+        self._replicas = replicas
+        self._queue = Waiting(replicas, card.name)
+        self._refusals = Refusals()
+
+    @property
+    def name(self) -> str:
+        """As the replicas call it."""
+        return self.card.name
+
+    @property
+    def admission(self) -> AdmissionReport:
+        """Of all replicas together, and this edge's own queue."""
+        return total_admission(self._replicas, self.name, self._queue)
+
+    @property
+    def waiting(self) -> int:
+        """Requests in this edge's own queue."""
+        return len(self._queue)
+
+    def check_room(self) -> None:
+        """Reject a live request that the queue has no room for; takes microseconds.
+
+        Raises:
+            Overloaded: the queue is full.
+        """
+        self._queue.check()
+
+    @asynccontextmanager
+    async def _doing(
+        self, work: RemoteWork[O, E], asked: object | None
+    ) -> AsyncIterator[tuple[O, AsyncGenerator[E, None]]]:
+        """Have some work done; its first answer, and its events. Leaving the block frees it at its
+        replica.
+
+        Args:
+            asked: by which the request is known again; None: it is not kept in quarantine.
+        """
+        try:
+            opened = await work.open()
+            async with aclosing(work.events()) as events:
+                yield opened, events
+        except Quarantined as error:
+            if asked is not None:
+                self._refusals.add(asked, error)
+            raise
+        finally:
+            # A second cancellation must not leave the request behind at the replica.
+            await asyncio.shield(asyncio.create_task(work.close()))
+
+
+class RemoteVoiced(RemoteServed[V]):
+    """One model that makes sound."""
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The default first."""
+        return self.card.voices
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz; 0 without voices, as the next one."""
+        return self.card.sample_rate
+
+    @property
+    def channels(self) -> int:
+        """Of the sound."""
+        return self.card.channels
+
+    def voice(self, name: str | None) -> Voice:
+        """Look a voice up by id, name or alias; None is the default.
+
+        Raises:
+            VoiceNotFound: lists the valid ids.
+        """
+        return find_voice(self.voices, name, self.name)

@@ -1,0 +1,108 @@
+"""The models of replicas, behind the interface that the api speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from cantata.cluster.cards import alike, format_of
+from cantata.cluster.directory import ReplicaDirectory
+from cantata.cluster.edge.chat import RemoteChatModel
+from cantata.cluster.edge.peer import Peer
+from cantata.cluster.edge.pictures import RemoteImageModel
+from cantata.cluster.edge.replicas import Replicas
+from cantata.cluster.edge.served import A, RemoteServed
+from cantata.cluster.edge.speech import RemoteModel
+from cantata.cluster.key import LinkKey
+from cantata.contract.catalogue import Catalogue
+from cantata.contract.service import ReplicaReport, StageReport
+
+REPORT_DEADLINE_S = 0.7
+"""A replica waits half a second for its own stages."""
+
+
+M = TypeVar("M", bound=RemoteServed[Any])
+
+
+class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
+    """Implements `contract.image_service.ImageService` over replicas.
+
+    Args:
+        directory: tells which replicas there are.
+        key: that they have.
+    """
+
+    def __init__(self, directory: ReplicaDirectory, key: LinkKey) -> None:
+        self._speaking: dict[str, RemoteModel] = {}
+        self._answering: dict[str, RemoteChatModel] = {}
+        self._drawing: dict[str, RemoteImageModel] = {}
+        super().__init__(self._speaking, self._answering, self._drawing, "")
+        self._replicas = Replicas(directory, key, self._learn)
+
+    @property
+    def ready(self) -> bool:
+        """Whether some replica takes orders for each model."""
+        names = (*self._speaking, *self._answering, *self._drawing)
+        return bool(names) and all(map(self._replicas.serving, names))
+
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """Requests in this edge's own queues, which no replica counts, by model."""
+        waiting: Counter[str] = Counter({n: one.waiting for n, one in self._speaking.items()})
+        waiting.update({name: one.waiting for name, one in self._answering.items()})
+        return waiting
+
+    async def start(self) -> None:
+        """Connect; returns when there is a replica for every model that is known."""
+        self._replicas.start()
+        while not self.ready:
+            await self._replicas.changed()
+
+    async def stop(self) -> None:
+        """Close every link, which ends what the replicas speak for this server."""
+        await self._replicas.stop()
+
+    async def stage_reports(self) -> list[StageReport]:
+        """Of every replica's stages."""
+        peers = self._replicas.peers
+        reports = await asyncio.gather(*(peer.reports(REPORT_DEADLINE_S) for peer in peers))
+        return [
+            replace(report, replica=str(peer.address))
+            for peer, stages in zip(peers, reports, strict=True)
+            for report in stages
+        ]
+
+    def replica_reports(self) -> list[ReplicaReport]:
+        """One for each replica."""
+        return [peer.report() for peer in self._replicas.peers]
+
+    def _learn(self) -> None:
+        """Take over what replicas announce."""
+        for peer in self._replicas.peers:
+            if peer.announced is None:
+                continue
+            self.default_model = self.default_model or peer.announced.default_model
+            for speaking in peer.announced.speaking:
+                self._take(peer, speaking, self._speaking, RemoteModel)
+            for answering in peer.announced.answering:
+                self._take(peer, answering, self._answering, RemoteChatModel)
+            for drawing in peer.announced.drawing:
+                self._take(peer, drawing, self._drawing, RemoteImageModel)
+
+    def _take(
+        self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, A], M]
+    ) -> None:
+        """What clients were told of a model holds as long as a replica serves it so."""
+        model = known.get(card.name)
+        if model is None:
+            known[card.name] = make(self._replicas, card)
+            return
+        same = format_of(card) == format_of(model.card)
+        others = (other.serves(card.name) for other in self._replicas.peers if other is not peer)
+        if not any(other is not None and alike(other, model.card) for other in others):
+            model.card = card
+            same = True
+        peer.exclude(card.name, not same)

@@ -1,0 +1,91 @@
+"""A model of the replicas that speaks, as the api knows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from cantata.cluster.cards import SpeakingModel
+from cantata.cluster.edge.kept_text import KeptText
+from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.served import RemoteVoiced
+from cantata.cluster.edge.splice import SoundSplice
+from cantata.cluster.messages import (
+    Kind,
+    Opened,
+    Sound,
+    SpeakOrder,
+    milestones_of,
+)
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import SpeechChunk, Utterance
+from cantata.logs import new_work_id
+
+
+class RemoteModel(RemoteVoiced[SpeakingModel]):
+    """Implements `contract.service.ServedModel`."""
+
+    @property
+    def max_input_characters(self) -> int:
+        """The longest text that one utterance may have."""
+        return self.card.max_input_characters
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the seed matters."""
+        return self.card.sampled
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Beside voices."""
+        return self.card.capabilities
+
+    @asynccontextmanager
+    async def speak(
+        self,
+        request: SpeechRequest,
+        *,
+        batch: bool = False,
+        more_text: AsyncIterator[str] | None = None,
+    ) -> AsyncIterator[Utterance]:
+        """Speak a text on a replica; leaving the block frees it there.
+
+        Raises:
+            ChunkTimeout: the beginning of a text that arrives in pieces came too late.
+            InvalidRequest: the text or an option cannot be served.
+            Overloaded: no place or queue room now.
+            Quarantined: the request has ended a replica's stage process twice.
+            StageDied: no replica serves the model.
+        """
+        self._refusals.check(request)
+        text = None if more_text is None else KeptText(more_text)
+        work = self._work(request, text, batch=batch)
+        try:
+            if text is not None:
+                await text.begun(request.text)
+            async with self._doing(work, request if text is None else None) as (opened, chunks):
+                milestones = (work.route, *milestones_of(opened.milestones))
+                yield Utterance(opened.request_id, milestones, chunks)
+        finally:
+            if text is not None:
+                await text.close()
+
+    def _work(
+        self, request: SpeechRequest, text: KeptText | None, *, batch: bool
+    ) -> RemoteWork[Opened, SpeechChunk]:
+        order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
+        ordered = Order(
+            Kind.SPEAK,
+            lambda: order,
+            self.name,
+            queued=not batch,
+            live=not batch,
+            opened=(Kind.OPENED, Opened),
+            events={Kind.SOUND: Sound},
+            read=lambda sound: cast(Sound, sound).chunk,
+        )
+        if text is None:
+            return RemoteWork(ordered, self._queue, SoundSplice())
+        return RemoteWork(ordered, self._queue, SoundSplice(), text.send_on)

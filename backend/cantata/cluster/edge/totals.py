@@ -1,0 +1,31 @@
+"""What a model's replicas tell of its admission, as one server's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cantata.cluster.edge.replicas import Replicas
+from cantata.cluster.edge.waiting import Waiting
+from cantata.contract.service import AdmissionReport
+
+
+def total_admission(replicas: Replicas, model: str, waiting: Waiting) -> AdmissionReport:
+    """Of all replicas together, and this edge's own queue."""
+    told = [state.admission for peer in replicas.peers if (state := peer.state(model)) is not None]
+    admitted: Counter[str] = Counter()
+    refused = Counter(waiting.refused)
+    for report in told:
+        admitted.update(report.admitted)
+        refused.update(report.refused)
+    return AdmissionReport(
+        places=sum(report.places for report in told),
+        running=sum(report.running for report in told),
+        waiting=len(waiting) + sum(report.waiting for report in told),
+        waiting_batch=sum(report.waiting_batch for report in told),
+        refused=refused,
+        admitted=admitted,
+        slots=sum(report.slots for report in told),
+        slots_in_use=sum(report.slots_in_use for report in told),
+        quarantined=sum(report.quarantined for report in told),
+        retry_after_s=min((report.retry_after_s for report in told), default=1.0),
+    )

@@ -1,0 +1,111 @@
+"""The queue of an edge: requests that no replica has a place for yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+
+from cantata.cluster.edge.peer import Peer
+from cantata.cluster.edge.replicas import Fits, Replicas
+from cantata.contract.data.errors import Overloaded, StageDied
+from cantata.scheduling.admission import QUEUE_FULL, WAITED_TOO_LONG, spread
+
+MAX_WAIT_S = 8.0
+"""Longest wait for a place, as in a server of its own."""
+
+
+class Waiting:
+    """Requests for one model, first come, first served.
+
+    Args:
+        replicas: that may serve it.
+        model: its name.
+    """
+
+    def __init__(self, replicas: Replicas, model: str) -> None:
+        self._replicas, self._model = replicas, model
+        self._line: deque[object] = deque()
+        self.refused: Counter[str] = Counter({QUEUE_FULL: 0, WAITED_TOO_LONG: 0})
+        """Requests that got no place, by reason."""
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def check(self) -> None:
+        """Reject a request that the queue has no room for; takes microseconds.
+
+        Raises:
+            Overloaded: as many wait as the replicas have slots, and none is free.
+        """
+        serving = self._replicas.serving(self._model)
+        states = [state for peer in serving if (state := peer.state(self._model)) is not None]
+        full = len(self._line) >= sum(state.admission.slots for state in states)
+        if states and full and self._replicas.best(self._model) is None:
+            raise self._refusal(QUEUE_FULL, f"{len(self._line)} requests are waiting")
+
+    async def place(self, fits: Fits, wait_s: float, *, queued: bool, again: bool) -> Peer:
+        """The replica to order from, at once: the next one may be told of the same place.
+
+        Args:
+            fits: which replicas may take it.
+            wait_s: for at most so long.
+            queued: it waits here; else it is for the replica to take or refuse.
+            again: it had its turn, and the replica had no place after all.
+
+        Raises:
+            Overloaded: the queue is full, or no place became free in time.
+            StageDied: no replica serves the model.
+        """
+        if not self._replicas.serving(self._model, fits):
+            raise StageDied(f"no replica serves model {self._model!r} now")
+        if not queued:
+            return self._least_busy(fits)
+        turn = object()
+        if again:
+            self._line.appendleft(turn)
+        else:
+            self.check()
+            self._line.append(turn)
+        try:
+            async with asyncio.timeout(wait_s):
+                while True:
+                    free = self._replicas.best(self._model, fits)
+                    if free is not None and self._line[0] is turn:
+                        return free
+                    await self._replicas.changed()
+        except TimeoutError:
+            state = f"no place became free within {MAX_WAIT_S:g} s"
+            raise self._refusal(WAITED_TOO_LONG, state) from None
+        finally:
+            self._line.remove(turn)
+            if self._line:
+                self._replicas.look_again()
+
+    async def next_place(self, fits: Fits, wait_s: float, *, queued: bool) -> Peer | None:
+        """The same for what listeners hear already: ahead of the queue, and None instead of an
+        error."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while True:
+                    if not queued and self._replicas.serving(self._model, fits):
+                        return self._least_busy(fits)
+                    if (free := self._replicas.best(self._model, fits)) is not None:
+                        return free
+                    await self._replicas.changed()
+        except TimeoutError:
+            return None
+
+    def _least_busy(self, fits: Fits) -> Peer:
+        able = self._replicas.serving(self._model, fits)
+        return max(able, key=lambda peer: peer.free(self._model))
+
+    def _refusal(self, reason: str, message: str) -> Overloaded:
+        """With the shortest time after which a replica expects to have a place."""
+        self.refused[reason] += 1
+        told = [
+            state.admission.retry_after_s
+            for peer in self._replicas.serving(self._model)
+            if (state := peer.state(self._model)) is not None
+        ]
+        retry_s = spread(min(told, default=1.0), self.refused.total())
+        return Overloaded(message, retry_s)

@@ -1,0 +1,50 @@
+"""The errors of the tree, as they cross a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata.contract.data import errors
+from cantata.contract.data.errors import CantataError, InvalidRequest, Overloaded, RequestFailed
+
+_BY_NAME = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, CantataError)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One error."""
+
+    name: str
+    """Of its class."""
+    message: str
+    param: str | None = None
+    """The field at fault, of an `InvalidRequest`."""
+    retry_after_s: float = 1.0
+    """Of `Overloaded`."""
+
+
+def fault_of(error: CantataError) -> Fault:
+    """An error to be sent. One that only a part of the program knows becomes its nearest ancestor
+    in the common tree."""
+    name = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _BY_NAME)
+    match error:
+        case InvalidRequest():
+            return Fault(name, error.message, param=error.param)
+        case Overloaded():
+            return Fault(name, error.message, retry_after_s=error.retry_after_s)
+        case _:
+            return Fault(name, error.message)
+
+
+def error_of(fault: Fault) -> CantataError:
+    """The error that was sent; of an unknown class, the request has failed."""
+    kind = _BY_NAME.get(fault.name, RequestFailed)
+    if issubclass(kind, InvalidRequest):
+        return kind(fault.message, fault.param)
+    if issubclass(kind, Overloaded):
+        return kind(fault.message, fault.retry_after_s)
+    return kind(fault.message)

@@ -1,0 +1,24 @@
+"""How a link ends."""
+
+from __future__ import annotations
+
+
+class LinkLost(ConnectionError):
+    """The link is over, and every stream on it: the other end has closed or cannot be reached."""
+
+    @property
+    def reason(self) -> str:
+        """For people."""
+        return str(self.args[0]) if self.args else "the link is closed"
+
+
+class Garbage(LinkLost):
+    """What arrived is no message, or none that may come now. Nothing after it can be read."""
+
+
+class Silent(LinkLost):
+    """The other end was not heard for too long, or its event loop hangs."""
+
+
+class Refused(LinkLost):
+    """The other end has another key, another version, or is no end of a link."""

@@ -1,0 +1,156 @@
+"""What edges and replicas say to each other.
+
+An edge opens a stream with an order; the replica answers `OPENED` when the work is admitted, then
+what is made, then ends the stream, with a `Fault` if there was one, once nothing of the work is
+held any more. The edge ends its side to cancel. Times are ages: the machines' clocks differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from cantata.cluster.link.frames import FIRST_OF_USER
+from cantata.contract.data.chunks import Milestone
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, SpokenWord, StageReport
+
+
+class Kind(IntEnum):
+    """Of a frame; its body is of the class that stands beside it."""
+
+    ANNOUNCE = FIRST_OF_USER
+    """`Announcement`, on no stream: what a replica serves, once that is ready."""
+    ASK_REPORTS = FIRST_OF_USER + 1
+    """Empty: an edge asks for `REPORTS`, the only answer on this stream."""
+    REPORTS = FIRST_OF_USER + 2
+    """`Reports`"""
+    SPEAK = FIRST_OF_USER + 3
+    """`SpeakOrder`"""
+    TEXT = FIRST_OF_USER + 4
+    """`MoreText`: of an open text."""
+    OPENED = FIRST_OF_USER + 5
+    """`Opened`"""
+    SOUND = FIRST_OF_USER + 6
+    """`Sound`"""
+    ANSWER = FIRST_OF_USER + 7
+    """`AnswerOrder`"""
+    ANSWERING = FIRST_OF_USER + 8
+    """`Answering`"""
+    TEXT_DELTA = FIRST_OF_USER + 9
+    """`contract.chat_service.TextDelta`"""
+    TEXT_END = FIRST_OF_USER + 10
+    """`contract.chat_service.TextEnd`"""
+    DRAW = FIRST_OF_USER + 11
+    """`DrawOrder`"""
+    DRAWING = FIRST_OF_USER + 12
+    """`DrawingBegun`"""
+    PROGRESS = FIRST_OF_USER + 13
+    """`contract.data.chunks.Progress`"""
+    IMAGE = FIRST_OF_USER + 14
+    """`contract.data.chunks.Image`"""
+    CALL_STARTED = FIRST_OF_USER + 15
+    """`contract.data.chat.CallStarted`"""
+    CALL_ARGUMENTS = FIRST_OF_USER + 16
+    """`contract.data.chat.CallArguments`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """A milestone, by its distance from the moment of sending."""
+
+    step: str
+    age_s: float
+
+
+def ages_of(milestones: tuple[Milestone, ...]) -> tuple[Age, ...]:
+    """As they are sent now."""
+    now = time.monotonic()
+    return tuple(Age(milestone.step, now - milestone.at_s) for milestone in milestones)
+
+
+def milestones_of(ages: tuple[Age, ...]) -> tuple[Milestone, ...]:
+    """As they have just arrived; the time of the journey counts for the step after them."""
+    now = time.monotonic()
+    return tuple(Milestone(age.step, now - age.age_s) for age in ages)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakOrder:
+    """A text to be spoken."""
+
+    work_id: str
+    """Begins the id of the work at the replica, so that logs of both belong together."""
+    model: str
+    request: SpeechRequest
+    batch: bool = False
+    open_text: bool = False
+    """The text goes on in `MoreText`, up to one that is final."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoreText:
+    """A piece of an open text."""
+
+    text: str
+    final: bool = False
+    """No text follows, nor is there any in this message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The work has a place."""
+
+    request_id: str
+    """At the replica."""
+    milestones: tuple[Age, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """`SpeechChunk`, with ages."""
+
+    samples: Samples
+    words: tuple[SpokenWord, ...] = ()
+    milestones: tuple[Age, ...] = ()
+
+    @classmethod
+    def of(cls, chunk: SpeechChunk) -> Sound:
+        """As it is sent now."""
+        return cls(chunk.samples, chunk.words, ages_of(chunk.milestones))
+
+    @property
+    def chunk(self) -> SpeechChunk:
+        """As it has just arrived."""
+        return SpeechChunk(self.samples, self.words, milestones_of(self.milestones))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """One model's places at one replica."""
+
+    admission: AdmissionReport
+    free: int
+    """Orders that would be admitted now."""
+    ordered: int
+    """Live orders of this edge that the replica has seen, since the link began."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """What a replica tells with each beat."""
+
+    ready: bool = False
+    """Every model accepts orders."""
+    draining: bool = False
+    """It ends what it speaks and takes nothing new."""
+    models: Mapping[str, ModelState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """One for each stage process of a replica."""
+
+    stages: tuple[StageReport, ...]

@@ -1,0 +1,51 @@
+"""What edges and replicas say to each other about pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cantata.cluster.messages import Kind
+from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.pictures import ImageRequest
+
+
+@dataclass(frozen=True, slots=True)
+class DrawOrder:
+    """A picture to be drawn."""
+
+    work_id: str
+    model: str
+    options: ImageRequest
+    """Without a deadline."""
+    waits_s: float | None = None
+    """For how long its caller still waits."""
+
+    @classmethod
+    def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawOrder:
+        """As it is sent now."""
+        waits_s = None if request.deadline_s is None else request.deadline_s - time.monotonic()
+        return cls(work_id, model, replace(request, deadline_s=None), waits_s)
+
+    @property
+    def request(self) -> ImageRequest:
+        """As it has just arrived."""
+        if self.waits_s is None:
+            return self.options
+        return replace(self.options, deadline_s=time.monotonic() + self.waits_s)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawingBegun:
+    """The work was admitted; fields as of `Drawing`."""
+
+    request_id: str
+    width: int
+    height: int
+    steps: int
+    prompt_tokens: int
+    reference_tokens: int
+
+
+EVENTS: Mapping[int, type[Progress | Image]] = {Kind.PROGRESS: Progress, Kind.IMAGE: Image}

@@ -1,0 +1,70 @@
+"""What the applications on the cluster are told: plain data, checked where it is made and where it
+arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from cantata.cluster_options import EdgesOptions, NodeLabel, ReplicasOptions
+from cantata.config import Dtype
+from cantata.contract.data.errors import ConfigError
+from cantata.strict_model import StrictModel
+
+DIRECTORY, EDGES, MODEL_PREFIX = "cantata-directory", "cantata-edges", "cantata-model-"
+"""Names of Ray Serve's applications."""
+
+
+class ModelArguments(StrictModel):
+    """One model."""
+
+    name: str
+    """The plug-in's."""
+    model: str
+    """A plug-in's name, a checkpoint folder that every machine has, or a hub's id."""
+    deployment: Mapping[str, Any]
+    """As in its file."""
+    dtype: Dtype | None = None
+    replicas: ReplicasOptions
+    gpus: Annotated[float, Field(ge=0)] = 0.0
+    """Of one replica."""
+    node: NodeLabel | None = None
+    drain_s: float
+
+    @property
+    def application(self) -> str:
+        """Its name on the cluster."""
+        return f"{MODEL_PREFIX}{self.name}"
+
+
+class EdgeArguments(StrictModel):
+    """The edges, of all models."""
+
+    edges: EdgesOptions
+    voices: str | None = None
+    drain_s: float
+    no_auth: bool = False
+    api_key_file: str | None = None
+    """On the machines of the edges."""
+
+
+A = TypeVar("A", bound=StrictModel)
+
+
+def read_arguments(kind: type[A], raw: Mapping[str, Any]) -> A:
+    """Plain data -> arguments.
+
+    Raises:
+        ConfigError: they were written for another version, or by hand and wrong.
+    """
+    try:
+        return kind.model_validate(dict(raw))
+    except ValidationError as error:
+        raise ConfigError(f"arguments of an application: {error}") from error
+
+
+def as_plain(arguments: StrictModel) -> dict[str, Any]:
+    """For Serve's configuration; what is not set is left out."""
+    return arguments.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,177 @@
+"""What runs in Ray's actors: the directory, and supervisors of replicas and edges."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments, read_arguments
+from cantata.cluster.ray.authentication import check_authentication
+from cantata.cluster.ray.hosted import start_process
+from cantata.cluster.ray.roll import ANNOUNCE_EVERY_S, Roll, as_plain, from_plain
+from cantata.cluster.ray.serve_api import DirectoryGone, DirectoryHandle, node_address
+from cantata.contract.data.errors import ConfigError, StageDied
+
+logger = logging.getLogger("ray.serve")
+"""Serve collects it."""
+_HANGS_AFTER_S = 60.0
+"""A process that has said nothing for so long, of what it says twice a second, is replaced."""
+
+
+class Directory:
+    """Knows the replicas of all models. It holds nothing that they do not say again."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        check_authentication(os.environ, "the directory's machine")
+        self._roll = Roll(time.monotonic)
+
+    async def announce(self, id: str, address: str, model: str, serving: bool) -> float:
+        """As `Roll.announce`."""
+        return self._roll.announce(id, address, model, serving=serving)
+
+    async def read(self, edge: str, waiting: Mapping[str, int]) -> dict[str, Any]:
+        """As `Roll.read`."""
+        return as_plain(self._roll.read(edge, waiting))
+
+
+class _Supervisor(ABC):
+    """Hosts a process, and keeps the directory and the process informed of each other."""
+
+    module: ClassVar[str]
+    """What the process runs."""
+    drain_s: float
+
+    async def _start(self, arguments: Mapping[str, Any]) -> None:
+        check_authentication(os.environ, "this machine")
+        if (nice := os.nice(0)) > 0:
+            logger.warning(
+                "Ray runs at nice %d here, so sound yields to everything else: set "
+                "RAY_worker_niceness=0 for `ray start`",
+                nice,
+            )
+        self._id = uuid.uuid4().hex
+        self._process = await start_process(self.module, arguments)
+        try:
+            while not self._is_up(self._process.said):
+                said = await self._process.news()
+                if self._process.ended is not None:
+                    raise ConfigError(str(said.get("error", self._ending())))
+        except BaseException:
+            self._process.kill()
+            raise
+        self._informing = asyncio.create_task(self._inform(), name="cantata:inform")
+        # WHY: Serve calls and awaits `__del__` when it stops a replica. One of the class would be
+        # called by the interpreter, too, which awaits nothing.
+        self.__dict__["__del__"] = self.drain
+
+    async def check_health(self) -> None:
+        """Called by Serve, which replaces this replica when it fails.
+
+        Raises:
+            StageDied: the process has ended, or hangs.
+        """
+        if self._process.ended is not None:
+            raise StageDied(self._ending())
+        if self._process.silence_s > _HANGS_AFTER_S:
+            raise StageDied(f"process {self._process.pid} says nothing any more")
+
+    async def drain(self) -> None:
+        """Let the process end what runs, and then itself."""
+        code = await self._process.stop(self.drain_s)
+        logger.info("process %d ended with %d", self._process.pid, code)
+        self._informing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._informing
+
+    async def _inform(self) -> None:
+        """Until cancelled."""
+        directory = DirectoryHandle()
+        while True:
+            try:
+                await self._exchange(directory, self._process.said)
+            except DirectoryGone as error:
+                logger.warning("the directory of replicas does not answer: %s", error)
+            await asyncio.sleep(ANNOUNCE_EVERY_S)
+
+    def _ending(self) -> str:
+        return f"process {self._process.pid} ended with {self._process.ended}"
+
+    @abstractmethod
+    def _is_up(self, said: Mapping[str, Any]) -> bool:
+        """Whether what the process said last means that it works."""
+
+    @abstractmethod
+    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
+        """Tell the directory what the process said, and the process what the directory knows.
+
+        Raises:
+            DirectoryGone: as of `DirectoryHandle`.
+        """
+
+
+class Replica(_Supervisor):
+    """One pipeline replica.
+
+    Args:
+        arguments: of `ModelArguments`.
+    """
+
+    module = "cantata.deploying.replica_process"
+
+    async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
+        model = read_arguments(ModelArguments, arguments)
+        self.drain_s, self._model = model.drain_s, model.name
+        self._share = 0.0
+        await self._start({"host": node_address(), "arguments": dict(arguments)})
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Called by Serve; `PlacesPolicy` reads it."""
+        said = self._process.said
+        return {
+            "places": float(said.get("places", 0)),
+            "in_use": float(said.get("in_use", 0)),
+            "waiting": self._share,
+        }
+
+    def _is_up(self, said: Mapping[str, Any]) -> bool:
+        return bool(said.get("ready"))
+
+    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
+        if "address" not in said:  # its last words are those of an error
+            return
+        serving = not said["draining"] and self._process.ended is None
+        self._share = await directory.announce(
+            self._id, str(said["address"]), self._model, serving=serving
+        )
+
+
+class Edge(_Supervisor):
+    """One edge.
+
+    Args:
+        arguments: of `EdgeArguments`.
+    """
+
+    module = "cantata.deploying.edge_process"
+
+    async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
+        self.drain_s = read_arguments(EdgeArguments, arguments).drain_s
+        self._known: frozenset[str] = frozenset()
+        await self._start({"arguments": dict(arguments)})
+
+    def _is_up(self, said: Mapping[str, Any]) -> bool:
+        return bool(said.get("listening"))
+
+    async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
+        present = from_plain(await directory.read(self._id, said.get("waiting", {})))
+        known = present.beside(self._known)
+        if known != self._known:
+            self._known = known
+            await self._process.tell({"addresses": sorted(known)})

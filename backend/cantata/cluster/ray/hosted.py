@@ -1,0 +1,143 @@
+"""A process that one of Ray's actors hosts.
+
+The actor supervises; the work is done in a process of its own, whose interpreter Ray's threads do
+not share. Both speak in lines of JSON: the first one to the process is its arguments, further ones
+are news for it; it writes how it is. It ends by itself when the actor does, which it notices as
+the end of its input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+_LONGEST_LINE = 1 << 20
+_KILL_AFTER_S = 10.0
+"""Beyond the time that it was given to end."""
+
+
+class HostedProcess:
+    """One process; made by `start_process`, ended by `stop` or by itself.
+
+    Args:
+        process: with pipes for its input and output.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._news = asyncio.Event()
+        self._said: Mapping[str, Any] = {}
+        self._said_s = time.monotonic()
+        self._reading = asyncio.create_task(self._read(), name="cantata:hosted")
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The last that it said; empty before that."""
+        return self._said
+
+    @property
+    def silence_s(self) -> float:
+        """Since it said something, or was started."""
+        return time.monotonic() - self._said_s
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> int | None:
+        """Its exit code, once it has ended; negative: the signal that ended it."""
+        return self._process.returncode
+
+    async def news(self) -> Mapping[str, Any]:
+        """Wait until it says something, or ends."""
+        self._news.clear()
+        if not self._reading.done():
+            await self._news.wait()
+        return self._said
+
+    async def tell(self, message: Mapping[str, Any]) -> None:
+        """Send it a line; nothing if it has ended."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(ConnectionError):
+            self._process.stdin.write(_line(message))
+            await self._process.stdin.drain()
+
+    async def stop(self, within_s: float) -> int:
+        """Ask it to end, and end it if it takes longer. Returns its exit code.
+
+        Args:
+            within_s: for what runs to end.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(within_s + _KILL_AFTER_S):
+                code = await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            code = await self._process.wait()
+        await self._reading
+        return code
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def _read(self) -> None:
+        """Until it ends. Its own processes may hold its output open for longer."""
+        lines = asyncio.create_task(self._read_lines(), name="cantata:hosted-lines")
+        try:
+            await self._process.wait()
+            async with asyncio.timeout(1.0):
+                await asyncio.shield(lines)
+        except TimeoutError:
+            pass
+        finally:
+            lines.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await lines
+            self._news.set()
+
+    async def _read_lines(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            said = json.loads(line)
+            assert isinstance(said, dict), "our own process speaks JSON objects"
+            self._said, self._said_s = said, time.monotonic()
+            self._news.set()
+
+
+async def start_process(module: str, arguments: Mapping[str, Any]) -> HostedProcess:
+    """Run a module as a process of its own.
+
+    Args:
+        module: run as `python -m`; it calls `serve_actor` of `cantata.cluster.ray.hosting`.
+        arguments: its first line.
+
+    Raises:
+        OSError: no process is available.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=_LONGEST_LINE,
+    )
+    hosted = HostedProcess(process)
+    await hosted.tell(arguments)
+    return hosted
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"

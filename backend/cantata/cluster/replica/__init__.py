@@ -1,0 +1,1 @@
+"""The side that speaks: one process's models for edges elsewhere."""

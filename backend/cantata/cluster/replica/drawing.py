@@ -1,0 +1,31 @@
+"""One picture that an edge has ordered: drawn, with its progress."""
+
+from __future__ import annotations
+
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import Kind
+from cantata.cluster.picture_messages import DrawingBegun, DrawOrder
+from cantata.cluster.replica.telling import tell
+from cantata.contract.data.chunks import Image
+from cantata.contract.image_service import ImageModel
+
+
+async def draw(stream: Stream, order: DrawOrder, model: ImageModel) -> None:
+    """Draw it; returns when no stage holds any part of it.
+
+    Raises:
+        CantataError: as of `ImageModel.draw` and its drawings.
+    """
+    async with model.draw(order.request) as made:
+        begun = DrawingBegun(
+            made.request_id,
+            made.width,
+            made.height,
+            made.steps,
+            made.prompt_tokens,
+            made.reference_tokens,
+        )
+        await tell(stream, Kind.DRAWING, begun)
+        async for event in made:
+            kind = Kind.IMAGE if isinstance(event, Image) else Kind.PROGRESS
+            await tell(stream, kind, event)

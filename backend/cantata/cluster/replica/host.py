@@ -1,0 +1,184 @@
+"""A replica: one service behind a listening socket, from its start to its drained end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine, Mapping
+
+from cantata.cluster.address import Address
+from cantata.cluster.cards import announcement_of
+from cantata.cluster.key import LinkKey
+from cantata.cluster.link.connecting import HELLO_S, address_of, shake_hands
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.silence import BEAT_S
+from cantata.cluster.replica.ledger import Ledger
+from cantata.cluster.replica.session import Session
+from cantata.cluster.replica.status import ModelStatus, ReplicaStatus
+from cantata.contract.image_service import ImageService
+from cantata.ticks import until_tick
+
+logger = logging.getLogger(__name__)
+
+MAX_EDGES = 256
+"""Links at once, those among them whose hello is not over."""
+_PAUSE_S = 0.1
+
+
+class ReplicaHost:
+    """Serves a service's models to edges.
+
+    Args:
+        service: started and stopped here.
+        identities: of its models, by name (`identity_of`).
+        listener: a listening socket; closed here.
+        key: that edges must have.
+    """
+
+    def __init__(
+        self,
+        service: ImageService,
+        identities: Mapping[str, str],
+        listener: socket.socket,
+        key: LinkKey,
+    ) -> None:
+        self._service, self._identities, self._key = service, identities, key
+        self._listener = listener
+        self.address = address_of(listener)
+        """With the real port."""
+        self._ledger = Ledger({**service.models, **service.chat_models, **service.image_models})
+        self._heart = Heart()
+        self._sessions: set[Session] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connecting = 0
+        self._is_started = False
+        self._idle = asyncio.Event()
+
+    @property
+    def status(self) -> ReplicaStatus:
+        """As edges know it, and how much is waiting."""
+        names = self._ledger.names if self._is_started else ()
+        return ReplicaStatus(
+            self._is_ready, self._ledger.draining, {name: self._status(name) for name in names}
+        )
+
+    def _status(self, name: str) -> ModelStatus:
+        report = self._ledger.admission(name)
+        return ModelStatus(
+            report.places,
+            self._ledger.free(name),
+            self._ledger.in_use(name),
+            report.waiting + report.waiting_batch,
+        )
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._is_started and self._service.ready
+
+    async def start(self) -> None:
+        """Accept edges at once; returns when the models are ready.
+
+        Raises:
+            ConfigError: a model cannot be served as configured.
+            StageDied: a stage ended before it was ready.
+        """
+        self._run(self._accept(), "cantata:accept-edges")
+        await self._service.start()
+        self._is_started = True
+        for session in self._sessions:
+            session.announce(announcement_of(self._service, self._identities))
+        self._tell()
+        self._run(self._keep_telling(), "cantata:tell-edges")
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Take nothing new, tell the edges so, and return when all orders have ended.
+
+        Returns:
+            False: some have not within the limit.
+        """
+        self._ledger.draining = True
+        self._tell()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._ledger.orders:
+                    self._idle.clear()
+                    await self._idle.wait()
+        except TimeoutError:
+            logger.warning(
+                "%d orders did not end within %g s and are cut off", self._ledger.orders, timeout_s
+            )
+            return False
+        return True
+
+    async def stop(self) -> None:
+        """End every link, every order and every stage; safe at any time and twice."""
+        self._ledger.draining = True
+        await asyncio.gather(*(session.finish() for session in self._sessions))
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._listener.close()
+        self._heart.close()
+        await self._service.stop()
+
+    def _run(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, peer = await loop.sock_accept(self._listener)
+            except OSError as error:  # no descriptor is free, or the connection is gone already
+                logger.warning("an edge could not connect: %s", error)
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if len(self._sessions) + self._connecting >= MAX_EDGES:
+                logger.warning("an edge at %s is one too many", peer[0])
+                sock.close()
+                continue
+            self._run(self._serve(sock, str(Address(*peer[:2]))), f"edge:{peer[0]}")
+
+    async def _serve(self, sock: socket.socket, peer: str) -> None:
+        self._connecting += 1
+        try:
+            async with asyncio.timeout(HELLO_S):
+                await shake_hands(sock, Side.ACCEPTED, self._key)
+        except (OSError, TimeoutError) as error:
+            logger.warning("%s did not become an edge: %s", peer, error or "no hello in time")
+            sock.close()
+            return
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+        finally:
+            self._connecting -= 1
+        session = Session(sock, peer, self._heart, self._service, self._ledger, self._changed)
+        self._sessions.add(session)
+        if self._is_started:
+            session.announce(announcement_of(self._service, self._identities))
+        session.tell(ready=self._is_ready, now=True)
+        try:
+            await session.run()
+        finally:
+            self._sessions.discard(session)
+
+    async def _keep_telling(self) -> None:
+        """Places and waiting requests change by themselves."""
+        while True:
+            await asyncio.sleep(until_tick(BEAT_S))
+            self._tell(now=False)
+
+    def _changed(self) -> None:
+        self._tell()
+        if not self._ledger.orders:
+            self._idle.set()
+
+    def _tell(self, *, now: bool = True) -> None:
+        for session in self._sessions:
+            session.tell(ready=self._is_ready, now=now)

@@ -1,0 +1,33 @@
+"""Whether two replicas would make the same samples, as far as files and settings can tell."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+
+from cantata.config import Deployment
+
+_BLOCK_BYTES = 64 << 10
+_BLOCKS = 16
+"""Read of each file, evenly spread: whole ones would take minutes at some models' size."""
+_PACKAGES = ("cantata", "torch")
+
+
+def identity_of(checkpoint: Path, deployment: Deployment) -> str:
+    """A digest of a model's files, of how it is deployed, and of the packages that compute it."""
+    digest = hashlib.sha256()
+    for name in _PACKAGES:
+        digest.update(f"{name} {version(name)}\n".encode())
+    digest.update(deployment.model_dump_json().encode())
+    files = [path for path in checkpoint.rglob("*") if path.is_file()]
+    for path in sorted(files, key=lambda path: path.relative_to(checkpoint).as_posix()):
+        size = path.stat().st_size
+        digest.update(f"\n{path.relative_to(checkpoint).as_posix()} {size}\n".encode())
+        with path.open("rb") as file:
+            for number in range(_BLOCKS):
+                file.seek(number * max(0, size - _BLOCK_BYTES) // (_BLOCKS - 1))
+                digest.update(file.read(_BLOCK_BYTES))
+                if size <= _BLOCK_BYTES:
+                    break
+    return digest.hexdigest()

@@ -1,0 +1,189 @@
+"""One edge at a replica: its link, and the orders that come over it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.cards import Announcement
+from cantata.cluster.chat_messages import AnswerOrder
+from cantata.cluster.faults import Fault, fault_of
+from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.frames import Frame
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.link import Link
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import (
+    Kind,
+    ModelState,
+    ReplicaState,
+    Reports,
+    SpeakOrder,
+)
+from cantata.cluster.picture_messages import DrawOrder
+from cantata.cluster.replica.answering import answer
+from cantata.cluster.replica.drawing import draw
+from cantata.cluster.replica.ledger import Ledger
+from cantata.cluster.replica.speaking import speak
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.image_service import ImageService
+from cantata.logs import of_request
+
+logger = logging.getLogger(__name__)
+
+_FINISH_S = 1.0
+"""Limit for an edge to read what it was sent."""
+
+
+class Session:
+    """Serves one link until it is lost.
+
+    Args:
+        sock: whose other end has shown that it has the key.
+        peer: names it.
+        service: what speaks.
+        ledger: of the replica's places.
+        on_change: called when an order has begun or ended.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        heart: Heart,
+        service: ImageService,
+        ledger: Ledger,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._service, self._ledger, self._on_change = service, ledger, on_change
+        self._tasks: set[asyncio.Task[None]] = set()
+        """One for each order; each ends by itself, once its work does."""
+        self._working: set[asyncio.Task[Fault | None]] = set()
+        self._ordered: Counter[str] = Counter()
+        self.link = Link(sock, Side.ACCEPTED, heart, peer, on_stream=self._opened)
+
+    async def run(self) -> None:
+        """Serve; returns once everything that came over the link is freed."""
+        self.link.begin()
+        try:
+            error = await self.link.lost()
+            logger.info("edge %s: %s", self.link.peer, error.reason)
+        finally:
+            self.link.close()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def finish(self) -> None:
+        """Cut off what is not done, and close the link once the edge has read everything else."""
+        for work in list(self._working):
+            self._cut_off(work)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self.link.finish(_FINISH_S)
+
+    def announce(self, announcement: Announcement) -> None:
+        """Tell what is served."""
+        self.link.message(Kind.ANNOUNCE, *encode(announcement))
+
+    def tell(self, *, ready: bool, now: bool) -> None:
+        """What the beats carry from now on; `now`: in a beat at once."""
+        state = ReplicaState(ready, self._ledger.draining, self._states() if ready else {})
+        self.link.tell(b"".join(bytes(part) for part in encode(state)), now=now)
+
+    def _states(self) -> Mapping[str, ModelState]:
+        names = self._ledger.names
+        return {name: self._ledger.state(name, self._ordered[name]) for name in names}
+
+    def _opened(self, stream: Stream) -> None:
+        task = asyncio.create_task(self._serve(stream), name=f"order:{stream.number}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, stream: Stream) -> None:
+        """Serve one stream until it is done, or until the edge ends it."""
+        working = asyncio.create_task(self._work(stream), name=f"work:{stream.number}")
+        leaving = asyncio.create_task(stream.ended(), name=f"leave:{stream.number}")
+        self._working.add(working)
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = leaving.done()
+        leaving.cancel()
+        self._cut_off(working)
+        await asyncio.wait({working, leaving})
+        if not working.cancelled():
+            fault = working.result()
+            stream.end(*(encode(fault) if fault else ()))
+        elif has_left:
+            stream.end()
+        # Else it is cut off, which the edge must not take for the work's end.
+        self._on_change()
+
+    def _cut_off(self, work: asyncio.Task[Fault | None]) -> None:
+        """Once: a second cancellation would interrupt what the first one frees."""
+        if work in self._working:
+            self._working.discard(work)
+            work.cancel()
+
+    async def _work(self, stream: Stream) -> Fault | None:
+        try:
+            frame = await stream.receive()
+            if frame is not None:
+                await self._do(stream, frame)
+        except Garbage as error:
+            self.link.close(error.reason)
+        except LinkLost:
+            pass  # nobody is left to tell
+        except CantataError as error:
+            return fault_of(error)
+        except Exception:
+            # The edge of the connection: one order's unforeseen fault must not end the others.
+            logger.exception("an order failed")
+            return fault_of(RequestFailed("the replica failed in an unforeseen way; see its log"))
+        return None
+
+    async def _do(self, stream: Stream, frame: Frame) -> None:
+        match frame.kind:
+            case Kind.SPEAK:
+                order = decode(frame.body, SpeakOrder)
+                with of_request(order.work_id):
+                    await self._speak(stream, order)
+            case Kind.ANSWER:
+                wanted = decode(frame.body, AnswerOrder)
+                with of_request(wanted.work_id):
+                    await self._answer(stream, wanted)
+            case Kind.DRAW:
+                picture = decode(frame.body, DrawOrder)
+                with of_request(picture.work_id):
+                    await self._draw(stream, picture)
+            case Kind.ASK_REPORTS:
+                reports = Reports(tuple(await self._service.stage_reports()))
+                await stream.send(Kind.REPORTS, *encode(reports))
+            case kind:
+                raise Garbage(f"a stream began with a frame of kind {kind}")
+
+    async def _speak(self, stream: Stream, order: SpeakOrder) -> None:
+        self._ordered[order.model] += not order.batch
+        model = self._service.model(order.model)
+        # A file render waits in the model's admission.
+        with self._ledger.order(model.name, gated=not order.batch, live=not order.batch):
+            self._on_change()
+            await speak(stream, order, model)
+
+    async def _answer(self, stream: Stream, order: AnswerOrder) -> None:
+        self._ordered[order.model] += 1
+        model = self._service.chat_model(order.model)
+        with self._ledger.order(model.name):
+            self._on_change()
+            await answer(stream, order, model)
+
+    async def _draw(self, stream: Stream, order: DrawOrder) -> None:
+        self._ordered[order.model] += 1
+        model = self._service.image_model(order.model)
+        # Its own admission forecasts when it would be done.
+        with self._ledger.order(model.name, gated=False):
+            self._on_change()
+            await draw(stream, order, model)

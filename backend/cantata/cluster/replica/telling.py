@@ -1,0 +1,42 @@
+"""How work at a replica talks with its edge.
+
+When the link is lost, the session cancels the work. An error from the link as well would be a
+second reason to leave, which could interrupt what the first one frees; so here, a lost link is
+waited on until the cancellation comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import Kind
+
+T = TypeVar("T")
+
+
+async def tell(stream: Stream, kind: Kind, message: object) -> None:
+    """Send a message, once the edge has taken enough of those before it."""
+    try:
+        await stream.send(kind, *encode(message))
+    except LinkLost:
+        await asyncio.Event().wait()
+
+
+async def hear(stream: Stream, kind: Kind, message: type[T]) -> T | None:
+    """The next message, which must be of this kind; None: the edge has left."""
+    try:
+        frame = await stream.receive()
+        if frame is None:
+            return None
+        if frame.kind != kind:
+            raise Garbage(f"a frame of kind {frame.kind} arrived instead of {kind.name}")
+        return decode(frame.body, message)
+    except LinkLost as error:
+        if isinstance(error, Garbage):
+            stream.distrust(error)
+        await asyncio.Event().wait()
+        raise

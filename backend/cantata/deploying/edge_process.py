@@ -1,0 +1,80 @@
+"""The process of one edge on a Ray cluster: `cantata serve` over the replicas that its supervisor
+hears of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from cantata import serving
+from cantata.api import operator
+from cantata.cluster.address import Address
+from cantata.cluster.ray.arguments import EdgeArguments, read_arguments
+from cantata.cluster.ray.hosting import hosted, meet_actor
+from cantata.contract.data.errors import CantataError
+from cantata.deploying.source import ModelsOnCluster
+from cantata.logs import LogFormat, configure_logging
+
+_EVERYWHERE = "0.0.0.0"
+
+
+class HeardDirectory:
+    """The replicas, as the actor hears of them."""
+
+    def __init__(self) -> None:
+        self._sets: asyncio.Queue[frozenset[Address]] = asyncio.Queue()
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """A new set."""
+        self._sets.put_nowait(frozenset(map(Address.parse, message["addresses"])))
+
+    async def watch(self) -> AsyncIterator[frozenset[Address]]:
+        """As `ReplicaDirectory.watch`."""
+        while True:
+            yield await self._sets.get()
+
+
+async def main() -> int:
+    """Until the actor says or ends. Returns the exit code."""
+    actor, told = await meet_actor()
+    edge = read_arguments(EdgeArguments, told["arguments"])
+    directory = HeardDirectory()
+    source = ModelsOnCluster(directory)
+
+    def report() -> Mapping[str, Any] | None:
+        # The socket listens before the service is made.
+        return None if source.queued is None else {"listening": True, "waiting": source.queued}
+
+    try:
+        async with hosted(actor, report, directory.hear):
+            await _serve(edge, source)
+    except CantataError as error:
+        actor.say({"error": error.message})
+        return 1
+    return 0
+
+
+async def _serve(edge: EdgeArguments, source: ModelsOnCluster) -> None:
+    options = operator.OperatorOptions(
+        api_keys=os.environ.get(operator.KEYS_VARIABLE, ""),
+        api_key_file=None if edge.api_key_file is None else Path(edge.api_key_file),
+        no_auth=edge.no_auth,
+        voices_url=edge.voices,
+        drain_timeout_s=edge.drain_s,
+        chat=operator.chat_endpoint(None, None),
+        transcription=operator.transcription_endpoint(None, None),
+    )
+    listening = serving.Listening(_EVERYWHERE, edge.edges.port, shared=True)
+    await serving.serve(listening, source, options, LogFormat.TEXT, Console(stderr=True))
+
+
+if __name__ == "__main__":
+    configure_logging(logging.INFO, LogFormat.TEXT, "cantata:edge")
+    sys.exit(asyncio.run(main()))

@@ -1,0 +1,40 @@
+"""What a server knows of its replicas, as metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from cantata.contract.service import ReplicaReport
+
+
+def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
+    """One series for each replica; none if there are none."""
+    if not reports:
+        return []
+    up = GaugeMetricFamily(
+        "cantata_replica_up", "1 while it is connected and accepts requests.", labels=["replica"]
+    )
+    streams = GaugeMetricFamily(
+        "cantata_replica_streams", "Of this server, open there.", labels=["replica"]
+    )
+    lost = CounterMetricFamily(
+        "cantata_replica_lost", "How often its link was lost.", labels=["replica"]
+    )
+    labels = ["replica", "model"]
+    places = GaugeMetricFamily(
+        "cantata_replica_places", "Requests that it plays without a gap.", labels=labels
+    )
+    running = GaugeMetricFamily(
+        "cantata_replica_running", "Requests that hold a place, of all servers.", labels=labels
+    )
+    for report in reports:
+        up.add_metric([report.address], float(report.ready and not report.draining))
+        streams.add_metric([report.address], report.streams)
+        lost.add_metric([report.address], report.lost)
+        for model, admission in report.admissions.items():
+            places.add_metric([report.address, model], admission.places)
+            running.add_metric([report.address, model], admission.running)
+    return [up, streams, lost, places, running]

@@ -1,0 +1,155 @@
+"""An uploaded voice as it is kept, wherever that is."""
+
+from __future__ import annotations
+
+import io
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import soundfile
+from pydantic import BaseModel, ConfigDict
+
+from cantata.contract.data.errors import VoiceExists, VoicesFull
+from cantata.contract.data.request import ReferenceAudio
+from cantata.references.upload import ID_PREFIX, VoiceUpload, fold
+
+MAX_WORDS_BYTES = 64 << 10
+MAX_SOUND_BYTES = 8 << 20
+
+
+class StoredVoice(BaseModel):
+    """`voice.json`."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    id: str
+    name: str
+    created_at: int
+    """Unix time."""
+    consent: str
+    description: str = ""
+    transcript: str | None = None
+    deletion_digest: str | None = None
+    """Of the deletion token; None: the voice is from before there were any."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """How much is kept."""
+
+    voices: int = 100
+    total_bytes: int = 600 << 20
+    """As many as that take at most: 15 s in stereo at 48 kHz each."""
+
+    def check(self, voices: int, total_bytes: int) -> None:
+        """Whether another voice fits.
+
+        Args:
+            voices: that are kept already.
+            total_bytes: of all of them and the new one.
+
+        Raises:
+            VoicesFull: there are too many, or they take too much room.
+        """
+        if voices >= self.voices:
+            raise VoicesFull(f"{self.voices} voices are kept at most; delete one first")
+        if total_bytes > self.total_bytes:
+            raise VoicesFull(f"uploaded voices may take {self.total_bytes} bytes; delete one first")
+
+
+class Voices(Protocol):
+    """The uploaded voices, as routes see them."""
+
+    @property
+    def voices(self) -> tuple[StoredVoice, ...]:
+        """What is kept, the oldest first."""
+
+    def find(self, name: str) -> StoredVoice | None:
+        """The voice with this id or name."""
+
+    async def refresh(self, name: str | None = None, *, now: bool = False) -> None:
+        """Learn what other servers have stored or deleted, unless that was done lately.
+
+        Args:
+            name: an id or name that is wanted now: one that is not known is a reason to look.
+            now: even if it was.
+
+        Raises:
+            StorageFailed: the voices cannot be listed.
+        """
+
+    async def add(
+        self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
+    ) -> StoredVoice:
+        """Keep a voice.
+
+        Args:
+            upload: its words.
+            reference: its recording.
+            deletion_digest: of the token that its uploader gets.
+
+        Raises:
+            VoiceExists: another has this name.
+            VoicesFull: there are too many, or they take too much room.
+            NotStored: it cannot be written.
+        """
+
+    async def remove(self, name: str) -> StoredVoice:
+        """Delete a voice, by id or name. Requests that use it continue.
+
+        Raises:
+            UploadNotFound: there is none.
+            StorageFailed: it cannot be deleted.
+        """
+
+    async def reference(self, voice: StoredVoice) -> ReferenceAudio:
+        """A voice's recording.
+
+        Raises:
+            UploadNotFound: it has been deleted.
+            StorageFailed: it cannot be read.
+        """
+
+
+def new_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
+    """A voice with an id of its own, made now."""
+    return StoredVoice(
+        id=f"{ID_PREFIX}{uuid.uuid4().hex}",
+        name=upload.name,
+        created_at=int(time.time()),
+        consent=upload.consent,
+        description=upload.description,
+        transcript=upload.transcript,
+        deletion_digest=deletion_digest,
+    )
+
+
+def find_voice(voices: Iterable[StoredVoice], name: str) -> StoredVoice | None:
+    """The one with this id or name."""
+    wanted = fold(name)
+    return next((v for v in voices if wanted in (v.id, fold(v.name))), None)
+
+
+def name_taken(name: str) -> VoiceExists:
+    """The rejection of a second voice of a name."""
+    return VoiceExists(f"there is a voice {name!r} already; delete it first", "name")
+
+
+def wav_of(reference: ReferenceAudio) -> bytes:
+    """A recording as a file that loses nothing."""
+    sound = io.BytesIO()
+    soundfile.write(sound, reference.samples, reference.sample_rate, format="WAV", subtype="FLOAT")
+    return sound.getvalue()
+
+
+def reference_of(voice: StoredVoice, wav: bytes) -> ReferenceAudio:
+    """A voice's recording, of the file's bytes.
+
+    Raises:
+        soundfile.LibsndfileError: it is none.
+    """
+    samples, sample_rate = soundfile.read(io.BytesIO(wav), dtype="float32", always_2d=True)
+    return ReferenceAudio(samples, sample_rate, voice.transcript)

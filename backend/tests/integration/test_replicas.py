@@ -1,0 +1,303 @@
+"""Two replicas in processes of their own, as two hosts where the machine allows it, and an edge:
+processes are killed, stopped and told to leave, cables are pulled. Every listener hears the
+undisturbed samples.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import pytest_asyncio
+
+import namespaces
+from cantata.cluster.address import Address
+from cantata.cluster.directory import StaticDirectory
+from cantata.cluster.edge.service import RemoteService
+from cantata.cluster.key import KEY_VARIABLE, LinkKey
+from cantata.contract.data.errors import ReplicaLost, StageDied
+from cantata.contract.data.request import SpeechRequest
+from stall_free_clock import a_clock_that_leaves_out_stalls
+from tiny_talker.checkpoint import save_tiny_checkpoint
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+KEY = "a key of thirty-two bytes, about"
+SLOTS = 4
+START_S = 240.0
+WITHIN_S = 2.0
+"""From a fault to new sound, or to the error."""
+PORT = 8100
+TEXT = "One two three four five six seven eight nine ten."
+"""50 frames of 0.8 s: far more than links and decoders hold for a listener that does not read."""
+HEARD = 3
+"""Chunks before a fault."""
+
+
+@dataclass
+class ReplicaProcess:
+    """One replica, its host and its process."""
+
+    checkpoint: Path
+    address: Address
+    prefix: list[str] = field(default_factory=list)
+    host: namespaces.Host | None = None
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [
+                *self.prefix,
+                *(sys.executable, "-m", "tiny_talker.replica"),
+                *(str(self.checkpoint), str(self.address), str(SLOTS)),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), KEY_VARIABLE: KEY},
+        )
+
+    def wait_until_ready(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().strip() == str(self.address)
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def end(self) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.communicate(timeout=30)
+
+
+@dataclass
+class TinyCluster:
+    """An edge and its two replicas."""
+
+    edge: RemoteService
+    replicas: dict[str, ReplicaProcess]
+    """By address."""
+
+    async def known(self, count: int) -> None:
+        """Return when the edge can order from so many replicas."""
+        async with asyncio.timeout(START_S):
+            while sum(report.ready for report in self.edge.replica_reports()) != count:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    def streams(self) -> dict[str, int]:
+        """Open at each replica."""
+        return {report.address: report.streams for report in self.edge.replica_reports()}
+
+    async def idle(self) -> None:
+        """Return when no replica's stage holds anything."""
+        async with asyncio.timeout(30):
+            while any(  # noqa: ASYNC110
+                count
+                for report in await self.edge.stage_reports()
+                if report.alive
+                for count in report.counts.values()
+            ):
+                await asyncio.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ReplicaProcess]]:
+    checkpoint = tmp_path_factory.mktemp("checkpoint")
+    save_tiny_checkpoint(checkpoint)
+    with ExitStack() as stack:
+        made: list[ReplicaProcess] = []
+        for number in range(2):
+            if namespaces.are_possible():
+                host = stack.enter_context(namespaces.host(number))
+                address = Address(host.address, PORT)
+                made.append(ReplicaProcess(checkpoint, address, host.prefix, host))
+            else:
+                made.append(ReplicaProcess(checkpoint, Address(f"127.0.0.{number + 2}", PORT)))
+            stack.callback(made[-1].end)
+            made[-1].start()
+        for replica in made:
+            replica.wait_until_ready()
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(replicas: list[ReplicaProcess]) -> AsyncIterator[TinyCluster]:
+    directory = StaticDirectory(replica.address for replica in replicas)
+    edge = RemoteService(directory, LinkKey(KEY.encode()))
+    await edge.start()
+    yield TinyCluster(edge, {str(replica.address): replica for replica in replicas})
+    await edge.stop()
+
+
+async def spoken(cluster: TinyCluster, text: str) -> bytes:
+    async with cluster.edge.model("tiny").speak(SpeechRequest(text, "tiny")) as utterance:
+        return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def undisturbed(cluster: TinyCluster) -> list[bytes]:
+    """What each text sounds like; on both replicas the same."""
+    await cluster.known(2)
+    once = [await spoken(cluster, text_of(number)) for number in range(SLOTS)]
+    again = [await spoken(cluster, text_of(number)) for number in reversed(range(SLOTS))]
+    assert once == again[::-1]
+    return once
+
+
+def text_of(number: int) -> str:
+    return f"{'abcd'[number]} {TEXT}"
+
+
+@dataclass
+class Listener:
+    """One that reads a few chunks, then waits until it is told to go on."""
+
+    parts: list[bytes] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listen(self, cluster: TinyCluster, text: str) -> bytes:
+        async with cluster.edge.model("tiny").speak(SpeechRequest(text, "tiny")) as utterance:
+            async for chunk in utterance:
+                self.parts.append(chunk.samples.tobytes())
+                if len(self.parts) == HEARD:
+                    self.begun.set()
+                    await self.may_go_on.wait()
+        return b"".join(self.parts)
+
+
+@dataclass
+class Crowd:
+    """Listeners on both replicas, all in the middle of their text."""
+
+    listeners: list[Listener]
+    tasks: list[asyncio.Task[bytes]]
+
+    def go_on(self) -> None:
+        for listener in self.listeners:
+            listener.may_go_on.set()
+
+    async def heard(self) -> list[bytes]:
+        async with asyncio.timeout(120):
+            return await asyncio.gather(*self.tasks)
+
+
+async def crowd(cluster: TinyCluster) -> Crowd:
+    listeners = [Listener() for _ in range(SLOTS)]
+    tasks = [
+        asyncio.create_task(listener.listen(cluster, text_of(number)))
+        for number, listener in enumerate(listeners)
+    ]
+    await asyncio.gather(*(listener.begun.wait() for listener in listeners))
+    return Crowd(listeners, tasks)
+
+
+async def on(cluster: TinyCluster) -> ReplicaProcess:
+    """A replica that has half of the streams."""
+    counts = cluster.streams()
+    assert sorted(counts.values()) == [SLOTS // 2, SLOTS // 2]
+    return cluster.replicas[min(counts)]
+
+
+async def test_a_pulled_cable_is_not_heard(cluster: TinyCluster, undisturbed: list[bytes]) -> None:
+    if not namespaces.are_possible():
+        pytest.skip(namespaces.WHY_NOT)
+    await cluster.known(2)
+    listening = await crowd(cluster)
+    replica = await on(cluster)
+    assert replica.host is not None
+    with a_clock_that_leaves_out_stalls() as passed:
+        replica.host.pull()
+        listening.go_on()
+        await cluster.known(1)
+        assert passed[0] < WITHIN_S
+        assert await listening.heard() == undisturbed
+    replica.host.plug_in()
+    await cluster.known(2)
+    await cluster.idle()
+
+
+async def test_a_replica_that_stands_still_is_not_heard(
+    cluster: TinyCluster, undisturbed: list[bytes]
+) -> None:
+    await cluster.known(2)
+    listening = await crowd(cluster)
+    replica = await on(cluster)
+    with a_clock_that_leaves_out_stalls() as passed:
+        replica.send(signal.SIGSTOP)
+        listening.go_on()
+        await cluster.known(1)
+        assert passed[0] < WITHIN_S
+        assert await listening.heard() == undisturbed
+    replica.send(signal.SIGCONT)
+    await cluster.known(2)
+    await cluster.idle()
+
+
+async def test_without_any_replica_a_stream_ends_with_an_error(
+    cluster: TinyCluster, undisturbed: list[bytes]
+) -> None:
+    await cluster.known(2)
+    listening = await crowd(cluster)
+    with a_clock_that_leaves_out_stalls() as passed:
+        for replica in cluster.replicas.values():
+            replica.send(signal.SIGSTOP)
+        listening.go_on()
+        async with asyncio.timeout(60):
+            ends = await asyncio.gather(*listening.tasks, return_exceptions=True)
+        assert passed[0] < WITHIN_S
+    assert [type(end) for end in ends] == [ReplicaLost] * SLOTS
+    for replica in cluster.replicas.values():
+        replica.send(signal.SIGCONT)
+    await cluster.known(2)
+    await cluster.idle()
+    assert await spoken(cluster, text_of(0)) == undisturbed[0]
+
+
+async def test_a_killed_replica_is_not_heard(
+    cluster: TinyCluster, undisturbed: list[bytes]
+) -> None:
+    await cluster.known(2)
+    listening = await crowd(cluster)
+    replica = await on(cluster)
+    assert replica.process is not None
+    family = psutil.Process(replica.process.pid).children(recursive=True)
+    with a_clock_that_leaves_out_stalls() as passed:
+        replica.send(signal.SIGKILL)
+        listening.go_on()
+        await cluster.known(1)
+        assert passed[0] < WITHIN_S / 4
+        assert await listening.heard() == undisturbed
+    await cluster.idle()
+    assert not psutil.wait_procs(family, timeout=60)[1]
+
+
+async def test_the_last_replica_drains_and_then_there_is_none(
+    cluster: TinyCluster, undisturbed: list[bytes]
+) -> None:
+    """It ends what it speaks; after it, there is a typed error at once."""
+    [left] = [report.address for report in cluster.edge.replica_reports() if report.ready]
+    replica = cluster.replicas[left]
+    listening = await crowd(cluster)
+    replica.send(signal.SIGTERM)
+    await cluster.known(0)
+    assert cluster.streams()[left] == SLOTS
+    with pytest.raises(StageDied):
+        await spoken(cluster, TEXT)
+    listening.go_on()
+    assert await listening.heard() == undisturbed
+    assert replica.process is not None
+    assert await asyncio.to_thread(replica.process.wait, 60) == 0

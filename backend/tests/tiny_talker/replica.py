@@ -1,0 +1,50 @@
+"""A replica of the tiny talker in a process of its own, for tests that stop and kill it.
+
+`python -m tiny_talker.replica CHECKPOINT HOST:PORT SLOTS`, with the key in the environment. It
+prints its address when it is ready; SIGTERM drains it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from cantata.cluster.address import Address
+from cantata.cluster.key import read_key
+from cantata.cluster.link.connecting import listen
+from cantata.cluster.replica.host import ReplicaHost
+from cantata.cluster.replica.identity import identity_of
+from cantata.config import parse_deployment
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.served_model import PipelineModel
+from cantata.engine.service import PipelineService
+from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
+
+DRAIN_S = 60.0
+
+
+async def main(folder: Path, address: Address, slots: int) -> None:
+    """Serve until SIGTERM, then drain."""
+    terminated = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
+    stages = {
+        "talker": {"slots": slots, "max_model_len": 128},
+        "decoder": {"slots": slots, "credit_s": 4.0},
+    }
+    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, AUDIBLE)
+    orchestrator = Orchestrator(AUDIBLE, folder, deployment, logging.WARNING)
+    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False)
+    identity = {model.name: identity_of(folder, deployment)}
+    host = ReplicaHost(PipelineService([model]), identity, listen(address), read_key(None))
+    await host.start()
+    print(host.address, flush=True)
+    await terminated.wait()
+    await host.drain(DRAIN_S)
+    await host.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), Address.parse(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,319 @@
+"""A replica is lost: its listeners hear every sample once, from another one, or a typed error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+from fake_cluster import KEY, FakeCluster, Replica, fake_cluster, sound_of, spoken, undisturbed
+from fake_service import FakeService, eventually
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cantata.cluster.address import Address
+from cantata.cluster.edge.service import RemoteService
+from cantata.cluster.edge.splice import SoundSplice
+from cantata.contract.data.errors import ReplicaLost, StageDied
+from cantata.contract.data.request import SpeechRequest, Voice
+from cantata.contract.service import SpeechChunk, SpokenWord
+
+TEXT = "One two three four five six seven eight nine ten."
+LOST_AFTER = 12
+"""Chunks that are heard before it."""
+
+
+async def lose(replica: Replica) -> None:
+    """As if its process were killed: the connections end, nothing is said."""
+    for session in list(replica.host._sessions):
+        session.link.close()
+    await replica.host.stop()
+
+
+async def heard_through_a_loss(
+    cluster: FakeCluster, losses: int = 1, more_text: AsyncIterator[str] | None = None
+) -> list[SpeechChunk]:
+    """What a listener gets while the replica that speaks is lost, so many times."""
+    model, chunks = cluster.edge.model("solo"), list[SpeechChunk]()
+    request = SpeechRequest("" if more_text else TEXT, "clara")
+    async with model.speak(request, more_text=more_text) as utterance:
+        async for chunk in utterance:
+            chunks.append(chunk)
+            if losses and len(chunks) % LOST_AFTER == 0:
+                losses -= 1
+                await lose(cluster.speaking())
+    return chunks
+
+
+async def test_a_lost_replica_is_not_heard() -> None:
+    async with fake_cluster(2, interval_s=0.002) as cluster:
+        chunks = await heard_through_a_loss(cluster)
+        assert sound_of(chunks) == undisturbed(cluster, TEXT)
+        words = [word for chunk in chunks for word in chunk.words]
+        assert [TEXT[word.text_start : word.text_end] for word in words] == TEXT[:-1].split()
+        assert [replica.solo.counts.started for replica in cluster.replicas] == [1, 1]
+        assert max(report.lost for report in cluster.edge.replica_reports()) == 1
+
+
+async def test_other_listeners_notice_nothing() -> None:
+    async with fake_cluster(3, interval_s=0.002) as cluster:
+        others = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(6)]
+        await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 6)
+        await lose(cluster.replicas[1])
+        assert await asyncio.gather(*others) == [
+            undisturbed(cluster, f"{n} {TEXT}") for n in range(6)
+        ]
+        started = [replica.solo.counts.started for replica in cluster.replicas]
+        assert sum(started) == 6 + 2
+
+
+async def test_it_is_spoken_again_once_only() -> None:
+    async with fake_cluster(3, interval_s=0.002) as cluster:
+        with pytest.raises(ReplicaLost, match="second"):
+            await heard_through_a_loss(cluster, losses=2)
+        assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+async def test_without_another_replica_there_is_an_error() -> None:
+    async with fake_cluster(1, interval_s=0.002) as cluster:
+        with pytest.raises(ReplicaLost) as lost:
+            await heard_through_a_loss(cluster)
+        assert isinstance(lost.value, StageDied)
+        assert lost.value.code == "replica_lost"
+        with pytest.raises(StageDied, match="no replica serves"):
+            await spoken(cluster, TEXT)
+
+
+async def test_a_replica_of_other_files_does_not_take_over() -> None:
+    async with fake_cluster(1, interval_s=0.002) as cluster:
+        await cluster.add(identity="another", capacity=999)
+        cluster.tell()
+        await cluster.known(2)
+        with pytest.raises(ReplicaLost):
+            await heard_through_a_loss(cluster)
+        assert [replica.solo.counts.started for replica in cluster.replicas] == [1, 0]
+
+
+async def test_before_the_first_sample_any_replica_takes_over() -> None:
+    async with fake_cluster(1, may_sound=asyncio.Event()) as cluster:
+        await cluster.add(identity="another", capacity=999)
+        cluster.tell()
+        await cluster.known(2)
+        asking = asyncio.create_task(spoken(cluster, TEXT))
+        await eventually(lambda: cluster.replicas[0].solo.counts.open == 1)
+        await lose(cluster.replicas[0])
+        assert await asking == undisturbed(cluster, TEXT)
+
+
+async def test_a_replica_that_says_something_else_is_no_replacement() -> None:
+    async with fake_cluster(1, interval_s=0.002) as cluster:
+        await cluster.add(chunks=LOST_AFTER // 2, capacity=999)
+        cluster.tell()
+        await cluster.known(2)
+        with pytest.raises(ReplicaLost, match="shorter"):
+            await heard_through_a_loss(cluster)
+
+
+async def test_text_that_had_arrived_is_spoken_again() -> None:
+    may_go_on = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[str]:
+        yield "One two "
+        yield "three "
+        await may_go_on.wait()
+        yield "four."
+
+    async with fake_cluster(2) as cluster:
+        model = cluster.edge.model("solo")
+
+        async def listen() -> bytes:
+            async with model.speak(SpeechRequest("", "clara"), more_text=pieces()) as utterance:
+                return sound_of([chunk async for chunk in utterance])
+
+        # The fake model opens once the whole text is there.
+        asking = asyncio.create_task(listen())
+        await eventually(lambda: sum(r.solo.counts.asked for r in cluster.replicas) == 1)
+        [first] = [replica for replica in cluster.replicas if replica.solo.counts.asked]
+        await lose(first)
+        await eventually(lambda: sum(r.solo.counts.asked for r in cluster.replicas) == 2)
+        may_go_on.set()
+        assert await asking == undisturbed(cluster, "One two three four.")
+
+
+async def test_an_edge_connects_again() -> None:
+    async with fake_cluster(1) as cluster:
+        [replica] = cluster.replicas
+        for session in list(replica.host._sessions):
+            session.link.close()
+        await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
+        await cluster.known(1)
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+async def test_a_lost_edge_frees_what_it_ordered() -> None:
+    async with fake_cluster(1, interval_s=0.002, abort_s=0.01) as cluster:
+        [replica] = cluster.replicas
+        model = cluster.edge.model("solo")
+        async with model.speak(SpeechRequest(TEXT, "clara")) as utterance:
+            await anext(utterance.chunks)
+            await cluster.edge.stop()
+            with pytest.raises(ReplicaLost):
+                sound_of([chunk async for chunk in utterance])
+        await eventually(lambda: replica.solo.counts.open == 0)
+        assert replica.host.status.models["solo"].in_use == 0
+
+
+class TestDrain:
+    """A replica that is told to stop."""
+
+    async def test_no_stream_is_cut_and_nothing_new_is_sent(self) -> None:
+        async with fake_cluster(2, interval_s=0.005) as cluster:
+            asking = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(4)]
+            await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
+            leaving, staying = cluster.replicas
+            draining = asyncio.create_task(leaving.host.drain(30))
+            await eventually(lambda: any(r.draining for r in cluster.edge.replica_reports()))
+            asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(4, 8)]
+            assert await draining
+            assert leaving.host.status.draining
+            await leaving.host.stop()
+            assert await asyncio.gather(*asking) == [
+                undisturbed(cluster, f"{n} {TEXT}") for n in range(8)
+            ]
+            assert [leaving.solo.counts.started, staying.solo.counts.started] == [2, 6]
+
+    async def test_what_is_cut_off_is_spoken_on_elsewhere(self) -> None:
+        async with fake_cluster(2, interval_s=0.002) as cluster:
+            asking = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(4)]
+            await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
+            await eventually(lambda: cluster.replicas[0].solo.counts.chunks > 10)
+            await cluster.replicas[0].host.stop()
+            assert await asyncio.gather(*asking) == [
+                undisturbed(cluster, f"{n} {TEXT}") for n in range(4)
+            ]
+
+    async def test_what_does_not_end_in_time_is_said(self) -> None:
+        async with fake_cluster(1, may_sound=asyncio.Event()) as cluster:
+            asking = asyncio.create_task(spoken(cluster, TEXT))
+            await eventually(lambda: cluster.replicas[0].solo.counts.open == 1)
+            assert not await cluster.replicas[0].host.drain(0.05)
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def test_a_replica_that_leaves_the_directory_ends_what_it_speaks(self) -> None:
+        async with fake_cluster(2, interval_s=0.002) as cluster:
+            asking = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2)]
+            await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 2)
+            leaving, staying = cluster.replicas
+            cluster.directory.change({staying.host.address})
+            asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2, 6)]
+            assert await asyncio.gather(*asking) == [
+                undisturbed(cluster, f"{n} {TEXT}") for n in range(6)
+            ]
+            assert leaving.solo.counts.started == 1
+            await eventually(lambda: len(cluster.edge.replica_reports()) == 1)
+            await eventually(lambda: not leaving.host._sessions)
+
+
+async def test_a_replica_may_leave_the_directory_and_come_back() -> None:
+    async with fake_cluster(2, may_sound=asyncio.Event()) as cluster:
+        asking = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2)]
+        await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 2)
+        first, second = cluster.replicas
+        cluster.directory.change({second.host.address})
+        await eventually(lambda: cluster.edge.model("solo").admission.places == 2000)
+        cluster.tell()
+        asking += [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2, 4)]
+        await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 4)
+        assert [r.solo.counts.open for r in cluster.replicas] == [2, 2]
+        for replica in (first, second):
+            assert replica.solo.behaviour.may_sound is not None
+            replica.solo.behaviour.may_sound.set()
+        await asyncio.gather(*asking)
+
+
+async def test_an_upgrade_changes_what_clients_are_told() -> None:
+    async with fake_cluster(1) as cluster:
+        await cluster.known(1)
+        other = FakeService()
+        other.solo.voices = (Voice("nora", "Nora"),)
+        other.solo.sample_rate = 16_000
+        newer = await cluster.add(service=other)
+        cluster.tell()
+        await cluster.known(2)
+        model = cluster.edge.model("solo")
+        assert model.voice(None).id == "clara"
+        for _ in range(4):
+            assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+        assert newer.solo.counts.started == 0
+        assert "format" in str([report.trouble for report in cluster.edge.replica_reports()])
+        await cluster.replicas[0].host.stop()
+        await eventually(lambda: model.voice(None).id == "nora")
+        assert model.sample_rate == 16_000
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+        assert newer.solo.counts.started == 1
+
+
+async def test_a_directory_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cantata.cluster.edge.replicas._ASK_S", 0.01)
+    async with fake_cluster(1) as cluster:
+        known, watch = cluster.directory, cluster.directory.watch
+        answers = [OSError("the store is gone"), None]
+
+        async def watch_badly() -> AsyncIterator[frozenset[Address]]:
+            if error := answers.pop(0):
+                raise error
+            async for addresses in watch():
+                yield addresses
+
+        monkeypatch.setattr(known, "watch", watch_badly)
+        other = RemoteService(known, KEY)
+        await other.start()
+        assert other.ready
+        await other.stop()
+
+
+cuts = st.lists(st.integers(0, 9), min_size=1, max_size=8)
+
+
+@given(cuts, cuts, st.integers(1, 8))
+def test_a_splice_gives_each_sample_and_word_once(
+    first: list[int], second: list[int], lost_after: int
+) -> None:
+    """However the two replicas cut the same sound into chunks."""
+    length = max(sum(first), sum(second)) + 1
+    sound = np.random.default_rng(length).standard_normal((length, 2)).astype(np.float32)
+
+    def chunks(lengths: list[int]) -> list[SpeechChunk]:
+        ends = np.minimum(np.cumsum([*lengths, length]), length)
+        starts = [0, *ends[:-1]]
+        return [
+            SpeechChunk(
+                sound[start:end],
+                tuple(SpokenWord(n, n + 1, n, n) for n in range(start, end) if n % 3 == 0),
+            )
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    splice, heard = SoundSplice(), list[SpeechChunk]()
+    heard += [new for chunk in chunks(first)[:lost_after] if (new := splice.take(chunk))]
+    splice.repeat()
+    heard += [new for chunk in chunks(second) if (new := splice.take(chunk))]
+    splice.check_end()
+    assert sound_of(heard) == sound.tobytes()
+    words = [word.text_start for chunk in heard for word in chunk.words]
+    assert words == list(range(0, length, 3))
+
+
+def test_a_single_other_bit_is_noticed() -> None:
+    sound = np.random.default_rng(0).standard_normal((100, 1)).astype(np.float32)
+    other = sound.copy()
+    other.view(np.uint32)[37] ^= 1
+    splice = SoundSplice()
+    splice.take(SpeechChunk(sound[:60]))
+    splice.repeat()
+    assert splice.take(SpeechChunk(other[:50])) is None
+    with pytest.raises(ReplicaLost, match="differently"):
+        splice.take(SpeechChunk(other[50:]))

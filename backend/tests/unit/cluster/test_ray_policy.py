@@ -1,0 +1,93 @@
+"""How many replicas are wanted, and which of them are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from cantata.cluster.ray.policy import Load, wanted
+from cantata.cluster.ray.roll import FORGET_AFTER_S, Present, Roll, as_plain, from_plain
+
+IDLE = Load(10, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("loads", "now", "expected"),
+    [
+        ([IDLE], 1, 1),
+        ([Load(10, 7, 0)], 1, 1),
+        ([Load(10, 8, 0)], 1, 2),
+        ([Load(10, 10, 18)], 1, 4),
+        ([Load(10, 10, 0), Load(10, 4, 0)], 2, 2),
+        ([Load(10, 10, 0), Load(10, 5, 0)], 2, 3),
+        ([Load(10, 1, 0)] * 8, 8, 2),
+        ([IDLE] * 3, 3, 1),
+        ([Load(20, 14, 0), Load(10, 7, 0)], 2, 2),
+        ([Load(0, 0, 5)], 2, 2),
+        ([Load(0, 0, 0), Load(10, 8, 0)], 2, 2),
+        ([], 4, 4),
+    ],
+)
+def test_places_are_filled_to_seven_tenths(loads: list[Load], now: int, expected: int) -> None:
+    assert wanted(loads, 0.7, now) == expected
+
+
+@pytest.mark.parametrize("fill", [0.1, 0.3, 0.7, 0.9, 1.0])
+def test_an_exact_fill_needs_no_other_replica(fill: float) -> None:
+    """Whatever the fraction is in binary."""
+    for replicas in range(1, 40):
+        load = Load(100, fill * 100, 0)
+        assert wanted([load] * replicas, fill, replicas) == replicas
+
+
+class Clock:
+    now_s = 50.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_replica_is_there_while_it_says_so() -> None:
+    clock = Clock()
+    roll = Roll(clock)
+    roll.announce("a", "h1:1", "solo", serving=True)
+    roll.announce("b", "h2:1", "solo", serving=False)
+    assert roll.read("e", {}).addresses == {"h1:1"}
+    clock.now_s += FORGET_AFTER_S - 1
+    roll.announce("b", "h2:1", "solo", serving=True)
+    assert roll.read("e", {}).addresses == {"h1:1", "h2:1"}
+    clock.now_s += 2
+    assert roll.read("e", {}).addresses == {"h2:1"}
+    roll.announce("b", "h2:1", "solo", serving=False)
+    assert roll.read("e", {}).addresses == set()
+
+
+def test_a_new_directory_forgets_nobody_that_it_has_not_heard() -> None:
+    clock = Clock()
+    roll, known = Roll(clock), frozenset({"h1:1", "h2:1"})
+    roll.announce("c", "h3:1", "solo", serving=True)
+    assert roll.read("e", {}).beside(known) == {"h1:1", "h2:1", "h3:1"}
+    clock.now_s += FORGET_AFTER_S
+    roll.announce("c", "h3:1", "solo", serving=True)
+    clock.now_s += 0.1
+    assert roll.read("e", {}).beside(known) == {"h3:1"}
+
+
+def test_what_waits_at_the_edges_is_shared_by_the_replicas_of_its_model() -> None:
+    clock = Clock()
+    roll = Roll(clock)
+    roll.read("e", {"solo": 4, "duet": 1})
+    roll.read("f", {"solo": 2})
+    assert roll.announce("a", "h1:1", "solo", serving=True) == 6
+    assert roll.announce("b", "h2:1", "solo", serving=True) == 3
+    assert roll.announce("c", "h3:1", "solo", serving=False) == 0
+    assert roll.announce("d", "h4:1", "duet", serving=True) == 1
+    assert roll.announce("d", "h4:1", "other", serving=True) == 0
+    roll.read("e", {})
+    assert roll.announce("a", "h1:1", "solo", serving=True) == 1
+    clock.now_s += FORGET_AFTER_S + 1
+    assert roll.announce("a", "h1:1", "solo", serving=True) == 0, "that edge is gone"
+
+
+def test_a_message_of_it_says_the_same() -> None:
+    present = Present(frozenset({"h2:1", "h1:1"}), complete=True)
+    assert from_plain(as_plain(present)) == present

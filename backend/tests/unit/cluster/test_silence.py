@@ -1,0 +1,52 @@
+"""When an end counts as lost, by clocks of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from cantata.cluster.link.errors import Silent
+from cantata.cluster.link.silence import HUNG_S, LOST_S, TICK_S, Silence, check_loop
+
+
+def ticks_until_lost(silence: Silence, now: float, tick_s: float) -> int:
+    """How many ticks of this length it takes, at most ten thousand."""
+    for number in range(10_000):
+        now += tick_s
+        try:
+            silence.tick(now)
+        except Silent:
+            return number + 1
+    raise AssertionError("never lost")
+
+
+def test_silence_is_noticed_in_time() -> None:
+    assert ticks_until_lost(Silence(50.0), 50.0, TICK_S) * TICK_S <= LOST_S + TICK_S
+
+
+def test_who_is_heard_is_not_lost() -> None:
+    silence, now = Silence(0.0), 0.0
+    for number in range(1_000):
+        now += TICK_S
+        silence.tick(now)
+        if number % 10 == 0:
+            silence.heard()
+
+
+def test_a_late_loop_does_not_blame_the_other_end() -> None:
+    """It stood still for ten seconds; what arrived meanwhile is read after the tick."""
+    silence = Silence(0.0)
+    silence.tick(10.0)
+    silence.heard()
+    silence.tick(10.0 + TICK_S)
+
+
+def test_a_loop_that_is_always_late_finds_out_later_but_does() -> None:
+    punctual = ticks_until_lost(Silence(0.0), 0.0, TICK_S)
+    late = ticks_until_lost(Silence(0.0), 0.0, 5 * TICK_S)
+    assert punctual / 2 <= late <= punctual
+
+
+def test_an_end_whose_loop_hangs_is_lost_although_it_beats() -> None:
+    check_loop(HUNG_S - 1)
+    with pytest.raises(Silent, match="event loop"):
+        check_loop(HUNG_S)

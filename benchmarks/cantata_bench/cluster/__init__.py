@@ -1,0 +1,1 @@
+"""What replicas elsewhere cost: a link beside one machine's connector, an edge beside a server."""

@@ -1,0 +1,197 @@
+"""Sound from one process to another: over a link, and over the Unix sockets of one machine.
+
+Both move the same chunks at a voice's pace from a spawned process to this one, on one machine,
+whose monotonic clock both processes read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import socket
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from statistics import median
+from typing import Any, cast
+
+import numpy as np
+
+from cantata.cluster.address import Address
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.key import NO_KEY
+from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.link import Link
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.messages import Kind, Sound
+from cantata.connectors.wire import AsyncChannel
+from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
+from cantata.contract.process.messages import Output
+from cantata.contract.service import SpokenWord
+
+PERIOD_S = 0.08
+SAMPLES = 1_920
+"""Of a chunk: 80 ms at 24 kHz."""
+_SOUND = np.zeros((SAMPLES, 1), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One way of carrying sound."""
+
+    name: str
+    latency_s: float
+    """p50, from handing a chunk over to having it."""
+    sender_cpu_s: float
+    """Of a chunk, as the next one."""
+    receiver_cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much is carried."""
+
+    streams: int
+    chunks: int
+    """Of each stream."""
+
+    @property
+    def total(self) -> int:
+        """Chunks."""
+        return self.streams * self.chunks
+
+
+Send = Callable[[Connection, Pace, socket.socket], None]
+
+
+def measure_connectors(pace: Pace) -> list[Carried]:
+    """Each connector, one after the other."""
+    near, far = socket.socketpair()
+    with near, far:
+        unix = _carried("Unix socket", _send_over_socket, pace, far, _from_socket(near, pace))
+    with listen(Address("127.0.0.1", 0)) as listener:
+        address = address_of(listener)
+        link = _carried("link (TCP)", _send_over_link, pace, listener, _from_link(address, pace))
+    return [unix, link]
+
+
+def _carried(
+    name: str,
+    send: Send,
+    pace: Pace,
+    where: socket.socket,
+    receive: Coroutine[Any, Any, list[float]],
+) -> Carried:
+    with _sending(send, pace, where) as told:
+        assert told.recv() == "ready"
+        before_s = time.process_time()
+        latencies = asyncio.run(receive)
+        receiver_s = time.process_time() - before_s
+        sender_s = told.recv()
+    return Carried(name, median(latencies), sender_s / pace.total, receiver_s / pace.total)
+
+
+@contextmanager
+def _sending(send: Send, pace: Pace, where: socket.socket) -> Iterator[Connection]:
+    spawning = multiprocessing.get_context("spawn")
+    told, telling = spawning.Pipe()
+    process = spawning.Process(target=send, args=(telling, pace, where))
+    process.start()
+    try:
+        yield told
+    finally:
+        process.join(10)
+        process.kill()
+
+
+def _send_over_socket(telling: Connection, pace: Pace, sock: socket.socket) -> None:
+    async def send() -> None:
+        channel = await AsyncChannel.open(sock)
+        telling.send("ready")
+        await channel.receive()
+
+        async def one(number: int) -> None:
+            async for index in _paced(number, pace):
+                timing = WordTiming(0, time.monotonic(), 0.0)
+                chunk = Chunk(f"r{number}", "pcm", index, Pcm(_SOUND, (timing,)), False)
+                await channel.send(Output((chunk,)))
+
+        before_s = time.process_time()
+        await asyncio.gather(*map(one, range(pace.streams)))
+        telling.send(time.process_time() - before_s)
+        await channel.close()
+
+    asyncio.run(send())
+
+
+async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
+    channel = await AsyncChannel.open(sock)
+    await channel.send("begin")
+    latencies: list[float] = []
+    while len(latencies) < pace.total:
+        for chunk in (await channel.receive()).chunks:
+            heard = cast(Pcm, chunk.payload)
+            latencies.append(time.monotonic() - heard.words[0].start_s)
+    await channel.close()
+    return latencies
+
+
+def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) -> None:
+    async def send() -> None:
+        telling.send("ready")
+        heart, streams = Heart(), list[Stream]()
+        sock, _ = await asyncio.get_running_loop().sock_accept(listener)
+        await shake_hands(sock, Side.ACCEPTED, NO_KEY)
+        link = Link(sock, Side.ACCEPTED, heart, "bench", on_stream=streams.append)
+        link.begin()
+        while len(streams) < pace.streams:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+        async def one(number: int) -> None:
+            stream = streams[number]
+            async for _ in _paced(number, pace):
+                word = SpokenWord(0, 0, time.monotonic(), 0.0)
+                await stream.send(Kind.SOUND, *encode(Sound(_SOUND, (word,))))
+
+        before_s = time.process_time()
+        await asyncio.gather(*map(one, range(pace.streams)))
+        telling.send(time.process_time() - before_s)
+        await link.lost()
+        heart.close()
+
+    listener.setblocking(False)
+    asyncio.run(send())
+
+
+async def _from_link(address: Address, pace: Pace) -> list[float]:
+    heart = Heart()
+    link = Link(await connect(address, NO_KEY), Side.CONNECTED, heart, "bench")
+    link.begin()
+    latencies: list[float] = []
+
+    async def one() -> None:
+        stream = link.open()
+        await stream.send(Kind.SPEAK, b"begin")
+        for _ in range(pace.chunks):
+            frame = await stream.receive()
+            assert frame is not None
+            sound = decode(frame.body, Sound)
+            latencies.append(time.monotonic() - sound.words[0].start_s)
+
+    await asyncio.gather(*(one() for _ in range(pace.streams)))
+    link.close()
+    heart.close()
+    return latencies
+
+
+async def _paced(number: int, pace: Pace) -> AsyncGenerator[int, None]:
+    """A chunk's number whenever it is due; the streams are spread over a period."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time() + PERIOD_S * number / pace.streams
+    for index in range(pace.chunks):
+        await asyncio.sleep(began_s + index * PERIOD_S - loop.time())
+        yield index
