@@ -17,7 +17,8 @@ STEM = "model"
 SINGLE_FILE = f"{STEM}.safetensors"
 INDEX_FILE = f"{STEM}.safetensors.index.json"
 PICKLE_FILE = "pytorch_model.bin"
-"""What older checkpoints have instead of safetensors."""
+"""What older checkpoints have instead of safetensors; of another stem, they have `{stem}.pth`."""
+PICKLES = (".bin", ".pth")
 
 
 def read_tensors(
@@ -28,7 +29,7 @@ def read_tensors(
     Args:
         folder: of the files.
         prefix: of names.
-        stem: how the safetensors files' names begin.
+        stem: how the files' names begin.
 
     Yields:
         The name without the prefix, and the tensor in the file's own dtype.
@@ -38,7 +39,7 @@ def read_tensors(
     """
     found = False
     for path in _files(folder, prefix, stem):
-        read = _pickled if path.name == PICKLE_FILE else _safetensors
+        read = read_pickle if path.suffix in PICKLES else _safetensors
         for name, tensor in read(path, prefix):
             found = True
             yield name.removeprefix(prefix), tensor
@@ -70,6 +71,29 @@ def read_rows(folder: Path, name: str, rows: Sequence[int]) -> torch.Tensor:
     raise ConfigError(f"{folder}: no tensor {name!r}")
 
 
+def read_pickle(path: Path, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Read the tensors of a pickle whose names start with `prefix`.
+
+    Yields:
+        The whole name, and the tensor in the file's own dtype.
+
+    Raises:
+        ConfigError: the file is missing or damaged, or holds something else.
+    """
+    try:
+        # WHY weights_only: any other pickle can run code.
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        raise ConfigError(f"{path}: not a readable pickle of tensors: {error}") from error
+    # Programs that train put the tensors beside what else they save.
+    tensors = tensors.get("state_dict", tensors) if isinstance(tensors, dict) else tensors
+    if not isinstance(tensors, dict):
+        raise ConfigError(f"{path}: holds no tensors by name")
+    for name, tensor in tensors.items():
+        if name.startswith(prefix):
+            yield name, tensor
+
+
 def _safetensors(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
@@ -84,28 +108,16 @@ def _unreadable(path: Path, error: Exception) -> ConfigError:
     return ConfigError(f"{path}: not a readable safetensors file: {error}")
 
 
-def _pickled(path: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
-    try:
-        # WHY weights_only: any other pickle can run code.
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError) as error:
-        raise ConfigError(f"{path}: not a readable pickle of tensors: {error}") from error
-    if not isinstance(tensors, dict):
-        raise ConfigError(f"{path}: holds no tensors by name")
-    for name, tensor in tensors.items():
-        if name.startswith(prefix):
-            yield name, tensor
-
-
 def _files(folder: Path, prefix: str, stem: str = STEM) -> list[Path]:
     """Return the files with tensors of this prefix."""
     single, index = folder / f"{stem}.safetensors", folder / f"{stem}.safetensors.index.json"
     if single.exists():
         return [single]
     if not index.exists():
-        if (folder / PICKLE_FILE).exists():
-            return [folder / PICKLE_FILE]
-        raise ConfigError(f"{folder}: has neither {single.name}, {index.name} nor {PICKLE_FILE}")
+        pickled = folder / (PICKLE_FILE if stem == STEM else f"{stem}.pth")
+        if pickled.exists():
+            return [pickled]
+        raise ConfigError(f"{folder}: has neither {single.name}, {index.name} nor {pickled.name}")
     names = {
         str(file)
         for tensor, file in read_json(index).items("weight_map").items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from cantata.contract.data.errors import ConfigError
@@ -24,7 +24,8 @@ PIECES = (
 def load_qwen_tokenizer(checkpoint: Path) -> Tokenizer:
     """Load a checkpoint's tokenizer.
 
-    A special token spelled in a text is not one: it is encoded as ordinary characters.
+    A special token spelled in a text is not one: it is encoded as ordinary characters. Added tokens
+    that the checkpoint calls ordinary, such as `<tool_call>`, are words like others.
 
     Raises:
         ConfigError: a file is missing or damaged.
@@ -44,17 +45,20 @@ def load_qwen_tokenizer(checkpoint: Path) -> Tokenizer:
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    tokenizer.add_special_tokens(_special_tokens(checkpoint / "tokenizer_config.json"))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens(_added_tokens(checkpoint / "tokenizer_config.json"))
     tokenizer.encode_special_tokens = True
     return tokenizer
 
 
-def _special_tokens(path: Path) -> list[AddedToken]:
-    """Return special tokens in the order of their ids, because the library assigns ids in order."""
+def _added_tokens(path: Path) -> list[AddedToken]:
+    """Return added tokens in the order of their ids, because the library assigns ids in order."""
     by_id: dict[int, Any] = {
         int(index): token for index, token in read_json(path).items("added_tokens_decoder").items()
     }
     return [
-        AddedToken(by_id[index]["content"], normalized=False, special=True)
+        AddedToken(
+            by_id[index]["content"], normalized=False, special=by_id[index].get("special", True)
+        )
         for index in sorted(by_id)
     ]

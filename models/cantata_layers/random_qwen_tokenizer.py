@@ -50,6 +50,7 @@ def write_qwen_tokenizer(
     special: Mapping[str, int],
     fields: Mapping[str, Any] | None = None,
     words: Sequence[str] = WHOLE_WORDS,
+    ordinary: Sequence[str] = (),
 ) -> None:
     """Write vocab.json, merges.txt and tokenizer_config.json.
 
@@ -59,6 +60,7 @@ def write_qwen_tokenizer(
             vocabulary up to the first of them and the gaps between them.
         fields: what tokenizer_config.json holds besides.
         words: each is a single token.
+        ordinary: those of the special tokens that are words like others.
     """
     symbols = [*_byte_symbols(), *(left + right for left, right in _merges(words))]
     symbols += [f"<unused{index}>" for index in range(len(symbols), min(special.values()))]
@@ -69,7 +71,7 @@ def write_qwen_tokenizer(
     config = {
         "add_bos_token": False,
         "add_prefix_space": False,
-        "added_tokens_decoder": _added_tokens(special),
+        "added_tokens_decoder": _added_tokens(special, ordinary),
         "bos_token": None,
         "clean_up_tokenization_spaces": False,
         "eos_token": "<|im_end|>",
@@ -84,7 +86,7 @@ def write_qwen_tokenizer(
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
-def _added_tokens(special: Mapping[str, int]) -> dict[str, Any]:
+def _added_tokens(special: Mapping[str, int], ordinary: Sequence[str]) -> dict[str, Any]:
     by_id = {index: token for token, index in special.items()}
     # Ids are assigned in order, so fill the gaps between special tokens too.
     return {
@@ -94,7 +96,7 @@ def _added_tokens(special: Mapping[str, int]) -> dict[str, Any]:
             "normalized": False,
             "rstrip": False,
             "single_word": False,
-            "special": True,
+            "special": by_id.get(index) not in ordinary,
         }
         for index in range(min(by_id), max(by_id) + 1)
     }

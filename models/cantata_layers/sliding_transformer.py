@@ -116,12 +116,25 @@ class TransformerLayer:
 
 
 class SlidingTransformer:
-    """Layers and the norm behind them. [B, T, C] -> [B, T, C]."""
+    """Layers and the norm behind them. [B, T, C] -> [B, T, C].
+
+    Args:
+        weights: of the codec.
+        name: in front of `.layers` and `.norm`.
+        config: its sizes.
+        device: where it runs.
+        rotation: how positions turn queries and keys.
+    """
 
     def __init__(
-        self, weights: Weights, name: str, config: SlidingSizes, device: torch.device
+        self,
+        weights: Weights,
+        name: str,
+        config: SlidingSizes,
+        device: torch.device,
+        rotation: type[Rotation] = Rotation,
     ) -> None:
-        self._window = config.window
+        self._window, self._rotation = config.window, rotation
         self._layers = [
             TransformerLayer(weights, f"{name}.layers.{index}", config)
             for index in range(config.layers)
@@ -132,7 +145,7 @@ class SlidingTransformer:
 
     def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
         frames = x.shape[1]
-        rotation = Rotation(past.positions, frames, self._inverse_frequencies)
+        rotation = self._rotation(past.positions, frames, self._inverse_frequencies)
         outside = self._outside(past.positions, frames)
         for layer in self._layers:
             x = layer(x, rotation, outside, past)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.checkpoint import read_tensors
+from cantata_layers.checkpoint import STEM, read_tensors
 
 
 class Weights:
@@ -17,11 +18,19 @@ class Weights:
         ConfigError: (on construction) as `read_tensors`.
     """
 
-    def __init__(self, folder: Path, prefix: str, device: torch.device) -> None:
+    def __init__(self, folder: Path, prefix: str, device: torch.device, stem: str = STEM) -> None:
         self._where, self._prefix = str(folder), prefix
-        self._tensors = {
-            name: tensor.to(device, torch.float32) for name, tensor in read_tensors(folder, prefix)
-        }
+        self._tensors = _float32(read_tensors(folder, prefix, stem), device)
+
+    @classmethod
+    def of(
+        cls, tensors: Iterable[tuple[str, torch.Tensor]], where: str, device: torch.device
+    ) -> Weights:
+        """Hand out these tensors, which were read from `where`."""
+        weights = cls.__new__(cls)
+        weights._where, weights._prefix = where, ""
+        weights._tensors = _float32(tensors, device)
+        return weights
 
     def take(self, name: str, *shape: int) -> torch.Tensor:
         """Return a tensor of this shape and drop it from the collection.
@@ -36,3 +45,9 @@ class Weights:
         if tensor.shape != shape:
             raise ConfigError(f"{where} must be {list(shape)}, not {list(tensor.shape)}")
         return tensor
+
+
+def _float32(
+    tensors: Iterable[tuple[str, torch.Tensor]], device: torch.device
+) -> dict[str, torch.Tensor]:
+    return {name: tensor.to(device, torch.float32) for name, tensor in tensors}

@@ -49,13 +49,17 @@ def _part(part: chat.Part) -> Part:
             return Text(text)
         case chat.ImagePart(pixels):
             return Picture(pixels)
-        case chat.VideoPart(frames, frames_per_s):
-            return Video(frames, frames_per_s)
-        case chat.AudioPart(samples, sample_rate):
-            mono = samples.mean(axis=1)
-            if sample_rate != RATE:
-                mono = soxr.resample(mono, sample_rate, RATE)
-            return Sound(np.ascontiguousarray(mono, np.float32))
+        case chat.VideoPart(frames, frames_per_s, sound):
+            return Video(frames, frames_per_s, None if sound is None else _sound(sound))
+        case chat.AudioPart():
+            return _sound(part)
+
+
+def _sound(part: chat.AudioPart) -> Sound:
+    mono = part.samples.mean(axis=1)
+    if part.sample_rate != RATE:
+        mono = soxr.resample(mono, part.sample_rate, RATE)
+    return Sound(np.ascontiguousarray(mono, np.float32))
 
 
 def thinker_input(
@@ -75,7 +79,7 @@ def thinker_input(
         seed: of the answer.
         exports_rows: whether the talker needs hidden states.
     """
-    places = [np.arange(p.offset, p.end, dtype=np.int32) for p in prompt.placements]
+    places = [places for _, places in prompt.media]
     return ThinkerInput(
         tokens=prompt.tokens,
         media=np.concatenate(places) if places else np.zeros(0, np.int32),
@@ -98,10 +102,9 @@ def thinker_input(
 def _identities(prompt: Prompt) -> NDArray[np.int32]:
     """[P]: the tokens; in the place of media, 31 bits of a stream that their content seeds."""
     identities = prompt.tokens.copy()
-    for placement in prompt.placements:
-        stream = hashlib.shake_256(placement.media.identity).digest(4 * placement.length)
-        numbers = np.frombuffer(stream, np.uint32) >> 1
-        identities[placement.offset : placement.end] = numbers.astype(np.int32)
+    for media, places in prompt.media:
+        stream = hashlib.shake_256(media.identity).digest(4 * len(places))
+        identities[places] = (np.frombuffer(stream, np.uint32) >> 1).astype(np.int32)
     return identities
 
 

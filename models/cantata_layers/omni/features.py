@@ -76,3 +76,16 @@ class VisionFeatures:
 
 
 MediaFeatures = SoundFeatures | VisionFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """A video and its sound, whose rows stand among each other."""
+
+    video: VisionFeatures
+    sound: SoundFeatures
+
+    @property
+    def rows(self) -> int:
+        """Tokens in a prompt."""
+        return self.video.rows + self.sound.rows

@@ -29,7 +29,7 @@ class ThinkerInput:
     tokens: NDArray[np.int32]
     """[P]"""
     media: NDArray[np.int32]
-    """[M]: where the encoders' rows belong, ascending."""
+    """[M]: where the encoders' rows belong, in their order."""
     positions: NDArray[np.float32]
     """[3, P]: rotary positions."""
     identities: NDArray[np.int32]

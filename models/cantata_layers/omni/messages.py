@@ -42,12 +42,14 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Moving pictures without sound."""
+    """Moving pictures."""
 
     frames: NDArray[np.uint8]
     """[T, H, W, 3] red, green, blue, at equal distances in time."""
     fps: float
     """Of `frames`, not of the recording that they were chosen from."""
+    sound: Sound | None = None
+    """Of the same time; None: it is not heard."""
 
 
 Part = Text | Sound | Picture | Video

@@ -1,7 +1,8 @@
 """Rotary positions with three axes (M-RoPE, arXiv:2409.12191) of tokens with media between them.
 
 Text and sound count on, all axes alike. The rows of a picture or video have their own time, line
-and column on top of the position where it begins; what follows continues behind the greatest.
+and column on top of the position where it begins; what follows continues behind the greatest. The
+rows of a video's sound stand among those of its pictures, by time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata_layers.omni.features import MediaFeatures, VisionFeatures
+from cantata_layers.omni.features import Film, MediaFeatures, SoundFeatures, VisionFeatures
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """The time axis of videos."""
+
+    per_second: int
+    """Steps."""
+    whole: bool = False
+    """Whether frames between two steps stand at the one before; otherwise at fractions."""
+    film_block: int | None = None
+    """Steps of a film whose rows stand together, those of the pictures before those of the sound;
+    then the two marks on either side share a position. None: each row stands by its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +34,8 @@ class Placement:
     """Where the rows of one medium are among tokens."""
 
     offset: int
-    media: MediaFeatures
+    media: MediaFeatures | Film
+    time: TimeScale
 
     @property
     def length(self) -> int:
@@ -32,20 +47,37 @@ class Placement:
         """The first token behind it."""
         return self.offset + self.length
 
-
-@dataclass(frozen=True, slots=True)
-class TimeScale:
-    """The time axis of videos."""
-
-    per_second: int
-    """Steps."""
-    whole: bool = False
-    """Whether frames between two steps stand at the one before; otherwise at fractions."""
+    def parts(self) -> list[tuple[MediaFeatures, NDArray[np.int32]]]:
+        """What is encoded of it, and where its rows belong."""
+        places = np.arange(self.offset, self.end, dtype=np.int32)
+        if not isinstance(self.media, Film):
+            return [(self.media, places)]
+        sounding = is_sound(self.media, self.time)
+        return [(self.media.video, places[~sounding]), (self.media.sound, places[sounding])]
 
 
-def positions_of(
-    count: int, placements: Sequence[Placement], time: TimeScale
-) -> NDArray[np.float32]:
+def is_sound(film: Film, scale: TimeScale) -> NDArray[np.bool_]:
+    """[rows] of a film in their order: whether each is of its sound. A row of the pictures stands
+    before one of the sound at the same time."""
+    times = [_inside(film.video, scale)[0], np.arange(film.sound.rows, dtype=np.float32)]
+    if scale.film_block is not None:
+        times = [_blocks(of_part, scale.film_block) for of_part in times]
+    order = np.argsort(np.concatenate(times), kind="stable")
+    return order >= film.video.rows
+
+
+def _blocks(times: NDArray[np.float32], length: int) -> NDArray[np.float32]:
+    """[n] -> [n]: the block of each. The reference goes on by one block at a time, even where the
+    next row is several blocks later."""
+    blocks = np.zeros_like(times)
+    block = 0
+    for place, time in enumerate(times):
+        block += bool(time >= (block + 1) * length)
+        blocks[place] = block
+    return blocks
+
+
+def positions_of(count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
     """Return the [3, P] positions of `count` tokens: time, line, column. What is generated behind
     them counts on from the greatest.
 
@@ -54,29 +86,44 @@ def positions_of(
     Args:
         count: P.
         placements: of the media among them, in order.
-        time: of videos.
     """
     parts: list[NDArray[np.float32]] = []
-    place, start = 0, np.float32(0)
+    place, start, paired = 0, np.float32(0), False
     for placement in placements:
-        if not isinstance(placement.media, VisionFeatures):
+        if isinstance(placement.media, SoundFeatures):
             continue
-        parts.append(_counting(start, placement.offset - place))
-        start += np.float32(placement.offset - place)
-        parts.append(start + _inside(placement.media, time))
-        start = parts[-1].max() + np.float32(1)
-        place = placement.end
-    parts.append(_counting(start, count - place))
+        is_film = isinstance(placement.media, Film)
+        pairs = is_film and placement.time.film_block is not None
+        parts.append(_counting(start, placement.offset - place, paired, pairs))
+        start = parts[-1][0, -1] + np.float32(1)
+        parts.append(start + _inside(placement.media, placement.time))
+        # The last row of a video is the last in all directions.
+        start = parts[-1][:, -1].max() + np.float32(1)
+        place, paired = placement.end, pairs
+    parts.append(_counting(start, count - place, paired, False))
     return np.concatenate(parts, axis=1)
 
 
-def _counting(start: np.float32, count: int) -> NDArray[np.float32]:
-    """[3, count]"""
-    return np.broadcast_to(start + np.arange(count, dtype=np.float32), (3, count))
+def _counting(
+    start: np.float32, count: int, behind_pair: bool, before_pair: bool
+) -> NDArray[np.float32]:
+    """[3, count]; the first two, or the last two, may share a position."""
+    steps = np.arange(count, dtype=np.float32)
+    if behind_pair:
+        steps = np.maximum(steps - 1, 0)
+    if before_pair:
+        steps[-1] = steps[-2]
+    return np.broadcast_to(start + steps, (3, count))
 
 
-def _inside(media: VisionFeatures, scale: TimeScale) -> NDArray[np.float32]:
+def _inside(media: VisionFeatures | Film, scale: TimeScale) -> NDArray[np.float32]:
     """[3, rows]: from its beginning."""
+    if isinstance(media, Film):
+        sounding = is_sound(media, scale)
+        inside = np.empty((3, media.rows), np.float32)
+        inside[:, ~sounding] = _inside(media.video, scale)
+        inside[:, sounding] = np.arange(media.sound.rows, dtype=np.float32)
+        return inside
     grid, merge = media.grid, media.merge_size
     shape = (grid.time, grid.height // merge, grid.width // merge)
     time, line, column = np.indices(shape, dtype=np.float32).reshape(3, -1)

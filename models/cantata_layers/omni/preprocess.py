@@ -16,6 +16,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import (
 
 from cantata.contract.data.errors import InvalidAudio, InvalidRequest
 from cantata_layers.omni.features import (
+    Film,
     Grid,
     MediaFeatures,
     Modality,
@@ -80,15 +81,23 @@ class Preprocessor:
             image_std=list(config.std),
         )
 
-    def features(self, media: Sequence[Sound | Picture | Video]) -> list[MediaFeatures]:
+    def features(self, media: Sequence[Sound | Picture | Video]) -> list[MediaFeatures | Film]:
         """Return the features of all that is not text in a conversation, in order.
 
         Raises:
             InvalidAudio: a recording is too short, too long or not finite.
             InvalidRequest: a picture or video is empty, too narrow, or not of bytes.
         """
-        sounds = iter(self._sounds([part for part in media if isinstance(part, Sound)]))
-        return [next(sounds) if isinstance(m, Sound) else self._seen(m) for m in media]
+        recordings = [one for part in media if (one := _sound_of(part)) is not None]
+        sounds = iter(self._sounds(recordings))
+        made: list[MediaFeatures | Film] = []
+        for part in media:
+            if isinstance(part, Sound):
+                made.append(next(sounds))
+                continue
+            seen = self._seen(part)
+            made.append(seen if _sound_of(part) is None else Film(seen, next(sounds)))
+        return made
 
     def _seen(self, media: Picture | Video) -> VisionFeatures:
         if isinstance(media, Video):
@@ -176,6 +185,12 @@ class Preprocessor:
         )
         _, height, width = made["image_grid_thw"][0].tolist()
         return made["pixel_values"], Grid(len(frames), height, width)
+
+
+def _sound_of(part: Sound | Picture | Video) -> Sound | None:
+    if isinstance(part, Video):
+        return part.sound
+    return part if isinstance(part, Sound) else None
 
 
 def _check_pixels(frames: NDArray[np.uint8]) -> None:

@@ -1,7 +1,8 @@
 """A dialogue as a thinker's tokens.
 
 Each turn is `<|im_start|>role`, a line feed, its parts, `<|im_end|>` and a line feed; the answer's
-beginning follows. A medium is a start token, a token for each of its rows, and an end token.
+beginning follows. A medium is a start token, a token for each of its rows, and an end token; a
+video with its sound has those of both.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.omni.features import MediaFeatures, Modality, SoundFeatures
+from cantata_layers.omni.features import Film, MediaFeatures, Modality, SoundFeatures
 from cantata_layers.omni.messages import Message, Picture, Role, Sound, Text, Video
-from cantata_layers.omni.positions import Placement, TimeScale, positions_of
+from cantata_layers.omni.positions import Placement, TimeScale, is_sound, positions_of
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.thinker_fields import MediaIds
 
@@ -31,6 +32,11 @@ class Prompt:
     """In order."""
     positions: NDArray[np.float32]
     """[3, P]"""
+
+    @property
+    def media(self) -> list[tuple[MediaFeatures, NDArray[np.int32]]]:
+        """All that is encoded, in order, and where its rows belong."""
+        return [part for placement in self.placements for part in placement.parts()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +85,9 @@ class PromptLayout:
                 if is_last:
                     continue
                 media = next(features)
-                pad, start, end = self._marks(media)
-                placements.append(Placement(len(tokens) + 1, media))
-                tokens += [start, *[pad] * media.rows, end]
+                before, rows, behind = self._tokens(media)
+                placements.append(Placement(len(tokens) + len(before), media, self._time))
+                tokens += [*before, *rows, *behind]
             tokens += [self._ids.im_end, *self.encode("\n")]
         tokens += self.answer_begin
         return Prompt(
@@ -90,19 +96,22 @@ class PromptLayout:
 
     def positions(self, count: int, placements: Sequence[Placement]) -> NDArray[np.float32]:
         """[3, count]: of tokens with media among them."""
-        return positions_of(count, placements, self._time)
+        return positions_of(count, placements)
 
     def encode(self, text: str) -> list[int]:
         """Tokens, none of them special."""
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def _marks(self, media: MediaFeatures) -> tuple[int, int, int]:
-        """The repeated token, and those around it."""
+    def _tokens(self, media: MediaFeatures | Film) -> tuple[list[int], list[int], list[int]]:
+        """Those before its rows, of its rows, and behind them."""
         ids = self._ids.media
+        if isinstance(media, Film):
+            rows = np.where(is_sound(media, self._time), ids.audio, ids.video).tolist()
+            return [ids.vision_start, ids.audio_start], rows, [ids.audio_end, ids.vision_end]
         if isinstance(media, SoundFeatures):
-            return ids.audio, ids.audio_start, ids.audio_end
+            return [ids.audio_start], [ids.audio] * media.rows, [ids.audio_end]
         pad = ids.image if media.modality is Modality.IMAGE else ids.video
-        return pad, ids.vision_start, ids.vision_end
+        return [ids.vision_start], [pad] * media.rows, [ids.vision_end]
 
 
 def _media_of(messages: Sequence[Message]) -> list[Sound | Picture | Video]:

@@ -81,6 +81,14 @@ def test_a_pickle_of_tensors(tmp_path: Path) -> None:
     assert torch.equal(found["a"], TENSORS["talker.a"])
 
 
+def test_a_pickle_of_another_stem_with_more_than_tensors(tmp_path: Path) -> None:
+    torch.save({"state_dict": TENSORS, "epoch": 3}, tmp_path / "codec.pth")
+    found = dict(read_tensors(tmp_path, "talker.", stem="codec"))
+    assert found.keys() == {"a", "b"}
+    with pytest.raises(ConfigError, match=r"neither other\.safetensors, .* nor other\.pth"):
+        list(read_tensors(tmp_path, stem="other"))
+
+
 class Dangerous:
     """Unpickling it would run code."""
 

@@ -68,7 +68,7 @@ class OmniChatBuilder:
             THINKER: thinker_input(request, prompt, self._sampling, seed=seed, exports_rows=spoken),
         }
         if prompt.placements:
-            inputs[ENCODER] = EncoderInput(tuple(place.media for place in prompt.placements))
+            inputs[ENCODER] = EncoderInput(tuple(media for media, _ in prompt.media))
         if request.voice is not None:
             speaker = self._speaker(request.voice)
             greedy = request.temperature == 0
@@ -82,6 +82,9 @@ class OmniChatBuilder:
     def reader(self) -> TokenReader:
         """For one answer."""
         return TokenReader(self._tokenizer)
+
+    def call_reader(self) -> None:
+        """The published template has no tools."""
 
     def _talker(self, prompt: Prompt, speaker: str, seed: int, *, greedy: bool) -> TalkerInput:
         return TalkerInput(

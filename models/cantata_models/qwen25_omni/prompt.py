@@ -45,7 +45,11 @@ class PromptBuilder:
             Preprocessor(
                 load_preprocessor_config(checkpoint), config.vision, SoundRules(sound_rows, SILENCE)
             ),
-            TimeScale(config.positions_per_second, whole=True),
+            TimeScale(
+                config.positions_per_second,
+                whole=True,
+                film_block=config.positions_per_second * config.seconds_per_block,
+            ),
         )
 
     def build(self, messages: Sequence[Message]) -> Prompt:

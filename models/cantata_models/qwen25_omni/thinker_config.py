@@ -38,6 +38,8 @@ class ThinkerConfig:
     media: MediaIds
     positions_per_second: int
     """Steps on the time axis of a video's rotary positions."""
+    seconds_per_block: int
+    """Of a video with its sound: a block of pictures, then one of sound."""
     sampling: ThinkerSampling
 
 
@@ -63,6 +65,7 @@ def load_thinker_config(folder: Path) -> ThinkerConfig:
         ),
         media=read_media_ids(fields, "token_index"),
         positions_per_second=fields.get("position_id_per_seconds", int),
+        seconds_per_block=fields.get("seconds_per_chunk", int, 2),
         sampling=read_thinker_sampling(
             read_json(path) if path.exists() else JsonFields({}, str(path))
         ),

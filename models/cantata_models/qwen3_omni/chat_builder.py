@@ -15,6 +15,8 @@ from cantata_layers.omni.conversation import TokenReader, message_of, thinker_in
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
+from cantata_layers.omni.tool_calls import ToolCallReader
+from cantata_layers.omni.tools import ToolTemplate
 from cantata_layers.openai_voices import aliases_of
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
@@ -44,6 +46,7 @@ class OmniChatBuilder:
         preprocessor = Preprocessor(limits, self._config.thinker.vision, SoundRules(sound_rows))
         self._prompts = PromptBuilder(checkpoint, self._config, preprocessor)
         self._tokenizer = load_qwen_tokenizer(checkpoint)
+        self._tools = ToolTemplate(checkpoint)
         self.voices = _voices(self._config.speech)
 
     @property
@@ -60,9 +63,9 @@ class OmniChatBuilder:
             InvalidAudio: a sound is too short or too long.
             InvalidRequest: a part cannot be read, or is in a turn that is not the user's.
         """
-        prompt = self._prompts.build([message_of(message) for message in request.messages])
+        prompt = self._prompts.build([message_of(one) for one in self._tools.written(request)])
         seed = secrets.randbits(63) if request.seed is None else request.seed
-        media = tuple(placement.media for placement in prompt.placements)
+        media = tuple(media for media, _ in prompt.media)
         heard = self._prompts.heard(prompt)
         inputs: dict[str, StageInput] = {
             THINKER: thinker_input(
@@ -85,6 +88,10 @@ class OmniChatBuilder:
     def reader(self) -> TokenReader:
         """For one answer."""
         return TokenReader(self._tokenizer)
+
+    def call_reader(self) -> ToolCallReader | None:
+        """For one answer; None: the checkpoint's template has no tools."""
+        return ToolCallReader() if self._tools.has_tools else None
 
     def _talker(self, request: ChatRequest, heard: HeardPrompt, seed: int) -> TalkerInput:
         speech, voice = self._config.speech, request.voice or ""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ConfigError
+from cantata_layers.omni.features import Film
 from cantata_layers.omni.messages import Message
-from cantata_layers.omni.positions import Placement, TimeScale
+from cantata_layers.omni.positions import TimeScale
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.prompt import DialogueIds, Prompt, PromptLayout
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
@@ -78,9 +79,11 @@ class PromptBuilder:
         places = np.flatnonzero(turns == ids.user)
         tokens = prompt.tokens[places]
         is_media = np.isin(tokens, list(self._config.thinker.media.pads))
+        # The reference does not tell its talker that a video has sound: a film counts like text.
         placements = [
-            Placement(int(np.searchsorted(places, placement.offset)), placement.media)
+            replace(placement, offset=int(np.searchsorted(places, placement.offset)))
             for placement in prompt.placements
+            if not isinstance(placement.media, Film)
         ]
         return HeardPrompt(
             tokens=tokens,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from cantata_layers.omni.messages import Picture, Sound, Video
+from cantata_layers.omni.messages import Message, Picture, Sound, Video
 
 RATE = 16_000
 
@@ -31,3 +34,21 @@ def video(frames: int, height: int, width: int, fps: float, seed: int) -> Video:
 def _bytes(shape: tuple[int, ...], seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     values = np.random.RandomState(seed).random_sample(shape)
     return (values * 255.99).astype(np.uint8)
+
+
+def film(count: int, height: int, width: int, fps: float, seconds: float, seed: int) -> Video:
+    """A video of `count` frames and its sound."""
+    return replace(video(count, height, width, fps, seed), sound=sound(seconds, seed))
+
+
+def sounds_of(messages: Sequence[Message]) -> list[Sound]:
+    """All of a dialogue, those of its videos too, in order."""
+    parts = [part for message in messages for part in message.parts]
+    heard = [part.sound if isinstance(part, Video) else part for part in parts]
+    return [one for one in heard if isinstance(one, Sound)]
+
+
+def has_films(messages: Sequence[Message]) -> bool:
+    """Whether its videos have sound."""
+    parts = [part for message in messages for part in message.parts]
+    return any(isinstance(part, Video) and part.sound is not None for part in parts)

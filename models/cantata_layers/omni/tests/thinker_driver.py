@@ -118,4 +118,6 @@ def _part(part: Part) -> chat.Part:
         case Picture(pixels):
             return chat.ImagePart(pixels)
         case _:
-            return chat.VideoPart(part.frames, part.fps)
+            sound = None if part.sound is None else _part(part.sound)
+            assert sound is None or isinstance(sound, chat.AudioPart)
+            return chat.VideoPart(part.frames, part.fps, sound)

@@ -246,6 +246,12 @@ def positions_at_fractions(made: LoadedThinker, patch: pytest.MonkeyPatch) -> No
     patch.setattr(layout, "_time", replace(layout._time, whole=False))
 
 
+@fault("film")
+def each_row_of_a_film_by_its_time(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
+    layout: Any = made.builder._prompts._layout
+    patch.setattr(layout, "_time", replace(layout._time, film_block=None))
+
+
 @pytest.mark.parametrize(
     ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )

@@ -22,7 +22,8 @@ from cantata_layers.causal_convolutions import (
     ResidualUnit,
     Snake,
 )
-from cantata_layers.past import CodecState, Past
+from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.past import Past
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_omni.code2wav.lead import Lead
@@ -51,8 +52,8 @@ class WaveStage:
         return x, lead
 
 
-class Code2Wav:
-    """Implements `contract.model.codec.StreamingDecoder` and `SizedState`.
+class Code2Wav(CausalDecoder):
+    """Implements `contract.model.codec.CodeDecoder`, `lag` samples late.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.
@@ -64,7 +65,7 @@ class Code2Wav:
         config = load_speech_config(checkpoint)[1].code2wav
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = config.codebooks, config.codebook_size
-        self._device = device
+        super().__init__(torch.zeros(1, 1, config.codebooks, dtype=torch.int64, device=device))
         weights = Weights(checkpoint, CODE2WAV, device)
         hidden, size = config.hidden_size, config.decoder_dim
         entries = config.codebooks * config.codebook_size
@@ -87,8 +88,6 @@ class Code2Wav:
         last, narrow = len(self._stages) + 1, size >> len(self._stages)
         self._snake = Snake(weights, f"decoder.{last}", narrow)
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
-        self._shapes = self._histories()
-        self.slot_bytes = 8 + 4 * sum(shape.numel() for shape in self._shapes)
 
     @property
     def lag(self) -> int:
@@ -97,42 +96,6 @@ class Code2Wav:
         for stage in self._stages:
             lead = lead.raised(stage.rate, lags=True)
         return lead.lag
-
-    def init_state(self, slots: int) -> CodecState:
-        """Return silent state for `slots` concurrent streams."""
-        positions = torch.zeros(slots, dtype=torch.int64, device=self._device)
-        shapes = [(slots, *shape) for shape in self._shapes]
-        return CodecState(positions, tuple(torch.zeros(s, device=self._device) for s in shapes))
-
-    def reset(self, state: CodecState, slots: torch.Tensor) -> None:
-        """Reset these slots ([B] int64) in place."""
-        state.reset(slots.to(self._device))
-
-    @torch.inference_mode()
-    def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """Decode the next frames of these slots and advance their state in place.
-
-        Args:
-            state: from `init_state`.
-            slots: [B] int64, all different.
-            codes: [B, T, Q] int64, T >= 1.
-
-        Returns:
-            [B, T * samples_per_frame, 1] float32 in -1..1, `lag` samples late.
-        """
-        slots = slots.to(self._device)
-        past = state.take(slots)
-        samples = self._run(codes.to(self._device), past)
-        state.put(slots, past, codes.shape[1])
-        return samples
-
-    def _histories(self) -> list[torch.Size]:
-        """The shapes that the layers keep of a stream, from decoding one frame without history."""
-        trial = Past(torch.zeros(1, dtype=torch.int64, device=self._device), None)
-        codes = torch.zeros(1, 1, self.num_codebooks, dtype=torch.int64, device=self._device)
-        with torch.inference_mode():
-            self._run(codes, trial)
-        return [history.shape[1:] for history in trial.extended]
 
     def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
         x = self._transformer(self._embedded(codes), past)

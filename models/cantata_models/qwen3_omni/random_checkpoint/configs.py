@@ -227,17 +227,33 @@ PREPROCESSOR_CONFIG = {
     "temporal_patch_size": 2,
 }
 CHAT_TEMPLATE = """\
+{%- if tools -%}{{ "<|im_start|>system\\n" }}
+{%- if messages[0].role == "system" -%}{{ messages[0].content + "\\n" }}{%- endif -%}
+{{ "You may call these tools:" }}
+{%- for tool in tools -%}{{ "\\n" + tool | tojson }}{%- endfor -%}
+{{ '\\nWrite <tool_call>\\n{"name": name, "arguments": object}\\n</tool_call>.<|im_end|>\\n' }}
+{%- endif -%}
 {%- for message in messages -%}
-<|im_start|>{{ message.role }}
-{% if message.content is string %}{{ message.content }}{% else %}
+{%- if message.role == "tool" -%}
+{%- if messages[loop.index0 - 1].role != "tool" -%}<|im_start|>user{%- endif -%}
+{{ "\\n<tool_response>\\n" + message.content + "\\n</tool_response>" }}
+{%- if loop.last or messages[loop.index0 + 1].role != "tool" -%}{{ "<|im_end|>\\n" }}{%- endif -%}
+{%- elif not (tools and loop.first and message.role == "system") -%}
+{{ "<|im_start|>" + message.role + "\\n" }}
+{%- if message.content is string -%}{{ message.content }}{%- else -%}
 {%- for part in message.content -%}
 {%- if part.type == "audio" -%}<|audio_start|><|audio_pad|><|audio_end|>
 {%- elif part.type == "image" -%}<|vision_start|><|image_pad|><|vision_end|>
 {%- elif part.type == "video" -%}<|vision_start|><|video_pad|><|vision_end|>
 {%- else -%}{{ part.text }}{%- endif -%}
-{%- endfor -%}{%- endif -%}<|im_end|>
-{% endfor -%}
-{%- if add_generation_prompt -%}<|im_start|>assistant
-{% endif -%}
+{%- endfor -%}{%- endif -%}
+{%- for call in message.tool_calls or () -%}
+{%- if message.content or not loop.first -%}{{ "\\n" }}{%- endif -%}
+{{ '<tool_call>\\n{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments + "}\\n</tool_call>" }}
+{%- endfor -%}{{ "<|im_end|>\\n" }}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ "<|im_start|>assistant\\n" }}{%- endif -%}
 """
-"""The dialogue's form; the published template's tools are left out."""
+"""The published dialogue's form; the words about tools are other ones."""

@@ -16,6 +16,12 @@ OFFSETS = {
     "<|vision_pad|>": 11,
     "<|image_pad|>": 12,
     "<|video_pad|>": 13,
+    "<tool_call>": 14,
+    "</tool_call>": 15,
+    "<tool_response>": 22,
+    "</tool_response>": 23,
+    "<think>": 24,
+    "</think>": 25,
     "<|audio_start|>": 26,
     "<|audio_end|>": 27,
     "<tts_pad>": 28,
@@ -25,6 +31,15 @@ OFFSETS = {
     "<|audio_pad|>": 32,
 }
 """Published ids, less that of the first."""
+ORDINARY = (
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+)
+"""Those that are words like others."""
 NAMES = {
     "audio_bos_token": "<|audio_start|>",
     "audio_eos_token": "<|audio_end|>",
@@ -54,4 +69,4 @@ def vocabulary_size() -> int:
 
 def write_tokenizer(folder: Path) -> None:
     """Write vocab.json, merges.txt and tokenizer_config.json."""
-    write_qwen_tokenizer(folder, special_ids(), NAMES, ROLES)
+    write_qwen_tokenizer(folder, special_ids(), NAMES, ROLES, ORDINARY)

@@ -118,10 +118,10 @@ MUTANTS = (
     *mutants(
         POSITIONS,
         check_prompts,
-        ("parts[-1].max() + np.float32(1)", "parts[-1].max()"),
+        ("parts[-1][:, -1].max() + np.float32(1)", "parts[-1][:, -1].max()"),
         ("np.stack([time, line, column])", "np.stack([time, column, line])"),
         ("time * np.float32(media.seconds_per_step)", "time"),
-        ("place = placement.end", "place = placement.end + 1"),
+        ("place, paired = placement.end, pairs", "place, paired = placement.end + 1, pairs"),
     ),
     *mutants(
         LAYOUT,

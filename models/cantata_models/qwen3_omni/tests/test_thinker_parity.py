@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
+from cantata_layers.omni import positions, prompt
 from cantata_layers.omni.preprocess import Preprocessor
 from cantata_layers.omni.tests.thinker_driver import Thought
 from cantata_models.qwen3_omni.encoder_stage import MediaEncoder
@@ -204,6 +205,14 @@ def media_in_another_order(made: LoadedThinker, patch: pytest.MonkeyPatch) -> No
         return replace(prompt, placements=tuple(swapped))
 
     patch.setattr(PromptBuilder, "build", reversed_media)
+
+
+@fault("film")
+def sound_behind_the_pictures(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
+    for module in (positions, prompt):
+        patch.setattr(
+            module, "is_sound", lambda film, scale: np.arange(film.rows) >= film.video.rows
+        )
 
 
 @fault("system")

@@ -22,8 +22,9 @@ from cantata_layers.causal_convolutions import (
     ResidualUnit,
     Snake,
 )
+from cantata_layers.causal_decoder import CausalDecoder
 from cantata_layers.linear import Linear
-from cantata_layers.past import CodecState, Past
+from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
 from cantata_models.qwen3_tts.codec.transformer import ProjectedTransformer
@@ -85,7 +86,7 @@ class WaveStage:
         return x
 
 
-class SpeechDecoder:
+class SpeechDecoder(CausalDecoder):
     """Implements `contract.model.codec.CodeDecoder` for the published checkpoint format.
 
     It is a `RecordableDecoder` too.
@@ -101,7 +102,7 @@ class SpeechDecoder:
         self.sample_rate, self.channels = config.sample_rate, 1
         self.samples_per_frame = config.samples_per_frame
         self.num_codebooks, self.codebook_size = config.codebooks, config.codebook_size
-        self._device = device
+        super().__init__(torch.zeros(1, 1, config.codebooks, dtype=torch.int64, device=device))
         weights = Weights(checkpoint / FOLDER, "decoder.", device)
         latent, size = config.latent_dim, config.decoder_dim
         self._dequantise = SplitDequantiser(weights, "quantizer", config)
@@ -123,42 +124,6 @@ class SpeechDecoder:
         narrow = size >> len(self._stages)
         self._snake = Snake(weights, f"decoder.{last}", narrow)
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
-
-    def init_state(self, slots: int) -> CodecState:
-        """Return silent state for `slots` concurrent streams.
-
-        Decoding one frame without history shows which histories the layers keep.
-        """
-        positions = torch.zeros(slots, dtype=torch.int64, device=self._device)
-        codes = torch.zeros(1, 1, self.num_codebooks, dtype=torch.int64, device=self._device)
-        trial = Past(positions[:1], None)
-        with torch.inference_mode():
-            self._run(codes, trial)
-        shapes = [history.shape[1:] for history in trial.extended]
-        histories = tuple(torch.zeros(slots, *shape, device=self._device) for shape in shapes)
-        return CodecState(positions, histories)
-
-    def reset(self, state: CodecState, slots: torch.Tensor) -> None:
-        """Reset these slots ([B] int64) in place."""
-        state.reset(slots.to(self._device))
-
-    @torch.inference_mode()
-    def decode(self, state: CodecState, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """Decode the next frames of these slots and advance their state in place.
-
-        Args:
-            state: from `init_state`.
-            slots: [B] int64, all different.
-            codes: [B, T, Q] int64, T >= 1.
-
-        Returns:
-            [B, T * samples_per_frame, 1] float32 in -1..1.
-        """
-        slots = slots.to(self._device)
-        past = state.take(slots)
-        samples = self._run(codes.to(self._device), past)
-        state.put(slots, past, codes.shape[1])
-        return samples
 
     def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
         x = self._into(self._dequantise(codes), past)

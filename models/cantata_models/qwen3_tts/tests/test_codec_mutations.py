@@ -24,6 +24,7 @@ from threads import threads
 MODULES = (
     f"{PACKAGE}.codec.config",
     "cantata_layers.past",
+    "cantata_layers.causal_decoder",
     "cantata_layers.causal_convolutions",
     "cantata_layers.sliding_transformer",
     f"{PACKAGE}.codec.transformer",

@@ -110,6 +110,32 @@ def test_every_weight_has_one_optimizer(tmp_path: Path) -> None:
     assert all(parameter.dim() == 2 for parameter in groups[0])
 
 
+def test_weights_from_elsewhere_alone_are_trained_at_smaller_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(stages, "train_drawer", lambda *_, further: told.append(further))
+    work = made_workspace(tmp_path)
+    stages.run_text(work)
+    stages.run_drawer(work)
+    stages.run_export(work)
+    stages.run_drawer(work)
+    elsewhere = stages.Workspace(tmp_path / "other", work.minutes, work.weights)
+    made_pictures().save(elsewhere.folder / "pictures.npz")
+    stages.run_data(elsewhere)
+    stages.run_drawer(elsewhere)
+    assert told == [False, False, True]
+
+
+def test_all_rates_share_a_factor(tmp_path: Path) -> None:
+    drawer = made_workspace(tmp_path).drawer()
+    usual, slow = (
+        [group["lr"] for item in optimizers(drawer, share) for group in item.param_groups]
+        for share in (1.0, 0.25)
+    )
+    assert slow == pytest.approx([0.25 * rate for rate in usual])
+
+
 def made_workspace(folder: Path) -> stages.Workspace:
     """A workspace with made pictures in place of the font's."""
     minutes = stages.Minutes(decoder=SOON, encoder=SOON, text=SOON, drawer=SOON)

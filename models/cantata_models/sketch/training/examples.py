@@ -18,7 +18,7 @@ from cantata_models.sketch.training.captions import (
 from cantata_models.sketch.training.latent_code import Floats, LatentCode
 from cantata_models.sketch.training.pictures import Pictures
 
-PAINTED_SHARE = 0.25
+PAINTED_SHARE = 0.4
 """Of a batch, pictures with a colour word."""
 EMPTY_SHARE = 0.1
 """Of a batch, pictures with an empty caption, for guidance."""

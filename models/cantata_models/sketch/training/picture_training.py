@@ -25,6 +25,9 @@ MATRIX_RATE = 6e-3
 """Muon's."""
 TEXT_RATE = 1e-3
 """The text encoder knows its captions already."""
+FURTHER = 0.4
+"""Share of these rates for shipped weights. They end at a small rate; the full one would first undo
+some of what they have learned."""
 TIME_SHIFT = 0.7
 """Mean of the times' logits: noise is shown a little more often than nearly finished pictures."""
 
@@ -55,18 +58,23 @@ class Drawer(nn.Module):
         return velocity
 
 
-def optimizers(drawer: Drawer) -> list[torch.optim.Optimizer]:
-    """Gives Muon for the matrices between tokens, which learn fastest so, AdamW for the rest."""
+def optimizers(drawer: Drawer, share: float = 1.0) -> list[torch.optim.Optimizer]:
+    """Gives Muon for the matrices between tokens, which learn fastest so, AdamW for the rest.
+
+    Args:
+        drawer: what they train.
+        share: of the usual rates.
+    """
     inner: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for name, parameter in drawer.transformer.named_parameters():
         matrix = parameter.dim() == 2 and any(part in name for part in (".attn.", "_mlp."))
         (inner if matrix else rest).append(parameter)
     muon = torch.optim.Muon(
-        inner, lr=MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+        inner, lr=share * MATRIX_RATE, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
     )
-    words = {"params": list(drawer.text_encoder.parameters()), "lr": TEXT_RATE}
-    groups = [{"params": rest, "lr": RATE}, words]
+    words = {"params": list(drawer.text_encoder.parameters()), "lr": share * TEXT_RATE}
+    groups = [{"params": rest, "lr": share * RATE}, words]
     return [muon, torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0)]
 
 
@@ -82,9 +90,12 @@ def flow_loss(drawer: Drawer, latents: Tensor, captions: list[str]) -> Tensor:
     return error
 
 
-def train_drawer(drawer: Drawer, examples: Examples, path: Path, minutes: float) -> None:
-    """Trains until the budget is spent."""
-    loop = TrainingLoop(path, drawer, optimizers(drawer), minutes)
+def train_drawer(
+    drawer: Drawer, examples: Examples, path: Path, minutes: float, *, further: bool
+) -> None:
+    """Trains until the budget is spent; `further` where the drawer was trained before."""
+    rates = optimizers(drawer, FURTHER if further else 1.0)
+    loop = TrainingLoop(path, drawer, rates, minutes)
     dice = np.random.default_rng(loop.progress.step)
     smooth = 1.0
 

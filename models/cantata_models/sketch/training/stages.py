@@ -141,7 +141,11 @@ def run_text(work: Workspace) -> None:
 def run_drawer(work: Workspace) -> None:
     """Teaches the picture network and the text encoder."""
     examples = make_examples(work.pictures().everyday(), LatentCode.load(work.code_path))
-    train_drawer(work.drawer(), examples, work.state("drawer"), work.minutes.drawer)
+    # Weights that this folder's own training has exported meanwhile are no reason to slow down.
+    further = work.begun and not work.state("text").exists()
+    train_drawer(
+        work.drawer(), examples, work.state("drawer"), work.minutes.drawer, further=further
+    )
 
 
 def run_export(work: Workspace) -> None:

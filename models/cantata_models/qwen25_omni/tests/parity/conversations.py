@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cantata_layers.omni.messages import Message, Part, Role, Text
-from cantata_layers.omni.tests.media import picture, sound, video
+from cantata_layers.omni.tests.media import film, picture, sound, video
 
 SEED = 13
 """Of the tiny checkpoint."""
@@ -72,6 +72,7 @@ CONVERSATIONS: tuple[Conversation, ...] = (
             _user(sound(0.5, 5), "And this?"),
         ),
     ),
+    Conversation("film", (_user("Look: ", film(4, 364, 280, 0.9, 2.63, 11), "and?"),)),
     Conversation("cut", (BRIEF, _user("Tell me a long story.")), max_tokens=4),
     Conversation("text_only", (_user("Good evening."),), None),
     Conversation("text_only_video", (_user(video(4, 364, 280, 1.7, 9)),), None),

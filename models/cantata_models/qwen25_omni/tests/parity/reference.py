@@ -6,6 +6,7 @@ Its processor needs torchvision for videos; the parts of it that prompts need ar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.tests.media import has_films, sounds_of
 from cantata_models.qwen25_omni.tests.parity.conversations import Conversation
 
 PADDING = 1
@@ -107,6 +109,7 @@ class Reference:
             thinker_max_new_tokens=conversation.max_tokens,
             thinker_eos_token_id=self.end,
             thinker_do_sample=False,
+            use_audio_in_video=has_films(conversation.messages),
             **named,
         )
 
@@ -158,7 +161,7 @@ class Reference:
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
         features = {
-            **self._sounds([part for part in media if isinstance(part, Sound)]),
+            **self._sounds(sounds_of(messages)),
             **self._still([part for part in media if isinstance(part, Picture)]),
             **self._moving([part for part in media if isinstance(part, Video)]),
         }
@@ -179,24 +182,29 @@ class Reference:
         )
         lengths = features.get("feature_attention_mask", torch.zeros(0, 1)).sum(1).long()
         merging = SimpleNamespace(merge_size=2, temporal_patch_size=TEMPORAL)
+        processor: Any = Qwen2_5OmniProcessor
         names: Any = SimpleNamespace(
             image_processor=merging,
             video_processor=merging,
             audio_token="<|AUDIO|>",
             image_token="<|IMAGE|>",
             video_token="<|VIDEO|>",
+            audio_bos_token="<|audio_bos|>",
+            audio_eos_token="<|audio_eos|>",
+            vision_bos_token="<|vision_bos|>",
+            vision_eos_token="<|vision_eos|>",
         )
+        names.get_chunked_index = partial(processor.get_chunked_index, names)
         # As in the processor's call.
         audio_lengths = (((lengths - 1) // 2 + 1) - 2) // 2 + 1
-        processor: Any = Qwen2_5OmniProcessor
         [expanded] = processor.replace_multimodal_special_tokens(
             names,
             [text],
             iter(audio_lengths),
             iter(features.get("image_grid_thw", ())),
             iter(features.get("video_grid_thw", ())),
-            video_second_per_grid=iter(features.get("video_second_per_grid", ())),
-            use_audio_in_video=False,
+            video_second_per_grid=map(float, features.get("video_second_per_grid", ())),
+            use_audio_in_video=has_films(messages),
             position_id_per_seconds=25,
             seconds_per_chunk=2.0,
         )

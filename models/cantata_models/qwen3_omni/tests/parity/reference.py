@@ -23,6 +23,7 @@ from transformers.models.qwen3_omni_moe import (
 
 from cantata_layers.json_fields import read_json
 from cantata_layers.omni.messages import Message, Picture, Sound, Text, Video
+from cantata_layers.omni.tests.media import has_films, sounds_of
 from cantata_models.qwen3_omni.tests.parity.scenarios import Scenario
 
 PROCESSING: Any = processing_qwen3_omni_moe
@@ -84,6 +85,7 @@ class Reference:
         try:
             self.model.generate(
                 **inputs,
+                use_audio_in_video=has_films(scenario.messages),
                 **({} if scenario.speaker is None else {"speaker": scenario.speaker}),
                 return_audio=scenario.speaker is not None,
                 thinker_max_new_tokens=scenario.max_tokens,
@@ -100,7 +102,7 @@ class Reference:
 
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
-        sounds = self._sounds([part for part in media if isinstance(part, Sound)])
+        sounds = self._sounds(sounds_of(messages))
         pictures = self._still([part for part in media if isinstance(part, Picture)])
         videos = self._moving([part for part in media if isinstance(part, Video)])
         ids = self._ids(messages, sounds, pictures, videos)
@@ -119,14 +121,17 @@ class Reference:
         lengths = found.get("feature_attention_mask", torch.zeros(0, 1)).sum(1).long()
         merging = SimpleNamespace(merge_size=2, temporal_patch_size=2)
         tokens = {f"{name}_token": f"<|{name}_pad|>" for name in ("audio", "image", "video")}
+        for name in ("audio", "vision"):
+            tokens[f"{name}_bos_token"] = f"<|{name}_start|>"
+            tokens[f"{name}_eos_token"] = f"<|{name}_end|>"
         [expanded] = PROCESSING.Qwen3OmniMoeProcessor.replace_multimodal_special_tokens(
             SimpleNamespace(image_processor=merging, video_processor=merging, **tokens),
             [text],
             iter(PROCESSING._get_feat_extract_output_lengths(lengths)),
             iter(found.get("image_grid_thw", ())),
             iter(found.get("video_grid_thw", ())),
-            video_second_per_grid=iter(found.get("video_second_per_grid", ())),
-            use_audio_in_video=False,
+            video_second_per_grid=map(float, found.get("video_second_per_grid", ())),
+            use_audio_in_video=has_films(messages),
             position_id_per_seconds=13.0,
             seconds_per_chunk=2.0,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata_layers.omni.messages import Message, Part, Role, Text
-from cantata_layers.omni.tests.media import picture, sound, video
+from cantata_layers.omni.tests.media import film, picture, sound, video
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
 MIN_GAP = 1e-3
@@ -73,6 +73,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
         speaker="aiden",
     ),
+    Scenario("film", 1, (_user("Look: ", film(3, 352, 384, 2.0, 1.37, 12), "and?"),)),
     Scenario("cut", 1, (_user("Tell me a long story."),), max_tokens=5),
     Scenario("text_only", 1, (_user("Good evening."),), speaker=None),
     Scenario("text_only_video", 1, (_user(video(3, 352, 384, 3.0, 9)),), speaker=None),

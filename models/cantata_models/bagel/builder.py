@@ -1,0 +1,216 @@
+"""Requests for pictures to stage inputs, in the api's process.
+
+Letters: H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.data.pictures import ImageLimits, ImageRequest
+from cantata.contract.data.request import PipelineRequest, StageInput
+from cantata.contract.model.picture import PlannedImage
+from cantata.contract.model.pipeline import PROGRESS
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.text.pictures import Size, size_of
+from cantata_layers.request_options import parse_fields
+from cantata_models.bagel.config import PIXELS_PER_TOKEN, load_config
+from cantata_models.bagel.inputs import (
+    DecodeInput,
+    DrawInput,
+    ReferenceGrids,
+    ReferenceInput,
+    SeeInput,
+    ThoughtInput,
+)
+from cantata_models.bagel.network.load import latent_side
+from cantata_models.bagel.options import MOST_GUIDANCE, NAMES, DrawOptions
+from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
+from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
+from cantata_models.bagel.prompts import THINK_BEFORE_DRAWING, Texts
+from cantata_models.bagel.sampling.guidance import Guidance, Renorm
+from cantata_models.bagel.sampling.times import noise_times
+
+STEPS, MOST_STEPS, WARM_STEPS = 49, 200, 2
+"""The publisher's 50 points in time are 49 steps."""
+GUIDANCE, NO_GUIDANCE = 4.0, 1.0
+DRAWN = Guidance(GUIDANCE, 1.5, (0.4, 1.0), Renorm.GLOBAL)
+CHANGED = Guidance(GUIDANCE, 2.0, (0.0, 1.0), Renorm.TEXT_CHANNEL)
+"""As the publisher's app draws from words alone, and as it changes pictures."""
+MOST_REFERENCES = 3
+MIN_SIDE = 64
+"""Pixels."""
+NOTE = "Draws from words, changes pictures, and with `think` plans a picture in words first."
+
+
+class PictureBuilder:
+    """Implements `contract.model.picture.ImageBuilder`.
+
+    Args:
+        checkpoint: its folder.
+        sizes: of pictures that are changed.
+
+    Raises:
+        ConfigError: the checkpoint's configuration is not served.
+    """
+
+    progress = f"{DENOISE}.{PROGRESS}"
+    image = f"{DECODE}.{IMAGE}"
+    note = NOTE
+
+    def __init__(self, checkpoint: Path, sizes: PictureSizes = PUBLISHED) -> None:
+        self._positions = load_config(checkpoint).language.positions
+        self._longest = latent_side(checkpoint) * PIXELS_PER_TOKEN
+        self._texts, self._sizes = Texts(checkpoint), sizes
+
+    @property
+    def limits(self) -> ImageLimits:
+        """Of the checkpoint."""
+        return ImageLimits(
+            default_size=(self._longest, self._longest),
+            multiple=PIXELS_PER_TOKEN,
+            min_side=MIN_SIDE,
+            max_pixels=self._longest**2,
+            default_steps=STEPS,
+            max_steps=MOST_STEPS,
+            default_guidance=GUIDANCE,
+            max_guidance=MOST_GUIDANCE,
+            max_references=MOST_REFERENCES,
+            options=NAMES,
+        )
+
+    @property
+    def warm_up(self) -> tuple[ImageRequest, ...]:
+        """A small picture, and one of half the default sides."""
+        half = self._longest // 2 // PIXELS_PER_TOKEN * PIXELS_PER_TOKEN
+        return tuple(
+            ImageRequest("a", (), side, side, steps=WARM_STEPS, guidance=NO_GUIDANCE)
+            for side in (MIN_SIDE, max(half, MIN_SIDE))
+        )
+
+    def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
+        """Stage inputs for one picture.
+
+        Raises:
+            InvalidRequest: an option, the size or a picture is not served.
+        """
+        options = parse_fields(request.options, DrawOptions)
+        self._check(request)
+        kept = [fitted(pixels, self._sizes.kept) for pixels in request.references]
+        size = self._size(request, kept)
+        # The reference resizes once more what it resized, which may change narrow pictures.
+        encoded = [fitted(pixels, self._sizes.kept) for pixels in kept]
+        seen = [fitted(pixels, self._sizes.seen) for pixels in kept]
+        grid = Grid(size.height // PIXELS_PER_TOKEN, size.width // PIXELS_PER_TOKEN)
+        references = [self._grids(own, sight) for own, sight in zip(encoded, seen, strict=True)]
+        draw = self._draw_input(request, options, grid, references)
+        inputs: dict[str, StageInput] = {
+            DENOISE: draw,
+            DECODE: DecodeInput((grid.height, grid.width)),
+        }
+        if kept:
+            inputs[REFERENCES_STAGE] = ReferenceInput(tuple(encoded), request.seed)
+            inputs[SEE] = SeeInput(tuple(seen))
+        pictures = sum(_tokens(reference) for reference in references)
+        thought = 0 if draw.thought is None else draw.thought.most + 1
+        return PlannedImage(
+            PipelineRequest(request_id, inputs),
+            size.width,
+            size.height,
+            thought + len(draw.times) - 1,
+            _forward_size(draw, grid, pictures),
+            prompt_tokens=len(draw.prompt),
+            reference_tokens=pictures,
+        )
+
+    def _check(self, request: ImageRequest) -> None:
+        if len(request.references) > MOST_REFERENCES:
+            raise InvalidRequest(
+                f"image: {len(request.references)} pictures; valid: up to {MOST_REFERENCES}",
+                "image",
+            )
+        if request.negative_prompt is not None:
+            raise InvalidRequest(
+                "negative_prompt: this model has none; it is guided away from no prompt at all",
+                "negative_prompt",
+            )
+
+    def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
+        """What was asked for, or the last picture's, or the default."""
+        given = size_of(kept[-1]) if kept else Size(self._longest, self._longest)
+        width, height = request.width or given.width, request.height or given.height
+        unit = PIXELS_PER_TOKEN
+        if width % unit or height % unit or not unit <= max(width, height) <= self._longest:
+            raise InvalidRequest(
+                f"size: {width}x{height}; valid: multiples of {unit} pixels, up to "
+                f"{self._longest} on a side",
+                "size",
+            )
+        return Size(width, height)
+
+    def _grids(self, encoded: NDArray[np.uint8], seen: NDArray[np.uint8]) -> ReferenceGrids:
+        kept, sight = self._sizes.kept.grid(encoded), self._sizes.seen.grid(seen)
+        return ReferenceGrids((kept.height, kept.width), (sight.height, sight.width))
+
+    def _draw_input(
+        self,
+        request: ImageRequest,
+        options: DrawOptions,
+        grid: Grid,
+        references: Sequence[ReferenceGrids],
+    ) -> DrawInput:
+        return DrawInput(
+            seed=request.seed,
+            prompt=self._prompt(request.prompt),
+            grid=(grid.height, grid.width),
+            times=noise_times(request.steps or STEPS, options.timestep_shift),
+            guidance=_guidance(request, options),
+            references=tuple(references),
+            thought=self._thought(options) if options.think else None,
+            previews=request.previews,
+        )
+
+    def _prompt(self, text: str) -> tuple[int, ...]:
+        tokens = self._texts.tokens(text)
+        if len(tokens) > self._positions:
+            raise InvalidRequest(
+                f"prompt: {len(tokens)} tokens; valid: at most {self._positions}", "prompt"
+            )
+        return tokens
+
+    def _thought(self, options: DrawOptions) -> ThoughtInput:
+        system = self._texts.tokens(THINK_BEFORE_DRAWING)
+        return ThoughtInput(system, options.max_think_token_n, options.text_temperature)
+
+
+def _guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
+    usual = CHANGED if request.references else DRAWN
+    return Guidance(
+        text=usual.text if request.guidance is None else request.guidance,
+        image=usual.image if options.cfg_img_scale is None else options.cfg_img_scale,
+        interval=usual.interval if options.cfg_interval is None else options.cfg_interval,
+        renorm=usual.renorm if options.cfg_renorm_type is None else options.cfg_renorm_type,
+        least=options.cfg_renorm_min,
+    )
+
+
+def _tokens(reference: ReferenceGrids) -> int:
+    """Of both forms of a picture."""
+    return Grid(*reference.kept).tokens + Grid(*reference.seen).tokens
+
+
+def _forward_size(draw: DrawInput, grid: Grid, pictures: int) -> ForwardSize:
+    """Of the largest step."""
+    own, prompt = grid.tokens + 2, len(draw.prompt)
+    seen = [own + prompt + pictures]
+    if draw.guidance.text > NO_GUIDANCE:
+        seen.append(own + pictures)
+        if draw.references and draw.guidance.image > NO_GUIDANCE:
+            seen.append(own + prompt)
+    return ForwardSize(own * len(seen), own * sum(seen))

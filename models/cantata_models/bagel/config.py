@@ -1,0 +1,125 @@
+"""A checkpoint's sizes.
+
+Of the published folder, llm_config.json and vit_config.json are read. What they leave out stands in
+the publisher's code (`app.py`): queries and keys are normed, the output layer is not tied to the
+embeddings, the vision transformer lacks its last layer and has learnt positions, a token is 2 x 2
+latents. Source: github.com/ByteDance-Seed/Bagel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.json_fields import JsonFields, read_json
+
+LANGUAGE, VISION = "llm_config.json", "vit_config.json"
+WEIGHTS, AUTOENCODER = "ema", "ae"
+"""Stems of the safetensors files."""
+NORM_EPSILON = 1e-6
+PATCH = 2
+"""Latents on a side of a token."""
+PIXELS_PER_LATENT = 8
+"""On a side."""
+PIXELS_PER_TOKEN = PATCH * PIXELS_PER_LATENT
+COLOURS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageConfig:
+    """Sizes of the language model; both sets of weights have them."""
+
+    layers: int
+    width: int
+    inner: int
+    """Of the MLP."""
+    heads: int
+    key_heads: int
+    theta: float
+    """Base of the rotary positions."""
+    positions: int
+    """That it was trained with."""
+    vocabulary: int
+
+    @property
+    def head(self) -> int:
+        """Columns of a head."""
+        return self.width // self.heads
+
+
+@dataclass(frozen=True, slots=True)
+class VisionConfig:
+    """Sizes of the vision transformer."""
+
+    layers: int
+    """That are run: one less than the file says."""
+    width: int
+    inner: int
+    heads: int
+    patch: int
+    """Pixels on a side."""
+    side: int
+    """Patches on a side of the largest picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class BagelConfig:
+    """All of it."""
+
+    language: LanguageConfig
+    vision: VisionConfig
+
+
+def load_config(checkpoint: Path) -> BagelConfig:
+    """Read a checkpoint's configuration.
+
+    Raises:
+        ConfigError: a file is missing, or a value is missing, of the wrong type or not served.
+    """
+    return BagelConfig(
+        read_language(read_json(checkpoint / LANGUAGE)), read_vision(read_json(checkpoint / VISION))
+    )
+
+
+def read_language(fields: JsonFields) -> LanguageConfig:
+    """Read llm_config.json; raises as `load_config`."""
+    epsilon = fields.get("rms_norm_eps", float, NORM_EPSILON)
+    if epsilon != NORM_EPSILON:
+        raise ConfigError(
+            f"{fields.where}: rms_norm_eps {epsilon} is not served; valid: {NORM_EPSILON}"
+        )
+    config = LanguageConfig(
+        layers=fields.get("num_hidden_layers", int),
+        width=fields.get("hidden_size", int),
+        inner=fields.get("intermediate_size", int),
+        heads=fields.get("num_attention_heads", int),
+        key_heads=fields.get("num_key_value_heads", int),
+        theta=fields.get("rope_theta", float),
+        positions=fields.get("max_position_embeddings", int),
+        vocabulary=fields.get("vocab_size", int),
+    )
+    if config.width % config.heads or config.heads % config.key_heads:
+        raise ConfigError(
+            f"{fields.where}: {config.heads} heads must divide hidden_size {config.width}, and "
+            f"{config.key_heads} key heads the heads"
+        )
+    return config
+
+
+def read_vision(fields: JsonFields) -> VisionConfig:
+    """Read vit_config.json; raises as `load_config`."""
+    epsilon = fields.get("layer_norm_eps", float, NORM_EPSILON)
+    if epsilon != NORM_EPSILON:
+        raise ConfigError(
+            f"{fields.where}: layer_norm_eps {epsilon} is not served; valid: {NORM_EPSILON}"
+        )
+    patch = fields.get("patch_size", int)
+    return VisionConfig(
+        layers=fields.get("num_hidden_layers", int) - 1,
+        width=fields.get("hidden_size", int),
+        inner=fields.get("intermediate_size", int),
+        heads=fields.get("num_attention_heads", int),
+        patch=patch,
+        side=fields.get("image_size", int) // patch,
+    )

@@ -1,0 +1,44 @@
+"""A request's own options, by the names that the publisher's inferencer has for them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from cantata_models.bagel.sampling.guidance import Renorm
+
+MOST_GUIDANCE = 20.0
+MOST_SHIFT = 10.0
+MOST_THOUGHT = 4096
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class DrawOptions(BaseModel):
+    """Beside what every model that draws takes. None: the publisher's value, which for a picture
+    that is changed may be another."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cfg_img_scale: Annotated[float, Field(ge=1, le=MOST_GUIDANCE)] | None = None
+    """How much closer to the pictures in the request; 1 is no such guidance."""
+    cfg_interval: tuple[Share, Share] | None = None
+    """Shares of noise between which there is guidance."""
+    cfg_renorm_type: Renorm | None = None
+    cfg_renorm_min: Share = 0.0
+    timestep_shift: Annotated[float, Field(gt=0, le=MOST_SHIFT)] = 3.0
+    think: bool = False
+    """Whether the model plans the picture in words first."""
+    max_think_token_n: Annotated[int, Field(ge=1, le=MOST_THOUGHT)] = 1000
+    text_temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of the thought; 0: always the likeliest word."""
+
+    @field_validator("cfg_interval")
+    @classmethod
+    def _ordered(cls, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+        if interval is not None and interval[0] > interval[1]:
+            raise ValueError("must not end before it begins")
+        return interval
+
+
+NAMES = tuple(DrawOptions.model_fields)

@@ -1,0 +1,89 @@
+"""How large pictures are that stand in a context.
+
+Source: `MaxLongEdgeMinShortEdgeResize` in the publisher's data/transforms.py.
+
+Letters: H height, W width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.text.pictures import MOST_UNEQUAL, Size, size_of
+
+MOST_PIXELS = 14 * 14 * 9 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of a picture's sides, in pixels."""
+
+    longest: int
+    """The longer side is at most this."""
+    shortest: int
+    """The shorter side is at least this, unless the longer one would be too long."""
+    unit: int
+    """Both sides are multiples of this."""
+
+    def fit(self, size: Size) -> Size:
+        """The size to which a picture is resized.
+
+        Raises:
+            InvalidRequest: it is too narrow.
+        """
+        if max(size.width, size.height) > MOST_UNEQUAL * min(size.width, size.height):
+            raise InvalidRequest(
+                f"image: {size.width}x{size.height} is too narrow; one side may be "
+                f"{MOST_UNEQUAL} times the other",
+                "image",
+            )
+        scale = min(self.longest / max(size.width, size.height), 1.0)
+        scale = max(scale, self.shortest / min(size.width, size.height))
+        made = self._scaled(size, scale)
+        if made.width * made.height > MOST_PIXELS:
+            made = self._scaled(made, MOST_PIXELS / (made.width * made.height))
+        if (side := max(made.width, made.height)) > self.longest:
+            made = self._scaled(made, self.longest / side)
+        return made
+
+    def grid(self, pixels: NDArray[np.uint8]) -> Grid:
+        """Units of a fitting picture [H, W, 3]."""
+        return Grid(pixels.shape[0] // self.unit, pixels.shape[1] // self.unit)
+
+    def _scaled(self, size: Size, scale: float) -> Size:
+        sides = (round(size.width * scale), round(size.height * scale))
+        units = (max(1, round(side / self.unit)) for side in sides)
+        width, height = (unit * self.unit for unit in units)
+        return Size(width, height)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureSizes:
+    """Of pictures in a context."""
+
+    kept: Bounds
+    """As latents; of the result, too, unless a request asks for another size."""
+    seen: Bounds
+    """By the vision transformer."""
+
+
+PUBLISHED = PictureSizes(Bounds(1024, 512, 16), Bounds(980, 224, 14))
+
+
+def fitted(pixels: NDArray[np.uint8], bounds: Bounds) -> NDArray[np.uint8]:
+    """[H, W, 3] -> the same of a fitting size, by a bicubic filter.
+
+    Raises:
+        InvalidRequest: as `Bounds.fit`.
+    """
+    size = bounds.fit(size_of(pixels))
+    if size == size_of(pixels):
+        return pixels
+    image = Image.fromarray(pixels).resize((size.width, size.height), Image.Resampling.BICUBIC)
+    return np.asarray(image)

@@ -1,0 +1,1 @@
+"""Small checkpoints of random weights in the published layout."""

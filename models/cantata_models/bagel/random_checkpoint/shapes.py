@@ -1,0 +1,57 @@
+"""Sizes of a random checkpoint, under the names of the published files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cantata_layers.random_qwen_tokenizer import ordinary_tokens
+
+WORDS = ("a", "Ġred", "Ġheart", "<think>", "</think>")
+MARKS = {
+    "<|endoftext|>": 0,
+    "<|im_start|>": 1,
+    "<|im_end|>": 2,
+    "<|vision_start|>": 9,
+    "<|vision_end|>": 10,
+    "<|vision_pad|>": 11,
+    "<|image_pad|>": 12,
+    "<|video_pad|>": 13,
+}
+"""Published ids, less that of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes."""
+
+    width: int = 64
+    inner: int = 96
+    layers: int = 2
+    heads: int = 4
+    key_heads: int = 2
+    vision_width: int = 48
+    vision_inner: int = 80
+    vision_layers: int = 3
+    """As the file says: the last one has no weights."""
+    vision_heads: int = 4
+    vision_side: int = 70
+    """Patches of the largest picture."""
+    latent_side: int = 64
+    """Tokens of the largest picture."""
+    vae_widths: tuple[int, ...] = (32, 32, 32, 64)
+    vae_blocks: int = 1
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens; each is spelled somehow, so that any thought is a text."""
+        return max(special_ids().values()) + 1
+
+
+TINY = Shape()
+PATCH, LATENTS, COLOURS, SINUSOIDS = 14, 16, 3, 256
+
+
+def special_ids() -> dict[str, int]:
+    """The marks' ids in the small vocabulary, in their published order."""
+    first = ordinary_tokens(WORDS)
+    return {token: first + offset for token, offset in MARKS.items()}

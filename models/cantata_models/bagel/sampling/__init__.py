@@ -1,0 +1,1 @@
+"""Noise, times, guidance: all that turns velocities into a picture."""

@@ -1,0 +1,1 @@
+"""What each stage's process runs."""

@@ -1,0 +1,89 @@
+"""The stages of the autoencoder's halves: references to tokens, tokens to pictures.
+
+Letters: N tokens, P numbers of a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from cantata.contract.data.chunks import Image, Payload, Rows
+from cantata.contract.data.errors import CantataError, RequestFailed
+from cantata.contract.model.feed_forward import Fed
+from cantata.contract.model.pipeline import LATENTS
+from cantata_layers.qwen_image.grid import Grid
+from cantata_models.bagel.config import PIXELS_PER_TOKEN
+from cantata_models.bagel.inputs import DecodeInput, ReferenceInput
+from cantata_models.bagel.ports import IMAGE, REFERENCES
+from cantata_models.bagel.sampling.noise import draw_references, to_latents, to_tokens
+from cantata_models.bagel.stages.picture_key import picture_key
+from cantata_models.bagel.vae.coder import PictureDecoder, PictureEncoder
+
+
+class ReferenceEncoder:
+    """Implements `contract.model.feed_forward.FeedForward`."""
+
+    def __init__(self, encoder: PictureEncoder) -> None:
+        self._encoder = encoder
+
+    def key(self, inputs: ReferenceInput) -> bytes:
+        """Hash of the pixels and of the seed, which chooses among a picture's latents."""
+        return picture_key(inputs.pictures, f"{inputs.seed}")
+
+    def run(
+        self, batch: Sequence[ReferenceInput]
+    ) -> Sequence[Mapping[str, Payload] | CantataError]:
+        """Encode pictures one after the other: their sizes differ."""
+        return [{REFERENCES: self._encoded(inputs)} for inputs in batch]
+
+    def _encoded(self, inputs: ReferenceInput) -> Rows:
+        """[N, P] of all pictures."""
+        unit = PIXELS_PER_TOKEN
+        grids = [Grid(p.shape[0] // unit, p.shape[1] // unit) for p in inputs.pictures]
+        noises = draw_references(inputs.seed, grids, self._encoder.channels)
+        pairs = zip(inputs.pictures, noises, strict=True)
+        made = [to_tokens(self._encoder.sample(pixels, noise)) for pixels, noise in pairs]
+        return Rows(torch.cat(made).cpu().numpy())
+
+
+class LatentDecoder:
+    """Implements `contract.model.feed_forward.FeedForward` and `FedFeedForward`."""
+
+    def __init__(self, decoder: PictureDecoder) -> None:
+        self._decoder = decoder
+
+    def awaits(self, inputs: DecodeInput) -> Collection[str]:
+        """The denoiser's tokens."""
+        return (LATENTS,)
+
+    def key(self, inputs: Fed) -> bytes | None:
+        """None: no two pictures are the same."""
+        return None
+
+    def run(self, batch: Sequence[Fed]) -> Sequence[Mapping[str, Payload] | CantataError]:
+        """Decode pictures one after the other: that is as quick, and each needs much memory."""
+        return [self._decoded(fed) for fed in batch]
+
+    def _decoded(self, fed: Fed) -> Mapping[str, Payload] | CantataError:
+        tokens, grid = fed.arrived[LATENTS], Grid(*fed.inputs.grid)
+        if not isinstance(tokens, Rows) or len(tokens.values) != grid.tokens:
+            return RequestFailed(f"a picture of {grid.tokens} tokens came with other latents")
+        latents = to_latents(torch.from_numpy(tokens.values), grid)
+        return {IMAGE: Image(self._decoder.decode(latents))}
+
+
+def load_reference_encoder(checkpoint: Path, device: torch.device) -> ReferenceEncoder:
+    """Return a checkpoint's encoder of references.
+
+    Raises:
+        ConfigError: weights are missing or of another shape.
+    """
+    return ReferenceEncoder(PictureEncoder(checkpoint, device))
+
+
+def load_latent_decoder(checkpoint: Path, device: torch.device) -> LatentDecoder:
+    """Return a checkpoint's decoder; raises as `load_reference_encoder`."""
+    return LatentDecoder(PictureDecoder(checkpoint, device))

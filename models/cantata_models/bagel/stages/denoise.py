@@ -1,0 +1,186 @@
+"""The stage that draws: one network, one cache, jobs of any size, depth and phase in each forward.
+
+Letters: L tokens of pictures that are seen, N of latents, P numbers of such a token, D width, H
+height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Payload
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.model.denoiser import DenoiserOptions
+from cantata_layers.qwen_image.grid import Grid
+from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
+from cantata_layers.qwen_image.sampling.steps import finished
+from cantata_models.bagel.config import PIXELS_PER_LATENT
+from cantata_models.bagel.inputs import DrawInput
+from cantata_models.bagel.network.context import Context
+from cantata_models.bagel.network.mixture import Passed
+from cantata_models.bagel.network.reader import DrawingReader, load_drawing_reader
+from cantata_models.bagel.ports import REFERENCES, SEEN
+from cantata_models.bagel.prompts import Texts
+from cantata_models.bagel.sampling.guidance import Branch
+from cantata_models.bagel.sampling.noise import draw_noise, to_latents
+from cantata_models.bagel.sampling.thought import Thinker, Thought
+from cantata_models.bagel.stages.arrived import rows_of
+from cantata_models.bagel.stages.options import served_dtype
+from cantata_models.bagel.stages.phases import Drawing, Phase, Thinking
+from cantata_models.bagel.vae.coder import PictureEncoder
+
+
+@dataclass(slots=True)
+class Job:
+    """One picture."""
+
+    inputs: DrawInput
+    phase: Phase
+    done: int = 0
+    """Steps."""
+
+
+class Painter:
+    """Implements `contract.model.denoiser.Denoiser`.
+
+    Args:
+        reader: the network.
+        texts: the tokenizer of the same checkpoint.
+        colours: of previews.
+        numbers: P.
+    """
+
+    def __init__(
+        self, reader: DrawingReader, texts: Texts, colours: PreviewColours, numbers: int
+    ) -> None:
+        self._reader, self._texts = reader, texts
+        self._colours, self._numbers = colours, numbers
+
+    def awaits(self, inputs: DrawInput) -> Collection[str]:
+        """What is made of references."""
+        return (SEEN, REFERENCES) if inputs.references else ()
+
+    @torch.inference_mode()
+    def begin(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Job:
+        """A job with its contexts, at its first noise.
+
+        Raises:
+            RequestFailed: what arrived is not what was announced.
+        """
+        grid = Grid(*inputs.grid)
+        contexts = self._contexts(inputs, arrived)
+        kept = [Grid(*reference.kept) for reference in inputs.references]
+        drawing = Drawing(
+            contexts,
+            inputs.times,
+            inputs.guidance,
+            self._reader.places(grid),
+            draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device),
+        )
+        return Job(inputs, self._first_phase(inputs, drawing))
+
+    def steps(self, job: Job) -> int:
+        """Tokens of a thought, too; fewer, once it has ended early."""
+        return job.done + job.phase.steps_left
+
+    def previews(self, job: Job) -> int:
+        """That the caller wants to see."""
+        return job.inputs.previews
+
+    def size(self, job: Job) -> ForwardSize:
+        """Of all that the next step asks."""
+        spans = job.phase.spans(self._reader)
+        tokens = [span.tokens for span in spans]
+        seen = [span.context.tokens + span.tokens for span in spans]
+        pairs = sum(own * all_ for own, all_ in zip(tokens, seen, strict=True))
+        return ForwardSize(sum(tokens), pairs)
+
+    def group(self, job: Job) -> None:
+        """Any jobs share a forward."""
+        return
+
+    @torch.inference_mode()
+    def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
+        """One step of each job, in one forward."""
+        asked = [job.phase.spans(self._reader) for job in jobs]
+        passed = iter(self._reader.run([span for spans in asked for span in spans]))
+        answers: list[list[Passed]] = [[next(passed) for _ in spans] for spans in asked]
+        pairs = zip(jobs, answers, strict=True)
+        phases = [job.phase.after(self._reader, answer) for job, answer in pairs]
+        # From here on nothing fails: either all jobs advance, or none.
+        for job, phase in zip(jobs, phases, strict=True):
+            job.phase, job.done = phase, job.done + 1
+        return [None] * len(jobs)
+
+    def preview(self, job: Job) -> NDArray[np.uint8]:
+        """[H, W, 3], a pixel for each place of a latent."""
+        drawing = job.phase.drawing
+        foreseen = (
+            torch.zeros_like(drawing.latents)
+            if drawing.velocity is None
+            else finished(drawing.latents, drawing.velocity, drawing.time)
+        )
+        return self._colours.picture(to_latents(foreseen, Grid(*job.inputs.grid)))
+
+    def latents(self, job: Job) -> NDArray[np.float32]:
+        """[N, P]."""
+        values: NDArray[np.float32] = job.phase.drawing.latents.float().cpu().numpy()
+        return values
+
+    def _contexts(
+        self, inputs: DrawInput, arrived: Mapping[str, Payload]
+    ) -> Mapping[Branch, Context]:
+        reader, begin = self._reader, Context()
+        if inputs.thought is not None:
+            begin = reader.read_text(begin, inputs.thought.system)
+        if not inputs.references:
+            full = reader.read_text(begin, inputs.prompt)
+            return {Branch.FULL: full, Branch.NO_TEXT: begin, Branch.NO_IMAGES: full}
+        pictures = self._with_pictures(begin, inputs, arrived)
+        return {
+            Branch.FULL: reader.read_text(pictures, inputs.prompt),
+            Branch.NO_TEXT: pictures,
+            Branch.NO_IMAGES: reader.read_text(begin, inputs.prompt),
+        }
+
+    def _with_pictures(
+        self, context: Context, inputs: DrawInput, arrived: Mapping[str, Payload]
+    ) -> Context:
+        """Each picture stands there twice: as latents, then as it is seen."""
+        kept = [Grid(*reference.kept) for reference in inputs.references]
+        seen = [Grid(*reference.seen) for reference in inputs.references]
+        latents = rows_of(arrived, REFERENCES, [grid.tokens for grid in kept])
+        sights = rows_of(arrived, SEEN, [grid.tokens for grid in seen])
+        for grid, own, sight in zip(kept, latents, sights, strict=True):
+            context = self._reader.read_latents(context, own, grid)
+            context = self._reader.read_seen(context, sight)
+        return context
+
+    def _first_phase(self, inputs: DrawInput, drawing: Drawing) -> Phase:
+        asked = inputs.thought
+        if asked is None:
+            return drawing
+        start = drawing.contexts[Branch.FULL]
+        thinker = Thinker(start, self._texts.end, asked.most, asked.temperature, inputs.seed)
+        return Thinking(Thought(thinker, self._texts.begin), drawing, self._texts)
+
+
+def load_painter(checkpoint: Path, options: DenoiserOptions) -> Painter:
+    """Return a checkpoint's painter.
+
+    Raises:
+        ConfigError: weights are missing or of another shape, or an option is not served.
+    """
+    dtype = served_dtype(options)
+    texts, device = Texts(checkpoint), torch.device(options.device)
+    reader = load_drawing_reader(checkpoint, device, dtype, texts.around_picture)
+    # The encoder is loaded only for this: no picture passes here.
+    colours = fit_preview(PictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
+    return Painter(reader, texts, colours, reader.latents.out.out_features)

@@ -1,0 +1,102 @@
+"""Draws as the server does, step by step in this process.
+
+Letters: N tokens of a picture, P numbers of a token, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Image, Payload, Rows
+from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.model.denoiser import DenoiserOptions
+from cantata.contract.model.feed_forward import Fed, FeedForward
+from cantata.contract.model.pipeline import LATENTS
+from cantata_models.bagel.builder import PictureBuilder
+from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
+from cantata_models.bagel.stages.autoencoder import load_latent_decoder, load_reference_encoder
+from cantata_models.bagel.stages.denoise import Job, load_painter
+from cantata_models.bagel.stages.phases import Remembering
+from cantata_models.bagel.stages.vision import load_eyes
+from cantata_models.bagel.tests.parity.scenarios import SIZES
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One picture, and what was made on the way."""
+
+    latents: NDArray[np.float32]
+    """[steps + 1, N, P]: the noise, then after each step of drawing."""
+    pixels: NDArray[np.uint8]
+    """[H, W, 3]"""
+    thought: tuple[int, ...] | None
+    """Tokens of its text; None: nothing was thought."""
+
+
+class Studio:
+    """A checkpoint's builder and stages."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.builder = PictureBuilder(checkpoint, SIZES)
+        self.eyes = load_eyes(checkpoint, CPU)
+        self.references = load_reference_encoder(checkpoint, CPU)
+        self.painter = load_painter(checkpoint, DenoiserOptions("cpu", "float32"))
+        self.decoder = load_latent_decoder(checkpoint, CPU)
+
+    def draw(self, request: ImageRequest) -> Drawn:
+        """Draw a picture by itself."""
+        return self.draw_together([request])[0]
+
+    def draw_together(self, requests: Sequence[ImageRequest]) -> list[Drawn]:
+        """Draw pictures in forwards that they share, as long as each has steps left."""
+        inputs = [self.inputs(request) for request in requests]
+        jobs = [self.painter.begin(given[DENOISE], self.encoded(given)) for given in inputs]
+        latents = [[self.painter.latents(job)] for job in jobs]
+        thoughts: list[tuple[int, ...] | None] = [None] * len(jobs)
+        while any(job.phase.steps_left for job in jobs):
+            unfinished = [job for job in jobs if job.phase.steps_left]
+            drawn = [job.phase.drawing.step for job in jobs]
+            assert self.painter.advance(unfinished) == [None] * len(unfinished)
+            for number, job in enumerate(jobs):
+                if job.phase.drawing.step > drawn[number]:
+                    latents[number].append(self.painter.latents(job))
+                if isinstance(job.phase, Remembering):
+                    thoughts[number] = job.phase.text
+        return [
+            Drawn(np.stack(after), self.decoded(given[DECODE], job), thought)
+            for given, after, job, thought in zip(inputs, latents, jobs, thoughts, strict=True)
+        ]
+
+    def inputs(self, request: ImageRequest) -> Mapping[str, Any]:
+        """By stage."""
+        return self.builder.build("a", request).request.inputs
+
+    def encoded(self, inputs: Mapping[str, Any]) -> dict[str, Payload]:
+        """What the encoders make of a request's inputs."""
+        stages: dict[str, FeedForward] = {SEE: self.eyes, REFERENCES_STAGE: self.references}
+        made: dict[str, Payload] = {}
+        for name, stage in stages.items():
+            if name in inputs:
+                made |= _only(stage.run([inputs[name]]))
+        return made
+
+    def decoded(self, inputs: Any, job: Job) -> NDArray[np.uint8]:
+        """The picture of a finished job."""
+        fed = Fed(inputs, {LATENTS: Rows(self.painter.latents(job))})
+        image = _only(self.decoder.run([fed]))[IMAGE]
+        assert isinstance(image, Image)
+        return image.pixels
+
+
+def _only(outputs: Sequence[Any]) -> dict[str, Payload]:
+    (output,) = outputs
+    return dict(output)

@@ -1,0 +1,132 @@
+"""The pictures that both the reference and this implementation draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.pictures import ImageRequest
+from cantata_models.bagel.pictures import Bounds, PictureSizes
+
+GOLDENS = Path(__file__).parents[1] / "goldens" / "bagel.npz"
+SEED = 1
+"""Of the tiny checkpoint."""
+SIZES = PictureSizes(Bounds(96, 48, 16), Bounds(112, 56, 14))
+"""Smaller than published."""
+PIXEL_STRIDE = 3
+"""Of what is kept of pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One request, with all that the reference takes as numbers."""
+
+    name: str
+    prompt: str
+    width: int | None = 64
+    """None: as the last picture."""
+    height: int | None = 64
+    steps: int = 4
+    guidance: float = 4.0
+    seed: int = 0
+    references: tuple[tuple[int, int], ...] = ()
+    """Widths and heights."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether words come first."""
+        return bool(self.options.get("think"))
+
+    def pictures(self) -> tuple[NDArray[np.uint8], ...]:
+        """That are changed."""
+        return tuple(
+            picture(width, height, number)
+            for number, (width, height) in enumerate(self.references, start=self.seed)
+        )
+
+    def request(self) -> ImageRequest:
+        """For the builder."""
+        return ImageRequest(
+            self.prompt,
+            self.pictures(),
+            self.width,
+            self.height,
+            self.seed,
+            None,
+            self.steps,
+            self.guidance,
+            options=self.options,
+        )
+
+
+THINK = {"think": True, "max_think_token_n": 12}
+SCENARIOS = (
+    Scenario("square", "A red cube on a table."),
+    Scenario("wide", "Ein grünes Haus am See, 湖边的房子。", 112, 48, 6, seed=7),
+    Scenario("unguided", "A blue ball.", 48, 64, guidance=1.0, seed=11),
+    Scenario(
+        "by_channel",
+        "",
+        64,
+        80,
+        guidance=7.5,
+        seed=3,
+        options={
+            "cfg_renorm_type": "channel",
+            "cfg_renorm_min": 0.4,
+            "cfg_interval": (0.2, 0.9),
+            "timestep_shift": 1.5,
+            "cfg_img_scale": 1.0,
+        },
+    ),
+    Scenario("edit", "Make it blue.", None, None, 3, seed=4, references=((150, 100),)),
+    Scenario(
+        "edit_two",
+        "Put the first beside the second.",
+        None,
+        None,
+        3,
+        seed=5,
+        references=((64, 64), (40, 190)),
+        options={"cfg_renorm_type": "global", "cfg_interval": (0.4, 1.0), "cfg_img_scale": 1.5},
+    ),
+    Scenario("thought", "A candle", 48, 48, 3, seed=6, options=THINK),
+    Scenario(
+        "edit_thought",
+        "Turn it",
+        None,
+        None,
+        3,
+        seed=8,
+        references=((90, 70),),
+        options=THINK,
+    ),
+)
+
+
+def scenario_named(name: str) -> Scenario:
+    """One of them."""
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def picture(width: int, height: int, seed: int) -> NDArray[np.uint8]:
+    """[H, W, 3]: a smooth field of colours with some noise."""
+    random = np.random.RandomState(seed)
+    rows, columns = np.mgrid[0:height, 0:width]
+    waves = [
+        np.sin(rows * random.uniform(0.02, 0.2) + columns * random.uniform(0.02, 0.2) + phase)
+        for phase in range(3)
+    ]
+    noise = random.uniform(-12, 12, (height, width, 3))
+    return (127 + 100 * np.stack(waves, axis=-1) + noise).clip(0, 255).astype(np.uint8)
+
+
+def kept_pixels(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """What of a picture is in the goldens."""
+    return pixels[::PIXEL_STRIDE, ::PIXEL_STRIDE]

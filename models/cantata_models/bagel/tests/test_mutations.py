@@ -1,0 +1,156 @@
+"""The goldens are effective: a fault anywhere on the way to a picture fails a check."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cantata_models.bagel.random_checkpoint.write import write_checkpoint
+from cantata_models.bagel.tests.checks import check_scenario
+from cantata_models.bagel.tests.parity.scenarios import SEED, scenario_named
+from source_faults import Mutant, injected, mutants
+from threads import threads
+
+BAGEL = "cantata_models.bagel"
+DRAWING = f"{BAGEL}.tests.drawing"
+NETWORK, SAMPLING, STAGES = f"{BAGEL}.network", f"{BAGEL}.sampling", f"{BAGEL}.stages"
+MODULES = (
+    *(f"{BAGEL}.{name}" for name in ("config", "prompts", "pictures")),
+    *(f"{SAMPLING}.{name}" for name in ("noise", "times", "guidance")),
+    *(f"{NETWORK}.{name}" for name in ("context", "rotation", "expert", "mixture")),
+    *(f"{NETWORK}.{name}" for name in ("vision", "latents", "load", "reader")),
+    f"{SAMPLING}.thought",
+    *(f"{BAGEL}.vae.{name}" for name in ("layers", "halves", "coder")),
+    f"{BAGEL}.inputs",
+    *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived", "phases", "denoise")),
+    f"{BAGEL}.builder",
+    DRAWING,
+)
+"""In import order."""
+
+
+def check(name: str, folder: Path) -> None:
+    """One scenario, with modules as they are now."""
+    check_scenario(importlib.import_module(DRAWING).Studio(folder), scenario_named(name))
+
+
+def check_words(folder: Path) -> None:
+    """A picture from words, wider than high."""
+    check("wide", folder)
+
+
+def check_channel(folder: Path) -> None:
+    """One whose every token keeps its velocity's length."""
+    check("by_channel", folder)
+
+
+def check_edit(folder: Path) -> None:
+    """A picture, changed."""
+    check("edit", folder)
+
+
+def check_thought(folder: Path) -> None:
+    """A picture, changed behind a thought."""
+    check("edit_thought", folder)
+
+
+MUTANTS = (
+    *mutants(
+        f"{BAGEL}.prompts",
+        check_words,
+        ("(self.begin, *self._encoded(text), self.end)", "(*self._encoded(text), self.end)"),
+    ),
+    *mutants(
+        f"{BAGEL}.pictures",
+        check_edit,
+        ("Resampling.BICUBIC", "Resampling.LANCZOS"),
+    ),
+    *mutants(f"{SAMPLING}.times", check_words, ("(shift - 1) * times", "shift * times")),
+    *mutants(
+        f"{SAMPLING}.noise",
+        check_edit,
+        ("    _of_references(generator, references, numbers // PATCH**2)\n", ""),
+        ("permute(1, 3, 2, 4, 0)", "permute(1, 3, 4, 2, 0)"),
+    ),
+    *mutants(
+        f"{SAMPLING}.guidance",
+        check_edit,
+        ("full, moved, dim=-1), no_images)", "full, moved, dim=None), no_images)"),
+        ("no_images + self.image * (velocity", "velocity + self.image * (velocity"),
+    ),
+    *mutants(
+        f"{SAMPLING}.guidance",
+        check_channel,
+        ("min=self.least", "min=0.0"),
+        ("not low < np.float32(time) <= high", "not low < np.float32(time) < 2"),
+    ),
+    *mutants(
+        f"{NETWORK}.rotation", check_words, ("1.0 / theta**exponents", "1.0 / 1e4**exponents")
+    ),
+    *mutants(
+        f"{NETWORK}.mixture",
+        check_edit,
+        ("mask.tril(len(keys) - len(query))", "mask.tril()"),
+        ("mixture.drawn or mixture.plain", "mixture.plain"),
+    ),
+    *mutants(
+        f"{NETWORK}.latents",
+        check_words,
+        ("[angles.cos(), angles.sin()]", "[angles.sin(), angles.cos()]"),
+    ),
+    *mutants(
+        f"{NETWORK}.vision",
+        check_edit,
+        ("[:, None] * side", "[:, None] * grid.width"),
+    ),
+    *mutants(
+        f"{NETWORK}.reader",
+        check_edit,
+        ("NO_NOISE = 0.0", "NO_NOISE = 1.0"),
+        (
+            "context.and_(passed.block, 1)\n\n    def _picture",
+            "context.and_(passed.block, 2)\n\n    def _picture",
+        ),
+    ),
+    *mutants(
+        f"{STAGES}.denoise",
+        check_edit,
+        ("Branch.NO_TEXT: pictures,", "Branch.NO_TEXT: begin,"),
+    ),
+    *mutants(
+        f"{STAGES}.phases",
+        check_thought,
+        ("Branch.FULL: full}", "Branch.NO_TEXT: full}"),
+    ),
+    *mutants(
+        f"{SAMPLING}.thought",
+        check_thought,
+        ("made.tokens == self.thinker.most", "made.tokens > self.thinker.most"),
+        ("start.and_(self.block, self.computed)", "start.and_(self.block, 0)"),
+    ),
+    *mutants(
+        f"{BAGEL}.vae.coder",
+        check_edit,
+        ("torch.exp(0.5 * spread)", "torch.exp(spread)"),
+    ),
+    *mutants(f"{BAGEL}.vae.layers", check_edit, ("(0, 1, 0, 1)", "(1, 0, 1, 0)")),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    for module in MODULES:
+        importlib.import_module(module)
+    with threads(1):
+        yield write_checkpoint(tmp_path_factory.mktemp("checkpoint"), SEED)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.module}: {mutant.wrong}")
+def test_a_fault_is_caught(mutant: Mutant, folder: Path) -> None:
+    # Those in front of it do not import it.
+    fault = injected(mutant, MODULES[MODULES.index(mutant.module) :])
+    with fault, pytest.raises(AssertionError, match=r"Not equal|not equal|Arrays are not"):
+        mutant.check(folder)

@@ -1,0 +1,1 @@
+"""The autoencoder, FLUX's."""

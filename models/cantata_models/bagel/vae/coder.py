@@ -1,0 +1,111 @@
+"""Pictures to latents and back, with a checkpoint's weights.
+
+Letters: Z latent channels, h and w a picture's latents, H and W its pixels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.checkpoint import read_tensors
+from cantata_layers.qwen_image.loading import dtype_on, fill
+from cantata_models.bagel.config import AUTOENCODER
+from cantata_models.bagel.vae.halves import DecoderNetwork, EncoderNetwork, VaeShape
+
+LEVELS = 255
+SCALE, SHIFT = 0.3611, 0.1159
+"""Of latents, as `load_ae` of the publisher has them."""
+
+
+class PictureEncoder:
+    """Pictures to latents.
+
+    Raises:
+        ConfigError: (on construction) weights are missing or of another shape.
+    """
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        tensors = _half(checkpoint, "encoder.", device)
+        shape = _shape(tensors, "down", 0, checkpoint)
+        with torch.device("meta"):
+            self._network = EncoderNetwork(shape)
+        fill(self._network, tensors.items(), checkpoint)
+        self._device = device
+        self.channels = shape.latents
+        """Z."""
+
+    def encode(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
+        """uint8 [H, W, 3] -> float32 [Z, h, w], those of the highest density."""
+        return self.sample(pixels, None)
+
+    @torch.inference_mode()
+    def sample(self, pixels: NDArray[np.uint8], noise: torch.Tensor | None) -> torch.Tensor:
+        """uint8 [H, W, 3] -> float32 [Z, h, w]; H and W are multiples of a latent's pixels.
+
+        Args:
+            pixels: of one picture.
+            noise: [Z, h, w] of deviation 1, which chooses among the latents that the picture may
+                have; None: their mean.
+        """
+        x = to_planes(pixels)[None].to(self._device, dtype_on(self._device))
+        mean, spread = self._network(x)[0].float().chunk(2)
+        if noise is not None:
+            mean = mean + torch.exp(0.5 * spread) * noise.to(self._device)
+        return torch.as_tensor(SCALE * (mean - SHIFT))
+
+
+class PictureDecoder:
+    """Latents to pictures; arguments and errors as `PictureEncoder`."""
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        tensors = _half(checkpoint, "decoder.", device)
+        with torch.device("meta"):
+            self._network = DecoderNetwork(_shape(tensors, "up", 1, checkpoint))
+        fill(self._network, tensors.items(), checkpoint)
+        self._device = device
+
+    @torch.inference_mode()
+    def decode(self, latents: torch.Tensor) -> NDArray[np.uint8]:
+        """[Z, h, w] -> uint8 [H, W, 3]; the reference cuts off fractions."""
+        z = (latents.to(self._device, torch.float32) / SCALE + SHIFT).to(dtype_on(self._device))
+        shown = (self._network(z[None])[0].float() * 0.5 + 0.5).clamp(0, 1).permute(1, 2, 0)
+        picture: NDArray[np.uint8] = (shown * LEVELS).to(torch.uint8).cpu().numpy()
+        return picture
+
+
+def to_planes(pixels: NDArray[np.uint8]) -> torch.Tensor:
+    """uint8 [H, W, 3] -> float32 [3, H, W] of -1 to 1."""
+    colours = torch.from_numpy(pixels.astype(np.float32) / LEVELS).permute(2, 0, 1)
+    return ((colours - 0.5) / 0.5).contiguous()
+
+
+def _half(checkpoint: Path, prefix: str, device: torch.device) -> dict[str, torch.Tensor]:
+    return {
+        name: tensor.to(device, dtype_on(device))
+        for name, tensor in read_tensors(checkpoint, prefix, AUTOENCODER)
+    }
+
+
+def _shape(tensors: Mapping[str, torch.Tensor], side: str, more: int, checkpoint: Path) -> VaeShape:
+    """Read the sizes off the weights. `more`: blocks at a resolution beyond the encoder's."""
+    pattern = re.compile(rf"{side}\.(\d+)\.block\.(\d+)\.conv1\.weight")
+    found = {
+        (int(match[1]), int(match[2])): tensor.shape[0]
+        for name, tensor in tensors.items()
+        if (match := pattern.fullmatch(name))
+    }
+    if not found or "conv_in.weight" not in tensors or "conv_out.weight" not in tensors:
+        raise ConfigError(f"{checkpoint}: {AUTOENCODER}.safetensors holds no such autoencoder")
+    levels, blocks = (max(place[axis] for place in found) + 1 for axis in (0, 1))
+    widths = tuple(found.get((level, 0), 0) for level in range(levels))
+    latents = (
+        tensors["conv_in.weight"].shape[1] if more else tensors["conv_out.weight"].shape[0] // 2
+    )
+    return VaeShape(widths, blocks - more, latents)

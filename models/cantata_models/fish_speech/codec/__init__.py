@@ -1,0 +1,1 @@
+"""The codec: a streaming decoder and an encoder of recordings, of one file of weights."""

@@ -1,0 +1,44 @@
+"""The encoder stage: from a recording to its frames of codes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cantata.contract.data.chunks import Codes, Payload
+from cantata.contract.data.errors import CantataError
+from cantata_models.fish_speech.codec.encoder import RecordingEncoder
+from cantata_models.fish_speech.inputs import EncoderInput
+
+
+class RecordingFrames:
+    """Implements `contract.model.feed_forward.FeedForward` with a checkpoint's own encoder."""
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        self._encoder = RecordingEncoder(checkpoint, device)
+
+    def key(self, inputs: EncoderInput) -> bytes:
+        """Hash of the samples."""
+        return hashlib.sha256(inputs.samples.tobytes()).digest()
+
+    def run(self, batch: Sequence[EncoderInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
+        """Encode recordings one after the other: padded to one length, they would influence each
+        other."""
+        return [self._encode(inputs) for inputs in batch]
+
+    def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload]:
+        codes = self._encoder.encode(torch.from_numpy(inputs.samples))
+        return {"frames": Codes(codes.cpu().numpy().astype(np.int32))}
+
+
+def load_encoder(checkpoint: Path, device: torch.device) -> RecordingFrames:
+    """Return a checkpoint's encoder in fp32.
+
+    Raises:
+        ConfigError: the checkpoint lacks weights of it.
+    """
+    return RecordingFrames(checkpoint, device)

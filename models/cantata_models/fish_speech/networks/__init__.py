@@ -1,0 +1,1 @@
+"""The parts of the talker that vLLM's layers do not have."""

@@ -1,0 +1,125 @@
+"""The published names of the stacks' tensors, in both layouts, and their way into the talker.
+
+S2 has safetensors, S1 one pickle. A layer has `attention.{wqkv, wo, q_norm, k_norm}`,
+`feed_forward.{w1, w2, w3}` and two norms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cantata.contract.data.errors import ConfigError
+from cantata_layers.checkpoint import read_pickle, read_tensors
+from cantata_layers.parameters import load_tensor, missing_parameters
+from cantata_layers.qwen3_config import Qwen3Stack
+from cantata_models.fish_speech.config import FishConfig, Layout
+from cantata_models.fish_speech.networks.rotary import pairs_as_halves
+
+S1_FILE = "model.pth"
+SLOW, FAST = "text_model.model.", "audio_decoder."
+"""What S2's names begin with."""
+CODEBOOKS = "codebook_embeddings."
+S1_FAST = ("fast_embeddings.", "fast_layers.", "fast_norm.", "fast_output.", "fast_project_in.")
+DERIVED = ("freqs_cis", "causal_mask")
+"""In the names of tables that a pickle may hold too; they follow from the config."""
+IN_LAYER = {
+    "attention.wo": "o_proj",
+    "attention.q_norm": "q_norm",
+    "attention.k_norm": "k_norm",
+    "feed_forward.w1": "gate_proj",
+    "feed_forward.w2": "down_proj",
+    "feed_forward.w3": "up_proj",
+    "attention_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+OF_ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")
+OF_PERCEPTRON = ("gate_proj", "up_proj", "down_proj")
+Tensors = Iterator[tuple[str, torch.Tensor]]
+
+
+def load_parameters(talker: nn.Module, checkpoint: Path, config: FishConfig) -> None:
+    """Fill a talker: `embeddings`, `head`, `codebook_embeddings`, `layers`, `norm`, `fast`.
+
+    Raises:
+        ConfigError: a file is missing or damaged, or a tensor is missing, unknown, or of another
+            shape.
+    """
+    targets, loaded = dict(talker.named_parameters()), set[str]()
+    codes = talker.get_buffer("tokens")
+    head = "embeddings.weight" if config.tied else "output.weight"
+    for name, tensor in _tensors(checkpoint, config):
+        if name == head:
+            chosen = _rows(tensor, codes, checkpoint)
+            loaded.add(load_tensor(targets, "head.weight", chosen))
+        if name not in ("output.weight", head) or name == "embeddings.weight":
+            loaded.add(load_tensor(targets, name, tensor))
+    if missing := missing_parameters(targets, loaded):
+        raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+
+
+def _rows(table: torch.Tensor, tokens: torch.Tensor, where: Path) -> torch.Tensor:
+    if len(table) <= int(tokens.max()):
+        raise ConfigError(f"{where}: {len(table)} rows have no token {int(tokens.max())}")
+    return table[tokens.to(table.device)]
+
+
+def _tensors(checkpoint: Path, config: FishConfig) -> Tensors:
+    """Yield tensors under the talker's names."""
+    read = _read_s2 if config.layout is Layout.S2 else _read_s1
+    for name, tensor in read(checkpoint):
+        if any(part in name for part in DERIVED):
+            continue
+        fast = name.startswith("fast.")
+        if ".layers." in f".{name}":
+            stack = config.fast if fast else config.slow
+            yield from _layer_tensors(name, tensor, stack, wrapped=not fast)
+        else:
+            yield name, tensor
+
+
+def _read_s2(checkpoint: Path) -> Tensors:
+    yield from read_tensors(checkpoint, SLOW)
+    for name, tensor in read_tensors(checkpoint, FAST):
+        yield name if name.startswith(CODEBOOKS) else f"fast.{name}", tensor
+
+
+def _read_s1(checkpoint: Path) -> Tensors:
+    for name, tensor in read_pickle(checkpoint / S1_FILE):
+        fast = name.startswith(S1_FAST)
+        yield f"fast.{name.removeprefix('fast_')}" if fast else name, tensor
+
+
+def _layer_tensors(name: str, tensor: torch.Tensor, stack: Qwen3Stack, *, wrapped: bool) -> Tensors:
+    """Yield one tensor of a layer, or its parts.
+
+    Args:
+        name: under the talker's name for the stack.
+        tensor: as published.
+        stack: its sizes.
+        wrapped: whether the layer has modules for attention and perceptron (vLLM's has).
+    """
+    before, _, inner = name.partition("layers.")
+    index, _, part = inner.removesuffix(".weight").partition(".")
+    if part == "attention.wqkv":
+        queries, keys = stack.heads * stack.head_dim, stack.kv_heads * stack.head_dim
+        if len(tensor) != queries + 2 * keys:
+            raise ConfigError(f"{name} of {list(tensor.shape)} does not fit the config's heads")
+        split = torch.split(tensor, [queries, keys, keys])
+        parts = dict(zip(("q_proj", "k_proj", "v_proj"), split, strict=True))
+    elif part in IN_LAYER:
+        parts = {IN_LAYER[part]: tensor}
+    else:
+        raise ConfigError(f"the talker has no parameter {name}")
+    for ours, value in parts.items():
+        if not wrapped:
+            # WHY: vLLM's rotation knows pairs; that of the fast layers, halves.
+            turned = ours in ("q_proj", "k_proj")
+            value = pairs_as_halves(value, stack.head_dim) if turned else value
+            yield f"{before}layers.{index}.{ours}.weight", value
+            continue
+        module = "self_attn." if ours in OF_ATTENTION else "mlp." if ours in OF_PERCEPTRON else ""
+        yield f"{before}layers.{index}.{module}{ours}.weight", value

@@ -1,0 +1,70 @@
+"""What both are asked to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata_models.fish_speech.config import SAMPLE_RATE
+from cantata_models.fish_speech.random_checkpoint.shapes import (
+    TINY_S1,
+    TINY_S2,
+    TINY_S2_ENDING,
+)
+
+SHAPES = {
+    "s2": TINY_S2,
+    "s2-ending": TINY_S2_ENDING,
+    # Untied, and a projection leads to a narrower fast stack.
+    "s2-narrow": replace(TINY_S2, fast=TINY_S1.fast),
+    "s1": TINY_S1,
+    "s1-tied": replace(TINY_S1, tied=True),
+}
+"""Sizes by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One request, spoken greedily."""
+
+    name: str
+    shape: str
+    text: str
+    max_new_tokens: int = 13
+    transcript: str | None = None
+    """Of a recording; None: there is none."""
+    seed: int = 1
+    """Of the checkpoint."""
+
+
+SCENARIOS = (
+    Scenario("plain", "s2", "Good morning, the train is late again."),
+    Scenario("direction", "s2", "[whisper] The other one is [laughing] on the table."),
+    Scenario("speakers", "s2", "<|speaker:0|>Who is there?<|speaker:1|>It is the neighbour."),
+    Scenario("recording", "s2", "And then it rained.", transcript="We sat on the porch."),
+    Scenario("recording_tagged", "s2", "Good.", transcript="<|speaker:3|>Yes, on the other one."),
+    Scenario("ends", "s2-ending", "Here is the end of it.", max_new_tokens=80),
+    Scenario("chinese", "s2", "\u4f60\u597d\uff0c2026\u5e74\u3002"),
+    Scenario("one_frame", "s2", "Yes.", max_new_tokens=2),
+    Scenario("long", "s2", "On and on the other inner thing there. " * 6, max_new_tokens=40),
+    Scenario("projected", "s2-narrow", "The letter is in the drawer."),
+    Scenario("s1_plain", "s1", "The inner one is (excited) here.", max_new_tokens=30),
+    Scenario("s1_recording", "s1", "And then it rained.", transcript="We sat on the porch."),
+    Scenario("s1_tied", "s1-tied", "On the table."),
+)
+
+
+def scenario_named(name: str) -> Scenario:
+    """The scenario of this name."""
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def recording(seconds: float = 1.1) -> NDArray[np.float32]:
+    """[N] mono at 44.1 kHz: a gliding tone with noise."""
+    count = round(seconds * SAMPLE_RATE)
+    times = np.arange(count) / SAMPLE_RATE
+    tone = np.sin(2 * np.pi * (180 * times + 60 * times**2)) * np.sin(2 * np.pi * 3 * times)
+    noise = np.random.default_rng(11).normal(0, 0.03, count)
+    return np.asarray(0.3 * tone + noise, np.float32)

@@ -1,0 +1,225 @@
+"""Runs scenarios through the real talker stage and compares with the statement."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import ArDeployment, FeedForwardDeployment
+from cantata.contract.data.chunks import Codes
+from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest
+from cantata.contract.model.talker import FrameDraws
+from cantata.contract.process.stage import Stage
+from cantata.engine import feed_forward
+from cantata.engine.ar import build_stage
+from cantata_models.fish_speech.config import SAMPLE_RATE, Layout
+from cantata_models.fish_speech.pipeline import ENCODER, S1_PIPELINE, S2_PIPELINE, TALKER
+from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
+from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
+from cantata_models.fish_speech.tests.parity.prompt_statement import s1_prompt, s2_prompt
+from cantata_models.fish_speech.tests.parity.scenarios import SHAPES, Scenario, recording
+from cantata_models.fish_speech.tests.parity.talker_statement import Said, TalkerStatement
+
+DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
+TOLERANCE = 1e-3
+"""Of scores up to about 30, after two stacks in float32."""
+CodeArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One utterance and the scores from which its codes were chosen."""
+
+    codes: CodeArray
+    """[T, Q]"""
+    first_scores: torch.Tensor
+    """[T or T + 1, V] by code 0."""
+    residual_scores: torch.Tensor
+    """[T or T + 1, Q - 1, codes]"""
+
+
+class LoadedTalker:
+    """A checkpoint loaded in a stage, beside its encoder and its statement."""
+
+    def __init__(self, checkpoint: Path, layout: Layout) -> None:
+        is_s2 = layout is Layout.S2
+        pipeline = S2_PIPELINE if is_s2 else S1_PIPELINE
+        self.checkpoint = checkpoint
+        self.stage: Stage = build_stage(pipeline.stage(TALKER), checkpoint, DEPLOYMENT)
+        self.encoder = feed_forward.build_stage(
+            pipeline.stage(ENCODER), checkpoint, FeedForwardDeployment()
+        )
+        self.builder: Any = load_s2_builder(checkpoint) if is_s2 else load_s1_builder(checkpoint)
+        self.statement = TalkerStatement(checkpoint)
+
+    @property
+    def talker(self) -> Any:
+        """What vLLM runs, with the engine's mixins."""
+        return self.stage._talker  # type: ignore[attr-defined]
+
+    def add(self, name: str, request: PipelineRequest) -> None:
+        """Start a request with its recording encoded."""
+        self.stage.add(name, request.inputs[TALKER], batch=False)
+        if ENCODER in request.inputs:
+            self.encoder.add(name, request.inputs[ENCODER], batch=False)
+            result = self.encoder.step()
+            assert not result.failures
+            self.stage.receive(result.chunks)
+
+    def recorded_frames(self) -> torch.Tensor:
+        """[C, Q]: what the encoder makes of the scenarios' recording."""
+        (request,) = self.builder.build("frames", request_of(Scenario("", "", "Yes.", 2, "Yes.")))
+        self.encoder.add("frames", request.inputs[ENCODER], batch=False)
+        (chunk,) = self.encoder.step().chunks
+        assert isinstance(chunk.payload, Codes)
+        return torch.from_numpy(chunk.payload.values).long()
+
+
+class Talkers:
+    """Stages by checkpoint, built on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: dict[tuple[str, int], LoadedTalker] = {}
+
+    def of(self, scenario: Scenario) -> LoadedTalker:
+        """Return the stage of a scenario's checkpoint."""
+        key = scenario.shape, scenario.seed
+        if key not in self._loaded:
+            shape = SHAPES[scenario.shape]
+            folder = write_checkpoint(self._folder / f"{key[0]}-{key[1]}", shape, scenario.seed)
+            self._loaded[key] = LoadedTalker(folder, shape.layout)
+        return self._loaded[key]
+
+    def close(self) -> None:
+        """Shut down every engine; callers must hold no references to them."""
+        for loaded in self._loaded.values():
+            assert set(loaded.stage.counts().values()) == {0}
+        # vLLM searches the whole heap twice per engine, which takes 2 s each in a test run.
+        with patch.object(gc, "collect"):
+            for loaded in self._loaded.values():
+                loaded.stage.close()
+
+
+def request_of(scenario: Scenario, **fields: Any) -> SpeechRequest:
+    """Return the request that a caller would send for a scenario."""
+    reference = None
+    if scenario.transcript is not None:
+        reference = ReferenceAudio(recording()[:, None], SAMPLE_RATE, scenario.transcript)
+    return SpeechRequest(
+        scenario.text,
+        voice="default",
+        reference=reference,
+        **{
+            "temperature": 0.0,
+            "seed": 0,
+            "options": {"max_new_tokens": scenario.max_new_tokens, "repetition_penalty": 1.0},
+            **fields,
+        },
+    )
+
+
+def speak(loaded: LoadedTalker, requests: Mapping[str, SpeechRequest]) -> dict[str, CodeArray]:
+    """Run requests together until all end; returns [T, Q] codes by name."""
+    codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
+    for name, request in requests.items():
+        (built,) = loaded.builder.build(name, request)
+        loaded.add(name, built)
+    while loaded.stage.has_work():
+        result = loaded.stage.step()
+        assert not result.failures
+        for chunk in result.chunks:
+            assert isinstance(chunk.payload, Codes)
+            codes[chunk.request_id].append(chunk.payload.values)
+    return {name: np.concatenate(parts) for name, parts in codes.items()}
+
+
+def observe(loaded: LoadedTalker, request: SpeechRequest) -> Observed:
+    """Run one request alone and keep its scores."""
+    with _watched(loaded.talker) as (first, residual):
+        codes = speak(loaded, {"request": request})["request"]
+    books = loaded.talker.num_codebooks - 1
+    others = torch.stack(residual)
+    return Observed(codes, torch.stack(first), others.view(-1, books, others.shape[1]))
+
+
+def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) -> list[str]:
+    """Describe how a greedy utterance differs from what the statement would say after each of its
+    frames; empty if it does not."""
+    statement, count = loaded.statement, len(observed.codes)
+    layout = s2_prompt if statement.is_s2 else s1_prompt
+    prompt, place = layout(loaded.checkpoint, scenario.text.strip(), scenario.transcript)
+    context = None if place is None else (place, loaded.recorded_frames())
+    said = _said(loaded, observed.codes)
+    first, residual = statement.scores(prompt, context, said)
+    found = []
+    chosen = first[: count + 1].argmax(dim=1)
+    ends = (chosen == statement.end).nonzero().flatten().tolist()
+    limit = scenario.max_new_tokens - 1
+    due = min([*ends, limit])
+    if count != due:
+        found.append(f"{count} frames, {due} expected")
+    if not torch.equal(chosen[:count], said.tokens):
+        found.append("tokens")
+    if not torch.equal(residual.argmax(dim=2), said.codes[:, 1:]):
+        found.append("codes")
+    ours = torch.full((len(observed.first_scores), first.shape[1]), -torch.inf)
+    ours[:, loaded.talker.tokens] = observed.first_scores
+    found += _apart("first scores", ours, first[: len(ours)])
+    return found + _apart("residual scores", observed.residual_scores[:count], residual)
+
+
+def _said(loaded: LoadedTalker, codes: CodeArray) -> Said:
+    tensor = torch.from_numpy(codes).long()
+    tokens = loaded.talker.tokens[tensor[:, 0]]
+    size = loaded.statement.size
+    is_semantic = (tokens >= loaded.statement.begin) & (tokens < loaded.statement.begin + size)
+    tensor[:, 0] = torch.where(is_semantic, tokens - loaded.statement.begin, 0)
+    return Said(tokens, tensor)
+
+
+def _apart(name: str, ours: torch.Tensor, theirs: torch.Tensor) -> list[str]:
+    if ours.shape != theirs.shape:
+        return [f"{name}: {list(ours.shape)}, {list(theirs.shape)} expected"]
+    apart = torch.where(ours == theirs, 0.0, (ours.double() - theirs).abs())
+    return (
+        [f"{name}: off by {apart.max():.1e}"] if apart.numel() and apart.max() > TOLERANCE else []
+    )
+
+
+@contextmanager
+def _watched(talker: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    """Collect the scores of the only request: [V] for each code 0, [codes] for each later code."""
+    first: list[torch.Tensor] = []
+    residual: list[torch.Tensor] = []
+    compute, choice = talker.compute_logits, talker._choice
+
+    def watched_compute(hidden: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = compute(hidden)
+        first.append(scores[0].clone())
+        return scores
+
+    def watched_choice(draws: FrameDraws) -> Callable[[torch.Tensor, int], torch.Tensor]:
+        choose = choice(draws)
+
+        def watched(scores: torch.Tensor, codebook: int) -> torch.Tensor:
+            residual.append(scores[0].clone())
+            code: torch.Tensor = choose(scores, codebook)
+            return code
+
+        return watched
+
+    talker.compute_logits, talker._choice = watched_compute, watched_choice
+    try:
+        yield first, residual
+    finally:
+        del talker.compute_logits, talker._choice

@@ -1,0 +1,120 @@
+"""The served talker says what its plain statement says, in every frame and score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cantata.contract.data.request import SpeechRequest
+from cantata_models.fish_speech.tests.parity.scenarios import (
+    SCENARIOS,
+    Scenario,
+    scenario_named,
+)
+from cantata_models.fish_speech.tests.talker_driver import (
+    Talkers,
+    differences,
+    observe,
+    request_of,
+    speak,
+)
+from recorded_frames import recorded_frames
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    talkers = Talkers(tmp_path_factory.mktemp("fish_speech"))
+    yield talkers
+    talkers.close()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_frame_and_score_is_the_statement_s(talkers: Talkers, scenario: Scenario) -> None:
+    loaded = talkers.of(scenario)
+    observed = observe(loaded, request_of(scenario))
+    assert differences(loaded, observed, scenario) == []
+    # What is said depends on what is asked.
+    assert len({tuple(frame) for frame in observed.codes.tolist()}) > len(observed.codes) // 2
+
+
+def test_speech_ends_by_itself(talkers: Talkers) -> None:
+    scenario = scenario_named("ends")
+    codes = speak(talkers.of(scenario), {"a": request_of(scenario)})["a"]
+    assert 0 < len(codes) < scenario.max_new_tokens - 1
+
+
+def test_s1_says_tokens_that_are_not_semantic(talkers: Talkers) -> None:
+    scenario = scenario_named("s1_plain")
+    loaded = talkers.of(scenario)
+    codes = speak(loaded, {"a": request_of(scenario)})["a"]
+    is_other = codes[:, 0] > loaded.talker.end_code
+    assert is_other.any()
+    assert not is_other.all()
+    assert codes[:, 1:].max() < 1024
+
+
+def test_s2_feeds_back_codes_that_the_codec_lacks(talkers: Talkers) -> None:
+    scenario = scenario_named("plain")
+    codes = speak(talkers.of(scenario), {"a": request_of(scenario)})["a"]
+    assert codes[:, 1:].max() >= 32  # of 64; the tiny codec's residual codebooks have 32
+
+
+def requests_of(name: str) -> dict[str, SpeechRequest]:
+    """Eight different ones, greedy and sampled, of several lengths; two follow a recording."""
+    scenario = scenario_named(name)
+    return {
+        f"r{number}": request_of(
+            replace(
+                scenario,
+                text=" ".join(["Number", *["and"] * number, "on."]),
+                transcript="In the other one." if number % 4 == 3 else None,
+            ),
+            seed=number,
+            temperature=0.9 if number % 2 else 0.0,
+            options={"max_new_tokens": 12 + number},
+        )
+        for number in range(8)
+    }
+
+
+@pytest.mark.parametrize("name", ["plain", "s1_plain"])
+def test_requests_in_company_speak_as_alone(talkers: Talkers, name: str) -> None:
+    loaded, requests = talkers.of(scenario_named(name)), requests_of(name)
+    alone = {key: speak(loaded, {key: request})[key] for key, request in requests.items()}
+    together = speak(loaded, requests)
+    for key, codes in alone.items():
+        np.testing.assert_array_equal(together[key], codes, err_msg=key)
+    assert len({codes.tobytes() for codes in alone.values()}) == len(alone)
+
+
+@pytest.mark.parametrize("name", ["plain", "s1_plain"])
+def test_frames_are_the_same_from_recorded_completion(talkers: Talkers, name: str) -> None:
+    loaded, requests = talkers.of(scenario_named(name)), requests_of(name)
+    plain = speak(loaded, requests)
+    with recorded_frames(loaded.talker):
+        recorded = speak(loaded, requests)
+    for key, codes in plain.items():
+        np.testing.assert_array_equal(recorded[key], codes)
+
+
+def test_a_recording_changes_what_is_said(talkers: Talkers) -> None:
+    scenario = scenario_named("recording")
+    loaded = talkers.of(scenario)
+    frames = loaded.recorded_frames()
+    assert len(frames) == 24  # 1.1 s, the last frame filled with silence
+    assert len(torch.unique(frames, dim=0)) > 12
+    codes = [
+        speak(loaded, {"a": request_of(replace(scenario, transcript=transcript))})["a"].tobytes()
+        for transcript in (None, "We sat on the porch.", "We sat in the garden.")
+    ]
+    assert len(set(codes)) == 3

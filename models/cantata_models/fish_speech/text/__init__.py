@@ -1,0 +1,1 @@
+"""Text as tokens, in both layouts' file formats."""

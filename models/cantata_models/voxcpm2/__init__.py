@@ -1,0 +1,1 @@
+"""VoxCPM2: a talker of latents by flow matching, and an autoencoder's decoder."""

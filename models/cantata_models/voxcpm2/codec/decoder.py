@@ -1,0 +1,103 @@
+"""Decodes patches of latents to sound: causal, with explicit streaming state per slot.
+
+No layer looks ahead, so every patch yields its samples at once, and streaming gives the same result
+as decoding the whole.
+
+Letters: B rows, T patches, E numbers of a patch, L positions, C channels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from cantata_layers.causal_convolutions import CausalConv, CausalUpsample
+from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.past import Past
+from cantata_layers.weights import Weights
+from cantata_models.voxcpm2.codec.config import load_codec_config
+from cantata_models.voxcpm2.codec.layers import (
+    UNIT_KERNEL,
+    DepthwiseConv,
+    NormalisedWeights,
+    Snake,
+    load_units,
+)
+
+
+class RateScale:
+    """Scales and shifts every channel by the rate of what is decoded. [B, L, C] -> [B, L, C]."""
+
+    def __init__(self, weights: Weights, name: str, size: int, rows: int, row: int) -> None:
+        self._scale = weights.take(f"{name}.scale_embed.weight", rows, size)[row].clone()
+        self._bias = weights.take(f"{name}.bias_embed.weight", rows, size)[row].clone()
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self._scale + self._bias
+
+
+class WaveStage:
+    """Raises the rate, halves the channels, then applies units with three dilations."""
+
+    def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
+        half = size // 2
+        self._snake = Snake(weights, f"{name}.block.0", size)
+        self._upsample = CausalUpsample(weights, f"{name}.block.1", size, half, rate, 2 * rate)
+        self._units = load_units(weights, name, 2, half)
+
+    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+        x = self._upsample(self._snake(x), past)
+        for unit in self._units:
+            x = unit(x, past)
+        return x
+
+
+class SoundDecoder(CausalDecoder):
+    """Implements `contract.model.codec.LatentDecoder` for the published checkpoint format.
+
+    It is a `RecordableDecoder` too.
+
+    Raises:
+        ConfigError: (on construction) the folder holds no such checkpoint.
+    """
+
+    recordable = True
+    channels = 1
+
+    def __init__(self, checkpoint: Path, device: torch.device) -> None:
+        config = load_codec_config(checkpoint)
+        self.sample_rate = config.sample_rate
+        self.samples_per_frame = config.samples_per_patch
+        self.latent_size = config.patch_size * config.latent_dim
+        self._patch_size = config.patch_size
+        super().__init__(torch.zeros(1, 1, self.latent_size, device=device))
+        weights = NormalisedWeights(checkpoint, "decoder.", device)
+        latent, size = config.latent_dim, config.decoder_dim
+        self._mix = DepthwiseConv(weights, "model.0", latent, UNIT_KERNEL)
+        self._widen = CausalConv(weights, "model.1", latent, size, 1)
+        self._stages: list[tuple[RateScale | None, WaveStage]] = []
+        for number, rate in enumerate(config.decoder_rates):
+            layer, width = number + 2, size >> number
+            scale = None
+            if config.rate_buckets is not None and config.rate_row is not None:
+                rows = len(config.rate_buckets) + 1
+                name = f"sr_cond_model.{layer}"
+                scale = RateScale(weights, name, width, rows, config.rate_row)
+            self._stages.append((scale, WaveStage(weights, f"model.{layer}", width, rate)))
+        last, narrow = len(self._stages) + 2, size >> len(self._stages)
+        self._snake = Snake(weights, f"model.{last}", narrow)
+        self._wave = CausalConv(weights, f"model.{last + 1}", narrow, 1, UNIT_KERNEL)
+
+    def _run(self, patches: torch.Tensor, past: Past) -> torch.Tensor:
+        rows, frames, _ = patches.shape
+        x = self._mix(patches.view(rows, frames * self._patch_size, -1), past)
+        x = self._widen(x, past)
+        for scale, stage in self._stages:
+            x = stage(x if scale is None else scale(x), past)
+        return self._wave(self._snake(x), past).tanh()
+
+
+def load_decoder(checkpoint: Path, device: torch.device) -> SoundDecoder:
+    """Return the checkpoint's streaming decoder in fp32."""
+    return SoundDecoder(checkpoint, device)

@@ -1,0 +1,169 @@
+"""Makes a patch of latents from noise: flow matching, solved by Euler's method with guidance.
+
+A small diffusion transformer sees two hidden states of the language models, the time, the patch
+before and the noisy patch, and predicts the velocity. Lipman et al. 2023 (arXiv:2210.02747);
+guidance is CFG-Zero* (Fan et al. 2025, arXiv:2503.18886). Source of the details: the package
+`voxcpm`, modules/locdit.
+
+Letters: R patches, P latents of a patch, C numbers of a latent, H hidden size, S steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from cantata.contract.model.row_products import RowLinear
+from cantata_models.voxcpm2.config import VoxCpm2Config
+from cantata_models.voxcpm2.networks.local_transformer import LocalTransformer, silu
+
+HIDDEN_TOKENS = 2
+"""One of each language model."""
+TIME_SCALE = 1000.0
+LONGEST_PERIOD = 10_000.0
+STILL_SHARE = 0.04
+"""Of the times: in so many steps, at least one, the velocity is taken as zero (CFG-Zero*)."""
+TINY = 1e-8
+"""Keeps the projection on a zero velocity finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What patches are made from."""
+
+    hidden: torch.Tensor
+    """[R, 2, H]: what the language models say, as tokens."""
+    previous: torch.Tensor
+    """[R, P, C]: the patch before."""
+    guidance: torch.Tensor
+    """[R]: how far to go from the velocity without `hidden` to that with it, and beyond."""
+
+
+class TimeEmbedding(nn.Module):
+    """Two products with SiLU between them."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.linear_1 = RowLinear(size, size)
+        self.linear_2 = RowLinear(size, size)
+
+    def forward(self, waves: torch.Tensor) -> torch.Tensor:
+        """[S, H] -> [S, H]."""
+        return torch.as_tensor(self.linear_2(silu(self.linear_1(waves))))
+
+
+class VelocityNetwork(nn.Module):
+    """The diffusion transformer."""
+
+    def __init__(self, config: VoxCpm2Config) -> None:
+        super().__init__()
+        size, patch = config.dit.hidden_size, config.patch_size
+        self._size, self._patch = size, patch
+        self.in_proj = RowLinear(config.latent_dim, size)
+        self.cond_proj = RowLinear(config.latent_dim, size)
+        self.out_proj = RowLinear(size, config.latent_dim)
+        self.time_mlp = TimeEmbedding(size)
+        self.delta_time_mlp = TimeEmbedding(size)
+        self.decoder = LocalTransformer(config.dit, positions=HIDDEN_TOKENS + 1 + 2 * patch)
+
+    def embed_times(self, times: torch.Tensor) -> torch.Tensor:
+        """[S] -> [S, H] tokens. The network also knows the length of a step, which is always 0."""
+        lengths = self.delta_time_mlp(self._waves(torch.zeros_like(times[:1])))
+        return torch.as_tensor(self.time_mlp(self._waves(times)) + lengths)
+
+    def forward(
+        self,
+        hidden: torch.Tensor,
+        time: torch.Tensor,
+        previous: torch.Tensor,
+        noisy: torch.Tensor,
+    ) -> torch.Tensor:
+        """[R, 2, H] tokens, a time [H], embedded patches [R, P, H], and [R, P, C] -> [R, P, C]."""
+        time = time.expand(len(hidden), 1, -1)
+        tokens = torch.cat([hidden, time, previous, self.in_proj(noisy)], dim=1)
+        return torch.as_tensor(self.out_proj(self.decoder(tokens)[:, -self._patch :]))
+
+    def _waves(self, times: torch.Tensor) -> torch.Tensor:
+        half = self._size // 2
+        falling = torch.arange(half, dtype=times.dtype, device=times.device)
+        periods = torch.exp(falling * -(math.log(LONGEST_PERIOD) / (half - 1)))
+        angles = TIME_SCALE * times[:, None] * periods
+        return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+class PatchSolver(nn.Module):
+    """The solver, with its network named as in the checkpoint."""
+
+    def __init__(self, config: VoxCpm2Config) -> None:
+        super().__init__()
+        self.estimator = VelocityNetwork(config)
+
+    def forward(
+        self, noise: torch.Tensor, conditions: Conditions, steps: Sequence[int]
+    ) -> torch.Tensor:
+        """Make patches that may differ in their number of steps.
+
+        Args:
+            noise: [R, P, C], where each begins.
+            conditions: of each.
+            steps: [R]; 0 for rows that only pad, which stay as they are.
+
+        Returns:
+            [R, P, C] in the dtype of `noise`.
+        """
+        made = noise.clone()
+        for count in sorted({*steps} - {0}):
+            index = torch.tensor([row for row, own in enumerate(steps) if own == count])
+            rows = index.to(noise.device)
+            alike = Conditions(
+                conditions.hidden[rows], conditions.previous[rows], conditions.guidance[rows]
+            )
+            made[rows] = self._solve(noise[rows], alike, count)
+        return made
+
+    def _solve(self, x: torch.Tensor, conditions: Conditions, steps: int) -> torch.Tensor:
+        times, lengths = schedule(steps, x.dtype)
+        embedded = self.estimator.embed_times(times.to(x.device))
+        hidden = torch.cat([conditions.hidden, torch.zeros_like(conditions.hidden)])
+        previous = self.estimator.cond_proj(conditions.previous).repeat(2, 1, 1)
+        still = max(1, int((steps + 1) * STILL_SHARE))
+        guidance = conditions.guidance[:, None, None].to(x.dtype)
+        for step in range(still, steps):
+            both = self.estimator(hidden, embedded[step], previous, x.repeat(2, 1, 1))
+            conditioned, free = both.chunk(2)
+            x = x - lengths[step].to(x.device) * guided(conditioned, free, guidance)
+        return x
+
+
+def schedule(steps: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each step's time and length, [S] each: from 1 to 0, slowly at first.
+
+    The times are sums of the lengths, rounded as in the published program, which also computes them
+    in the network's dtype.
+    """
+    span = torch.linspace(1, 0, steps + 1, dtype=dtype)
+    span = span + (torch.cos(torch.pi / 2 * span) - 1 + span)
+    time, times, lengths = span[0], [], []
+    for after in span[1:]:
+        length = time - after
+        times.append(time)
+        lengths.append(length)
+        time = time - length
+    return torch.stack(times), torch.stack(lengths)
+
+
+def guided(conditioned: torch.Tensor, free: torch.Tensor, guidance: torch.Tensor) -> torch.Tensor:
+    """Go from the free velocity, scaled to fit, to the conditioned one and beyond.
+
+    Args:
+        conditioned: [R, P, C], as `free`.
+        guidance: [R, 1, 1].
+    """
+    along = (conditioned * free).flatten(1).sum(dim=1)
+    fit = along / (free.square().flatten(1).sum(dim=1) + TINY)
+    scaled = free * fit[:, None, None]
+    return scaled + guidance * (conditioned - scaled)

@@ -1,0 +1,1 @@
+"""Writes checkpoints with random weights in the published format, for tests and measurements."""

@@ -1,0 +1,33 @@
+"""Write a random checkpoint of the published size (`python -m` this package).
+
+It generates noise as fast as the real checkpoint generates speech: speed depends on shapes, not on
+values.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from cantata_models.voxcpm2.random_checkpoint.configs import SIZES
+from cantata_models.voxcpm2.random_checkpoint.write import write_checkpoint
+
+
+def main() -> None:
+    """Parse the command line and write the folder."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cantata_models.voxcpm2.random_checkpoint",
+        description="Write a checkpoint with random weights (2b: 4.9 GB).",
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", choices=sorted(SIZES), default="2b")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    write_checkpoint(arguments.folder, SIZES[arguments.size], arguments.seed, torch.bfloat16)
+    print(arguments.folder)
+
+
+if __name__ == "__main__":
+    main()

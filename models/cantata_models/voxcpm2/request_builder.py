@@ -1,0 +1,136 @@
+"""Builds stage inputs from requests, in the api process."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import numpy as np
+
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.request import (
+    PipelineRequest,
+    ReferenceAudio,
+    SamplingOptions,
+    SpeechRequest,
+    StageInput,
+    Voice,
+)
+from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.request_options import parse_fields
+from cantata_models.voxcpm2.codec.config import load_codec_config
+from cantata_models.voxcpm2.config import load_config
+from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
+from cantata_models.voxcpm2.pipeline import ENCODER, TALKER
+from cantata_models.voxcpm2.request_options import RequestOptions, speaking_mode
+from cantata_models.voxcpm2.text import TextTokenizer, in_one_line
+
+VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
+LANGUAGES = (
+    *("ar", "my", "zh", "da", "nl", "en", "fi", "fr", "de", "el", "he", "hi", "id", "it", "ja"),
+    *("km", "ko", "lo", "ms", "no", "pl", "pt", "ru", "es", "sw", "sv", "tl", "th", "tr", "vi"),
+)
+"""BCP 47 tags of what the model was trained on, by its authors' list."""
+FRAMES_PER_TOKEN, SPARE_FRAMES = 6, 10
+"""A text of n tokens has at most 6 n + 10 patches: the published program gives up there."""
+MOST_FRAMES = 4096
+WARM_UP_FRAMES = 4
+WARM_UP_RATE = 16_000
+
+
+class VoxCpm2RequestBuilder:
+    """Implements `contract.model.plugin.RequestBuilder`."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @property
+    def voices(self) -> tuple[Voice, ...]:
+        """The only one; every other speaker comes with a recording or a description."""
+        return (VOICE,)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It follows descriptions and recordings."""
+        return Capabilities(
+            instructions=True,
+            references=True,
+            languages=LANGUAGES,
+            options=tuple(RequestOptions.model_fields),
+        )
+
+    @property
+    def warm_up(self) -> SpeechRequest:
+        """A request for a few patches that imitates a second of noise."""
+        noise = np.random.default_rng(0).normal(0, 0.1, (WARM_UP_RATE, 1)).astype(np.float32)
+        return SpeechRequest(
+            "Hello.",
+            VOICE.id,
+            reference=ReferenceAudio(noise, WARM_UP_RATE),
+            options={"max_new_tokens": WARM_UP_FRAMES},
+        )
+
+    def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+        """Return one pipeline request for the whole text.
+
+        A temperature has no meaning here: a patch begins with noise of the seed, and the decision
+        to stop is never drawn.
+
+        Raises:
+            InvalidRequest: there is no text to speak, or a field cannot be served.
+        """
+        options = parse_fields(request.options, RequestOptions)
+        if not any(character.isalnum() for character in request.text):
+            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        transcript = _transcript(request)
+        mode = speaking_mode(
+            options, recording=request.reference is not None, transcript=bool(transcript)
+        )
+        text = in_one_line(request.text)
+        if request.instructions:
+            if mode.continues:
+                raise InvalidRequest(
+                    "a recording that is continued leaves no room for instructions: they would be "
+                    f"read aloud; leave them out or set mode to {Mode.CLONE.value!r}",
+                    "instructions",
+                )
+            text = f"({in_one_line(request.instructions).strip()}){text}"
+        own = self._tokenizer.encode(text)
+        frames = min(FRAMES_PER_TOKEN * len(own) + SPARE_FRAMES, MOST_FRAMES)
+        inputs: dict[str, StageInput] = {
+            TALKER: TalkerInput(
+                text=self._tokenizer.encode(transcript + text) if mode.continues else own,
+                mode=mode,
+                max_frames=min(frames, options.max_new_tokens or frames),
+                steps=options.inference_timesteps,
+                guidance=options.cfg_value,
+                sampling=SamplingOptions(
+                    seed=secrets.randbits(63) if request.seed is None else request.seed,
+                    temperature=0.0,
+                ),
+            )
+        }
+        if request.reference is not None:
+            reference = request.reference
+            inputs[ENCODER] = EncoderInput(reference.mono, reference.sample_rate, mode)
+        return (PipelineRequest(f"{request_id}-0", inputs),)
+
+
+def load_builder(checkpoint: Path) -> VoxCpm2RequestBuilder:
+    """Return the request builder of a checkpoint folder.
+
+    Its shapes are checked here too, before any process is started.
+
+    Raises:
+        ConfigError: its configuration or its tokenizer cannot be used.
+    """
+    load_config(checkpoint)
+    load_codec_config(checkpoint)
+    return VoxCpm2RequestBuilder(TextTokenizer(checkpoint))
+
+
+def _transcript(request: SpeechRequest) -> str:
+    """Return the recording's words; white space alone is none."""
+    transcript = "" if request.reference is None else (request.reference.transcript or "")
+    return transcript if transcript.strip() else ""

@@ -1,0 +1,130 @@
+"""Serving over HTTP gives exactly the stages' sound."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import soundfile
+
+from cantata.audio.pcm import encode_s16le
+from cantata_models.voxcpm2.tests.parity.recordings import recording
+from cantata_models.voxcpm2.tests.parity.scenarios import TINY_3, Scenario
+from cantata_models.voxcpm2.tests.stage_driver import Checkpoints, request_of
+from served import served
+
+pytestmark = [
+    pytest.mark.integration,
+    # vLLM's imports and start-up cause torch deprecation warnings.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+PATCH_BYTES = 7680 * 2
+TEXT = "The other one is on the table."
+SCENARIOS = (
+    Scenario("plain", TEXT, seed=5),
+    Scenario("described", TEXT, seed=5, description="a calm old man"),
+    Scenario("clone", TEXT, seed=5, mode="voice_clone", seconds=1.1, sample_rate=24_000),
+    Scenario(
+        "continuation", TEXT, seed=5, mode="continuation", seconds=1.3, transcript="It rained. "
+    ),
+    Scenario("combined", TEXT, seed=5, mode="combined", seconds=1.0, transcript="It rained. "),
+    Scenario("own_steps", TEXT, seed=5, steps=4, guidance=3.0),
+)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("served")
+    with served(TINY_3.write(folder), folder / "voices") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("stages"))
+    yield checkpoints
+    checkpoints.close()
+
+
+def data_url(scenario: Scenario) -> str:
+    file = io.BytesIO()
+    sound = recording(scenario.seconds, scenario.sample_rate, seed=1)
+    soundfile.write(file, sound, scenario.sample_rate, format="WAV", subtype="PCM_16")
+    return "data:audio/wav;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def body_of(scenario: Scenario) -> dict[str, Any]:
+    request = request_of(scenario)
+    body: dict[str, Any] = {key: v for key, v in request.options.items() if v is not None}
+    body |= {"input": request.text, "seed": request.seed, "response_format": "pcm"}
+    if request.instructions:
+        body["instructions"] = request.instructions
+    if scenario.seconds:
+        body["ref_audio"] = data_url(scenario)
+    if scenario.transcript:
+        body["ref_text"] = scenario.transcript
+    return body
+
+
+def post(url: str, body: dict[str, Any]) -> httpx.Response:
+    return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
+
+
+@cache
+def heard(url: str, scenario: Scenario) -> bytes:
+    response = post(url, body_of(scenario))
+    assert response.status_code == 200, response.text
+    return response.content
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_what_is_heard_is_what_the_stages_make(
+    url: str, checkpoints: Checkpoints, scenario: Scenario
+) -> None:
+    sound = heard(url, scenario)
+    loaded = checkpoints.get(TINY_3)
+    expected = loaded.decode(loaded.talk({"request": loaded.inputs(request_of(scenario))}))
+    assert sound == encode_s16le(expected[:, None])
+    assert 0 < len(sound) <= scenario.max_frames * PATCH_BYTES
+    assert len(sound) % PATCH_BYTES == 0
+    assert np.abs(np.frombuffer(sound, "<i2")).max() > 300
+
+
+def test_every_mode_sounds_different(url: str) -> None:
+    assert len({heard(url, scenario) for scenario in SCENARIOS}) == len(SCENARIOS)
+
+
+def test_the_listing_tells_what_the_model_can_do(url: str) -> None:
+    (model,) = httpx.get(f"{url}/v1/audio/models").json()["models"]
+    assert (model["id"], model["sample_rate"], model["channels"]) == ("voxcpm2", 48_000, 1)
+    able = model["capabilities"]
+    assert able["references"]
+    assert able["instructions"]
+    assert {"inference_timesteps", "cfg_value", "mode", "max_new_tokens"} <= set(able["options"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "message"),
+    [
+        ({"inference_timesteps": 0}, "inference_timesteps", "greater than or equal to 2"),
+        ({"cfg_value": -1}, "cfg_value", "greater than or equal to 0"),
+        ({"mode": "voice_clone"}, "ref_audio", "needs ref_audio"),
+        ({"input": "..."}, "input", "can be spoken"),
+        ({"input": "龙" * 2000}, "input", "none is left for sound"),
+    ],
+)
+def test_what_cannot_be_served_is_named(
+    url: str, fields: dict[str, Any], param: str, message: str
+) -> None:
+    response = post(url, {**body_of(SCENARIOS[0]), **fields})
+    assert response.status_code == 400, response.headers
+    error = response.json()["error"]
+    assert error["param"] == param
+    assert message in error["message"]
