@@ -22,8 +22,8 @@ from .own_server import OwnServer
 from .server import Server
 from .speech_page import SpeechPage
 
-# In a virtual environment of their own: make test-clients.
-collect_ignore = ["clients"]
+# With packages of their own: make test-clients, make test-cluster.
+collect_ignore = ["clients", "cluster"]
 
 ROOT = Path(__file__).parent.parent
 ARTIFACTS = ROOT / "artifacts"

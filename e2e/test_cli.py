@@ -49,3 +49,4 @@ def test_mistakes_end_in_one_clear_line(tmp_path: Path, arguments: list[str], me
 def test_the_doctor_finds_this_installation_well() -> None:
     checked = cantata("doctor")
     assert checked.returncode == 0, checked.stdout
+    assert "vLLM" in checked.stdout

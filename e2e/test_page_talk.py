@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, Playwright, WebSocket, WebSocketRoute, expect
 
 from cantata_bench.asr import word_error_rate
+from images_and_videos import image_file, quarters
 
 from .chromium import launch_chromium
 from .judges.speech import transcribe
@@ -64,6 +65,16 @@ NO_MICROPHONE = """
 navigator.mediaDevices.getUserMedia = async () => {
   throw new DOMException("no", "NotAllowedError");
 };
+"""
+NOTE_DRAGS = """
+() => {
+  window.dragged = [];
+  for (const kind of ["dragover", "drop"]) {
+    window.addEventListener(kind, (event) => {
+      window.dragged.push([kind, event.defaultPrevented, event.dataTransfer.dropEffect]);
+    });
+  }
+}
 """
 SPEAKS = """
 () => window.cantata.talk.state === "speaking" && window.cantata.talk.capturedPcm().length > 6000
@@ -220,6 +231,41 @@ def test_who_speaks_or_presses_the_button_interrupts_the_answer(
         assert len(words) < len("You said: ") + len(turns(page)[place - 1]["text"])
         expect(items.nth(place)).to_have_text(f"Server{words.rstrip()} … (interrupted)")
     wait_until(server.is_idle, FREE_S, "everything free again")
+
+
+def drop(page: Page, files: list[Path], selector: str) -> None:
+    """Drop files from the desktop: not a script's event, so the browser does with them what it
+    does for a user."""
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    data = {"items": [], "files": [str(file) for file in files], "dragOperationsMask": 1}
+    session = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
+    session.detach()
+
+
+def test_files_that_are_dropped_do_not_end_the_talk(
+    browser_page: Page, server: Server, question: Path, tmp_path: Path
+) -> None:
+    """A browser may open a dropped file in the place of a page that does nothing about it."""
+    page = browser_page
+    speech_page = open_with_ordered_microphone(page, server, question)
+    picture = tmp_path / "picture.png"
+    picture.write_bytes(image_file(quarters()))
+    address = page.url
+    page.evaluate(NOTE_DRAGS)
+    for files in ([picture], [question], [picture, question]):
+        drop(page, files, "#cantata-talk")
+    # Refused while they are over the page, so nothing is dropped.
+    dragged = {tuple(one) for one in page.evaluate("window.dragged")}
+    assert dragged == {("dragover", True, "none")}
+    page.evaluate("window.say()")
+    wait_for(page, ANSWERED)
+    assert page.url == address
+    assert [turn["role"] for turn in turns(page)] == ["user", "assistant"]
+    speech_page.press("Stop talking")
 
 
 def test_a_broken_connection_comes_back_and_the_conversation_is_known_to_it(

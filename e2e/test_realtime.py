@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from cantata.realtime.semantic_end import PATIENCE
+from cantata.realtime.smart_turn import weights
 from cantata_bench.asr import word_error_rate
 
 from .judges.speech import transcribe
@@ -24,6 +26,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level1]
 RATE = 24_000
 QUESTION = "The children walk home along the river after school."
 LONG = "Tell me: " + "she went to the market to buy some bread and milk, " * 4
+HESITATION = "So what I wanted to say was, um"
+LOUD = 600
+"""Of 32,768: a sample of speech."""
 WORST_WER = 0.35
 """Of one short text."""
 SILENCE_S = 1.0
@@ -103,6 +108,40 @@ def test_a_spoken_question_is_heard_and_its_answer_understood(
     assert said.startswith("You said: ")
     assert answer_wer <= WORST_WER, understood
     assert faults(samples, RATE) == []
+    wait_until(server.is_idle, FREE_S, "everything free again")
+
+
+@pytest.mark.skipif(weights() is None, reason="smart-turn is not installed")
+def test_with_semantic_vad_who_hesitates_is_waited_for(
+    server: Server, figures: Callable[..., None]
+) -> None:
+    """Of two texts that the voice speaks: one is a sentence, the other only begins one."""
+    detection = {"type": "semantic_vad", "eagerness": "high", "create_response": False}
+    longest_s = PATIENCE["high"].longest_ms / 1000
+
+    async def silence_s(c: Conversation, text: str) -> float:
+        """That ended the turn."""
+        sound = spoken(server, text) + bytes(round(2 * RATE * longest_s))
+        loud = np.flatnonzero(np.abs(np.frombuffer(sound, "<i2")) > LOUD)
+        before_s = sum(len(one) for one in said) / 2 / RATE
+        said.append(sound)
+        await c.say(sound)
+        stopped = await c.until("input_audio_buffer.speech_stopped")
+        return float(stopped["audio_end_ms"] / 1000 - before_s - loud[-1] / RATE)
+
+    async def turns(c: Conversation) -> list[float]:
+        await c.send(
+            "session.update",
+            session={"type": "realtime", "audio": {"input": {"turn_detection": detection}}},
+        )
+        await c.until("session.updated")
+        return [await silence_s(c, text) for text in (QUESTION, HESITATION)]
+
+    said: list[bytes] = []
+    finished_s, hesitating_s = talk(server, turns)
+    figures(finished=f"{finished_s:.2f} s", hesitating=f"{hesitating_s:.2f} s")
+    assert finished_s < 0.6
+    assert abs(hesitating_s - longest_s) < 0.3
     wait_until(server.is_idle, FREE_S, "everything free again")
 
 

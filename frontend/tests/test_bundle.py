@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata_web import StreamingSpeech
+import cantata_web
 from cantata_web.bundle import BundleError, link
 from cantata_web.page import build_page
 from cantata_web.sources import SCRIPTS
@@ -92,7 +92,7 @@ def test_what_cannot_be_linked_is_said(write: Write, modules: dict[str, str], me
 
 def test_every_module_is_in_a_script() -> None:
     assets = [asset.body.decode() for asset in build_page().assets if ".js" in asset.name]
-    component = StreamingSpeech(render=False).js_on_load
+    component = cantata_web.StreamingSpeech(render=False).js_on_load
     names = [path.relative_to(SCRIPTS).as_posix() for path in SCRIPTS.rglob("*.js")]
     assert len(names) > 30
     unused = [n for n in names if f'$modules["{n}"] = ' not in "".join([*assets, component])]

@@ -28,6 +28,7 @@ import { Settings } from "./views/settings.js";
 import { Preview } from "./views/preview.js";
 import { followLink, offerLink } from "./views/share.js";
 import { SpeakView } from "./views/speak.js";
+import { refuseStrays } from "./views/strays.js";
 import { startTabs } from "./views/tabs.js";
 import { TakesView } from "./views/takes.js";
 import { TalkView } from "./views/talk.js";
@@ -104,6 +105,7 @@ function start(root) {
       if (!part("draw").hidden) draw.draw();
     }
   });
+  refuseStrays(document);
   expose(speaker, { parallel, talk, voice, studio });
   const offered = { choices, painters, tabs };
   connect(server, offered, new ServerNotice(root.querySelector("[data-role='server']")));

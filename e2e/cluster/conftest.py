@@ -1,0 +1,1 @@
+"""Without the other end-to-end tests' fixtures, which need browsers."""
