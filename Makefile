@@ -1,6 +1,7 @@
 VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
+VOXCPM2_VENV ?= .venv-reference-voxcpm2
 # Tests side by side; timed ones run alone all the same. One more than two cores: the tests of the
 # page mostly wait for sound that is played.
 WORKERS ?= 3
@@ -13,9 +14,11 @@ MODEL ?=
 
 BIN := $(VENV)/bin
 export TORCH_INDEX
+# Where it is set, every process compiles the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients screenshots parity parity-moss parity-omni parity-images lint format bench bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients test-cluster screenshots parity parity-moss parity-omni parity-images parity-voxcpm2 parity-bagel lint format bench bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -81,6 +84,15 @@ $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
+test-cluster: $(VENV)/.dev $(VENV)/.ray ## Run replicas on a real Ray cluster of two hosts, and break it (root; minutes).
+	$(BIN)/python -m pytest backend/tests/unit/cluster -k ray
+	$(BIN)/python -m pytest e2e/cluster --confcutdir=e2e/cluster -s \
+	  -o filterwarnings=default -o timeout=1800
+
+$(VENV)/.ray: requirements/ray.txt $(VENV)/.runtime
+	$(BIN)/pip --disable-pip-version-check --quiet install --no-deps -r $<
+	@touch $@
+
 screenshots: $(VENV)/.dev ## Take the pictures in docs/ again, on a quiet machine.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
@@ -110,10 +122,21 @@ parity-images: $(VENV)/.dev ## Regenerate Qwen-Image's goldens with diffusers (L
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
 	  cantata_models.qwen_image.tests.parity.write_goldens
 
+parity-voxcpm2: $(VOXCPM2_VENV)/.installed ## Regenerate VoxCPM2's goldens with the reference package.
+	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
+	  $(abspath $(VOXCPM2_VENV))/bin/python -W ignore -m \
+	  cantata_models.voxcpm2.tests.parity.write_goldens
+
+parity-bagel: ## Regenerate BAGEL's goldens (BAGEL=: a clone of its code; PYTHON_BAGEL=: a Python with transformers 4.49, see reference.py).
+	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 $(PYTHON_BAGEL) -m \
+	  cantata_models.bagel.tests.parity.write_goldens $(abspath $(BAGEL))
+
 $(REFERENCE_VENV)/.installed: requirements/reference.txt
-	python3 -m venv $(REFERENCE_VENV)
-	scripts/install-torch.sh $(REFERENCE_VENV)
-	$(REFERENCE_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
+$(VOXCPM2_VENV)/.installed: requirements/reference-voxcpm2.txt
+$(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed:
+	python3 -m venv $(@D)
+	scripts/install-torch.sh $(@D)
+	$(@D)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
 lint: $(VENV)/.dev ## Check style, types, scripts and Dockerfiles.
