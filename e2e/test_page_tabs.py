@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from .server import Server
 from .speech_page import SpeechPage
@@ -40,6 +40,20 @@ def test_it_offers_to_draw_only_where_a_model_draws(
     draws = any(model["images"] is not None for model in models)
     tab = speech_page.page.get_by_role("tab", name="Draw", exact=True)
     expect(tab).to_be_visible(visible=draws)
+
+
+def test_it_is_ready_when_every_tab_is_in_its_place(browser_page: Page, server: Server) -> None:
+    held: list[Route] = []
+    browser_page.route("**/v1/models", lambda route: held.append(route))
+    with browser_page.expect_response("**/v1/audio/voices") as voices:
+        browser_page.goto(server.url)
+    voices.value.finished()
+    notice = browser_page.locator("[data-role=server]")
+    expect(browser_page.get_by_role("combobox", name="Voice").first).not_to_be_empty()
+    expect(notice).not_to_have_attribute("data-ready", "true")
+    for route in held:
+        route.continue_()
+    expect(notice).to_have_attribute("data-ready", "true")
 
 
 def test_streams_in_parallel_are_each_timed(speech_page: SpeechPage) -> None:

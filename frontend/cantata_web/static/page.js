@@ -136,26 +136,32 @@ function offerPreview(root, { server, settings, speaker, speak }) {
 // Whatever the server offers is read again whenever it comes back: it may be another one.
 function connect(server, { choices, painters, tabs }, notice) {
   const connection = new Connection(server);
+  // Ready means that every tab is in its place: none may appear under the hand that reaches for it.
+  let loaded = false;
+  const tell = () => {
+    if (!loaded) return;
+    const { voices } = choices;
+    notice.show(true, voices.length > 0 ? `Ready, ${counted(voices.length, "voice")}` : "Ready");
+  };
   const load = async () => {
     try {
       // The lists may need no key even where speech does; this request shows whether it does.
       await server.request("metrics");
       await Promise.all([choices.load(), painters.load()]);
       offerTabs(tabs, { speaks: choices.models.length > 0, draws: painters.models.length > 0 });
+      loaded = connection.ready;
+      tell();
     } catch (error) {
       if (error.status === null) connection.lose(error.message);
       else notice.show(false, error.message);
     }
   };
   connection.addEventListener("change", () => {
+    loaded = false;
     if (connection.ready) void load();
     else notice.show(false, connection.sentence);
   });
-  choices.addEventListener("change", () => {
-    if (!connection.ready) return;
-    const { voices } = choices;
-    notice.show(true, voices.length > 0 ? `Ready, ${counted(voices.length, "voice")}` : "Ready");
-  });
+  choices.addEventListener("change", tell);
   connection.start();
 }
 
