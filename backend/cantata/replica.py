@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cantata.cluster.address import Address
 from cantata.cluster.key import LinkKey, check_key, read_key
 from cantata.cluster.link.connecting import address_of, listen
+from cantata.interpreter import prepare_for_streams
 from cantata.logs import LogFormat
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ async def run_replica(
         meet(host)
         names = ", ".join(plan.located.plugin.name for plan in plans)
         show(f"loading {names} ...")
+        prepare_for_streams()
         try:
             if await _unless(told, host.start()):
                 show(f"replica ready on {address_of(listener)}")

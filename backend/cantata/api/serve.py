@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import socket
-import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -17,13 +15,13 @@ from cantata.api.connections.server import SpeechServer
 from cantata.api.connections.websocket import QuietWebSocket
 from cantata.api.context import ApiContext
 from cantata.api.lifecycle import Phase
+from cantata.interpreter import prepare_for_streams
 
 _PING_INTERVAL_S = 20.0
 _PING_TIMEOUT_S = 120.0
 """A ping waits behind sound that a slow client has not read yet, so this is generous."""
 _GRACE_S = 1
 """Time for interrupted requests to end, after the time for draining."""
-_SWITCH_INTERVAL_S = 0.001
 _MAX_HEAD_BYTES = 32 << 10
 """Request line and headers; OpenAI's and browsers' stay below 4 KiB."""
 
@@ -62,12 +60,8 @@ async def serve(app: FastAPI, listener: socket.socket, on_ready: Callable[[], No
     Returns:
         False when the service could not be started, which ends the server at once.
     """
-    # WHY: what is loaded by now stays, and scanning it for garbage would delay every stream by a
-    # quarter of a second, whenever enough objects have outlived their requests.
-    gc.freeze()
+    prepare_for_streams()
     raise_descriptor_limit()
-    # A thread that reads a text yields to the loop, which sends sound, after a millisecond.
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     server = make_server(app)
     context: ApiContext = app.state.context
     watching = asyncio.create_task(_watch(server, context, on_ready), name="cantata:watch-start")

@@ -8,7 +8,8 @@ of eight bytes. In the head, an array is its NumPy type, its shape and its place
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar, get_args, get_origin
+from functools import cache
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -67,6 +68,13 @@ def decode(body: bytearray, kind: type[T]) -> T:
         raise Garbage(f"what arrived is no {kind.__name__}: {error}") from error
 
 
+@cache
+def _number_of(wanted: type) -> type:
+    """What an array's type says of its numbers: of `NDArray[np.float32]`, `np.float32`."""
+    [number] = get_args(get_args(wanted)[1])
+    return cast(type, number)
+
+
 def _array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
     """The array that a head describes.
 
@@ -75,8 +83,7 @@ def _array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
     """
     described = msgspec.convert(value, tuple[str, tuple[int, ...], int])
     name, shape, place = described
-    [number] = get_args(get_args(wanted)[1])
-    if _TYPES.get(name) is not number:
+    if _TYPES.get(name) is not (number := _number_of(wanted)):
         raise ValueError(f"an array of {name} instead of {number}")
     if len(shape) > _MAX_AXES or min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape}")

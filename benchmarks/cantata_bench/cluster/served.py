@@ -1,15 +1,20 @@
-"""The same model behind a server of its own, and behind an edge and a replica, loaded in turns."""
+"""The same model behind a server of its own, and behind an edge and a replica, loaded in turns.
+
+On a busy machine, times say nothing; CPU time for a second of sound still does.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+import psutil
 
 from cantata.plugins import locate
 from cantata_bench.load import measured_load
@@ -25,14 +30,32 @@ _ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One load on one way to the model: medians."""
+
+    throughput_x: float
+    """Seconds of sound per second."""
+    ttfp_s: float
+    """p50"""
+    cpu: float
+    """CPU seconds for a second of sound, of the processes between the clients and the stages."""
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
-    """One load, both ways: medians."""
+    """One load, both ways."""
 
     streams: int
-    throughput_x: tuple[float, float]
-    """Seconds of sound per second: of the server, through the edge."""
-    ttfp_s: tuple[float, float]
-    """p50, likewise."""
+    server: Way
+    edge: Way
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A server or an edge, and the processes whose CPU time counts."""
+
+    target: Target
+    pids: tuple[int, ...]
 
 
 def measure_served(
@@ -52,22 +75,33 @@ def measure_served(
     found: list[Served] = []
     with (
         running_server(folder / "server.log", options=chosen) as server,
-        running_replica(folder / "replica.log", chosen) as address,
-        running_server(folder / "edge.log", options=("--replica", address)) as edge,
+        running_replica(folder / "replica.log", chosen) as replica,
+        running_server(folder / "edge.log", options=("--replica", replica.address)) as edge,
     ):
-        targets = [Target(server.url), Target(edge.url)]
+        ways = (
+            _Loaded(Target(server.url), (server.pid,)),
+            _Loaded(Target(edge.url), (edge.pid, replica.pid)),
+        )
         for count in streams:
-            rounds = [
-                [_loaded(target, count, seconds) for target in targets] for _ in range(_ROUNDS)
-            ]
-            found.append(_medians(count, rounds))
+            rounds = [[_measured(way, count, seconds) for way in ways] for _ in range(_ROUNDS)]
+            server_way, edge_way = (_median(measured) for measured in zip(*rounds, strict=True))
+            found.append(Served(count, server_way, edge_way))
             tell(f"{count} streams: measured")
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class RunningReplica:
+    """A replica that is ready."""
+
+    address: str
+    """HOST:PORT"""
+    pid: int
+
+
 @contextmanager
-def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[str]:
-    """`cantata replica` for the time of the block; gives its address, once it is ready.
+def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[RunningReplica]:
+    """`cantata replica` for the time of the block, once it is ready.
 
     Raises:
         RuntimeError: it was not ready in time.
@@ -83,27 +117,33 @@ def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[str]:
             if process.poll() is not None or time.monotonic() > deadline_s:
                 raise RuntimeError(f"the replica was not ready: {log} says why")
             time.sleep(0.05)
-        yield address
+        yield RunningReplica(address, process.pid)
     finally:
         process.terminate()
         process.wait()
 
 
-def _loaded(target: Target, streams: int, seconds: float) -> tuple[float, float]:
-    """Seconds of sound per second, and TTFP p50."""
+def _measured(way: _Loaded, streams: int, seconds: float) -> Way:
     # Short texts: of each, the way through an edge is the largest part.
     spec = LoadSpec(kind="closed", streams=streams, texts="short", seconds=seconds)
-    report = in_own_process(measured_load, spec, target, False)
+    before_s = _cpu_s(way.pids)
+    report = in_own_process(measured_load, spec, way.target, False)
+    used_s = _cpu_s(way.pids) - before_s
     found = summarise(report.records, report.audio_in_window_s / seconds)
     if found is None:
-        raise RuntimeError(f"{target.url} spoke nothing")
-    return found.throughput_x, found.ttfp.p50
+        raise RuntimeError(f"{way.target.url} spoke nothing")
+    return Way(found.throughput_x, found.ttfp.p50, used_s / report.audio_s)
 
 
-def _medians(streams: int, rounds: list[list[tuple[float, float]]]) -> Served:
-    server, edge = ([measured[way] for measured in rounds] for way in range(2))
-    return Served(
-        streams,
-        (median(x for x, _ in server), median(x for x, _ in edge)),
-        (median(s for _, s in server), median(s for _, s in edge)),
+def _cpu_s(pids: Sequence[int]) -> float:
+    """That these processes have used, without their children."""
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return float(sum(one.user + one.system for one in times))
+
+
+def _median(measured: Sequence[Way]) -> Way:
+    return Way(
+        median(one.throughput_x for one in measured),
+        median(one.ttfp_s for one in measured),
+        median(one.cpu for one in measured),
     )

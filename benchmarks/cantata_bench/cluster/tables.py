@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cantata_bench.cluster.connectors import Carried
-from cantata_bench.cluster.served import Served
+from cantata_bench.cluster.served import Served, Way
 
 
 def connectors_table(found: Sequence[Carried]) -> str:
@@ -22,14 +22,19 @@ def connectors_table(found: Sequence[Carried]) -> str:
 def served_table(found: Sequence[Served]) -> str:
     """One row for each load."""
     rows = [
-        "| streams | server: seconds of sound per second, TTFP p50 | through an edge | ratios |",
+        "| streams | server: seconds of sound per second, TTFP p50, CPU for a second of sound "
+        "| through an edge | ratios of the first two |",
         "|-|-|-|-|",
     ]
     for one in found:
-        (server_x, edge_x), (server_s, edge_s) = one.throughput_x, one.ttfp_s
+        throughput = one.edge.throughput_x / one.server.throughput_x
+        ttfp = one.edge.ttfp_s / one.server.ttfp_s
         rows.append(
-            f"| {one.streams} | {server_x:.1f}, {1e3 * server_s:.0f} ms "
-            f"| {edge_x:.1f}, {1e3 * edge_s:.0f} ms "
-            f"| {edge_x / server_x:.2f}, {edge_s / server_s:.2f} |"
+            f"| {one.streams} | {_cells(one.server)} | {_cells(one.edge)} "
+            f"| {throughput:.2f}, {ttfp:.2f} |"
         )
     return "\n".join(rows)
+
+
+def _cells(way: Way) -> str:
+    return f"{way.throughput_x:.1f}, {1e3 * way.ttfp_s:.0f} ms, {1e3 * way.cpu:.1f} ms"

@@ -59,18 +59,23 @@ class FrameParser:
         Raises:
             Garbage: a body is larger than allowed.
         """
-        held = self._held
-        held += data
+        if self._held:
+            self._held += data
+            data = self._held
         frames: list[Frame] = []
         start = 0
-        while len(held) - start >= HEADER.size:
-            length, kind, stream = HEADER.unpack_from(held, start)
-            if length > self._most:
-                raise Garbage(f"a body of {length} bytes arrived; at most {self._most} are valid")
-            end = start + HEADER.size + length
-            if len(held) < end:
-                break
-            frames.append(Frame(kind, stream, held[start + HEADER.size : end]))
-            start = end
-        del held[:start]
+        with memoryview(data) as view:
+            while len(view) - start >= HEADER.size:
+                length, kind, stream = HEADER.unpack_from(view, start)
+                if length > self._most:
+                    raise Garbage(
+                        f"a body of {length} bytes arrived; at most {self._most} are valid"
+                    )
+                end = start + HEADER.size + length
+                if len(view) < end:
+                    break
+                frames.append(Frame(kind, stream, bytearray(view[start + HEADER.size : end])))
+                start = end
+            if start or data is not self._held:  # else a large body is still growing
+                self._held = bytearray(view[start:])
         return frames

@@ -71,7 +71,10 @@ class Link:
         self._silence = Silence(time.monotonic())
         self._ran_at = time.monotonic()
         """When the loop last ran, for the beats' thread."""
+        self._flushing = False
+        """`_flush` is about to run."""
         self._writing = False
+        """The kernel has no room, and says when it has."""
         self._emptied = asyncio.Event()
         """The kernel has taken all there was to send, or the link is lost."""
         self._lost: asyncio.Future[LinkLost] = self._loop.create_future()
@@ -131,7 +134,8 @@ class Link:
             self.put(kind, LINK, parts)
 
     def put(self, kind: int, stream: int, parts: tuple[Buffer, ...] = ()) -> None:
-        """Send a frame.
+        """Send a frame, together with all others of this turn of the loop: a system call, and a
+        turn of the other end's loop, cost more than a chunk of sound.
 
         Raises:
             LinkLost: the link is over.
@@ -140,8 +144,6 @@ class Link:
             raise self._lost.result()
         length = sum(memoryview(part).nbytes for part in parts)
         self._put_parts((header_of(kind, stream, length), *parts))
-        if self._lost.done():
-            raise self._lost.result()
 
     def forget(self, stream: int) -> None:
         """Both ends have ended it."""
@@ -167,7 +169,9 @@ class Link:
         self.close()
 
     def close(self, reason: str = "this end has closed the link") -> None:
-        """End the link and every stream on it."""
+        """End the link and every stream on it; what was put before is sent, as far as the kernel
+        takes it."""
+        self._flush()
         self._lose(LinkLost(f"{self.peer}: {reason}"))
 
     def beat(self) -> None:
@@ -175,7 +179,7 @@ class Link:
         try:
             self._outbox.put_if_empty(*self._beat())
             if self._outbox.size:
-                self._loop.call_soon_threadsafe(self._write_later)
+                self._loop.call_soon_threadsafe(self._flush_soon)
         except OSError as error:
             self._loop.call_soon_threadsafe(self._broke, error)
 
@@ -185,27 +189,34 @@ class Link:
         return header_of(BEAT, LINK, _LATE.size + len(state)), _LATE.pack(late_s), state
 
     def _put_parts(self, parts: Iterable[Buffer]) -> None:
-        try:
-            self._outbox.put(*parts)
-        except OSError as error:
-            self._broke(error)
-        self._write_later()
+        self._outbox.put(*parts)
+        self._flush_soon()
 
-    def _write_later(self) -> None:
-        if self._outbox.size and not self._writing and not self.is_lost:
-            self._writing = True
-            self._loop.add_writer(self._socket, self._writable)
+    def _flush_soon(self) -> None:
+        if not self._flushing and not self._writing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
 
-    def _writable(self) -> None:
+    def _flush(self) -> None:
+        self._flushing = False
+        if self.is_lost:
+            return
         try:
             self._outbox.flush()
         except OSError as error:
             self._broke(error)
             return
         if not self._outbox.size:
-            self._loop.remove_writer(self._socket)
-            self._writing = False
             self._emptied.set()
+        if bool(self._outbox.size) != self._writing:
+            self._writing = not self._writing
+            if self._writing:
+                self._loop.add_writer(self._socket, self._writable)
+            else:
+                self._loop.remove_writer(self._socket)
+
+    def _writable(self) -> None:
+        self._flush()
         if self.has_room:
             for stream in self._streams.values():
                 stream.look_again()

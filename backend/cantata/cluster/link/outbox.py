@@ -9,8 +9,8 @@ from collections import deque
 from itertools import islice
 
 Buffer = bytes | bytearray | memoryview
-_AT_ONCE = 64
-"""Buffers handed to the kernel in one call."""
+_AT_ONCE = 512
+"""Buffers handed to the kernel in one call: those of about 128 chunks of sound."""
 
 
 class Outbox:
@@ -23,35 +23,29 @@ class Outbox:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._lock = threading.Lock()
-        self._waiting: deque[memoryview] = deque()
+        self._waiting: deque[bytes | memoryview] = deque()
         self.size = 0
         """Bytes that wait."""
 
     def put(self, *parts: Buffer) -> None:
-        """Send one frame, as far as the kernel takes it now.
+        """Have one frame wait; `flush` sends it with all others.
 
         Args:
             parts: that the frame consists of, in order; not to be changed afterwards.
-
-        Raises:
-            OSError: the connection is broken.
         """
         with self._lock:
             self._append(parts)
-            self._send()
 
-    def put_if_empty(self, *parts: Buffer) -> bool:
-        """The same unless something waits already; whether it was done. Either way the kernel is
-        offered what waits.
+    def put_if_empty(self, *parts: Buffer) -> None:
+        """The same unless something waits already. Either way the kernel is offered what waits.
 
         Raises:
             OSError: the connection is broken.
         """
         with self._lock:
-            if was_empty := not self.size:
+            if not self.size:
                 self._append(parts)
             self._send()
-            return was_empty
 
     def flush(self) -> None:
         """Offer the kernel what waits.
@@ -64,7 +58,7 @@ class Outbox:
 
     def _append(self, parts: tuple[Buffer, ...]) -> None:
         for part in parts:
-            view = memoryview(part).cast("B")
+            view = part if type(part) is bytes else memoryview(part).cast("B")
             if view:
                 self._waiting.append(view)
                 self.size += len(view)
@@ -79,7 +73,7 @@ class Outbox:
             while sent:
                 first = self._waiting[0]
                 if len(first) > sent:
-                    self._waiting[0] = first[sent:]
+                    self._waiting[0] = memoryview(first)[sent:]
                     return
                 sent -= len(first)
                 self._waiting.popleft()

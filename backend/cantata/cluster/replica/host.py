@@ -54,6 +54,8 @@ class ReplicaHost:
         self._tasks: set[asyncio.Task[None]] = set()
         self._connecting = 0
         self._is_started = False
+        self._telling = False
+        """`_tell` is about to run."""
         self._idle = asyncio.Event()
 
     @property
@@ -175,9 +177,16 @@ class ReplicaHost:
             self._tell(now=False)
 
     def _changed(self) -> None:
-        self._tell()
+        # Once for all orders of this turn of the loop, and not before the work on them.
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell_changes)
         if not self._ledger.orders:
             self._idle.set()
+
+    def _tell_changes(self) -> None:
+        self._telling = False
+        self._tell()
 
     def _tell(self, *, now: bool = True) -> None:
         for session in self._sessions:

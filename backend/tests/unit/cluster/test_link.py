@@ -119,6 +119,55 @@ async def test_streams_carry_frames_both_ways_in_order(heart: Heart) -> None:
         await until(lambda: not near.link.streams and not far.link.streams)
 
 
+class Counting(socket.socket):
+    """A socket that counts what is handed to the kernel."""
+
+    calls = 0
+
+    def sendmsg(self, *args: object) -> int:  # type: ignore[override]
+        self.calls += 1
+        return super().sendmsg(*args)  # type: ignore[arg-type]
+
+
+async def test_what_many_streams_send_at_once_leaves_together() -> None:
+    """A step's chunks are one system call here, and one turn of the loop there."""
+    near, far = socket.socketpair()
+    counting = Counting(near.family, near.type, near.proto, near.detach())
+    silent = Heart(3600)
+    ends = End(counting), End(far)
+    for end, side in zip(ends, (Side.CONNECTED, Side.ACCEPTED), strict=True):
+        end.sock.setblocking(False)
+        end.begin(side, silent)
+    streams = [ends[0].link.open() for _ in range(16)]
+    sound = bytes(7_680)
+    for stream in streams:
+        stream.first(DATA, b"open")
+    before = counting.calls
+    await asyncio.gather(*(stream.send(DATA + 1, b"head", sound) for stream in streams))
+    await until(lambda: len(ends[1].streams) == 16)
+    assert counting.calls - before == 2  # those that open, those that follow
+    for stream in ends[1].streams:
+        first, second = await stream.receive(), await stream.receive()
+        assert first is not None
+        assert second is not None
+        assert (bytes(first.body), bytes(second.body)) == (b"open", b"head" + sound)
+    for end in ends:
+        end.link.close()
+    silent.close()
+
+
+async def test_what_was_sent_before_an_end_arrives(heart: Heart) -> None:
+    async with two_ends(heart) as (near, far):
+        stream, other = await opened(near, far)
+        await stream.send(DATA, b"last words")
+        near.link.close()
+        last = await other.receive()
+        assert last is not None
+        assert bytes(last.body) == b"last words"
+        with pytest.raises(LinkLost):
+            await other.receive()
+
+
 async def test_a_large_body_arrives_whole_while_others_go_on(heart: Heart) -> None:
     body = bytes(range(256)) * 40_000  # ten megabytes: far more than the kernel holds
     async with two_ends(heart) as (near, far):
