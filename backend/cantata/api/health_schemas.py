@@ -39,7 +39,7 @@ class ReplicaHealth(WireModel):
     lost: int
     """How often its link was lost."""
     message: str | None = None
-    """Why it is not connected."""
+    """What is wrong with it."""
 
 
 class Health(WireModel):

@@ -141,7 +141,7 @@ class ReplicaReport:
     lost: int
     """How often its link was lost, since the server's start."""
     trouble: str | None = None
-    """Why it is not connected."""
+    """What is wrong with it: why it takes no requests, or none for some model."""
     admissions: Mapping[str, AdmissionReport] = field(default_factory=dict)
     """Of its models, by name, all servers' requests counted; as it told last."""
 
@@ -244,7 +244,12 @@ class SpeechService(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether every stage of every model accepts requests."""
+        """Whether every model accepts requests."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready, for a person."""
         ...
 
     def model(self, name: str) -> ServedModel:

@@ -40,6 +40,7 @@ from cantata.engine.suspects import Suspects
 from cantata.logs import LogFormat
 from cantata.scheduling.places import StagePace, places
 
+STAGE_DOWN = "a stage is down and is being started again"
 CREDITS_PER_WINDOW = 4
 """Credit is returned when a listener has taken this part of what may be made ahead of it."""
 
@@ -170,7 +171,7 @@ class Orchestrator:
             async with asyncio.timeout(timeout_s):
                 await self._supervisor.all_ready.wait()
         except TimeoutError:
-            raise StageDied("a stage is down and is being started again") from None
+            raise StageDied(STAGE_DOWN) from None
 
     def check(self, request: PipelineRequest) -> None:
         """Raises Quarantined if the request has ended a stage process twice."""

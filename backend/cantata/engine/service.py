@@ -16,7 +16,7 @@ from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.engine.chat_model import PipelineChatModel
 from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.stage_handle import StageHandle, StageState
@@ -59,6 +59,11 @@ class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageM
         self._failed: list[AnyModel] = []
         """Of those that start later: they are not tried again."""
         self._starting_later: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready, for a person."""
+        return STAGE_DOWN
 
     @property
     def ready(self) -> bool:

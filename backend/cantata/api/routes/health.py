@@ -25,7 +25,7 @@ Status = Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
 
 @router.get("/health")
 async def health(context: Context, response: Response) -> Health:
-    """Whether the server and each of its stages are alive. 503 only when it cannot recover."""
+    """Whether server, stages and replicas are alive. 503 only when it cannot recover."""
     reports = await context.service.stage_reports()
     replicas = context.service.replica_reports()
     status = _status(context, reports, replicas)
@@ -38,18 +38,18 @@ async def health(context: Context, response: Response) -> Health:
         default_model=context.service.default_model,
         stages=[_stage_health(report) for report in reports],
         replicas=[_replica_health(report) for report in replicas],
-        message=context.lifecycle.error or _trouble(reports),
+        message=context.lifecycle.error or _trouble(reports, replicas),
     )
 
 
 @router.get("/ready")
 async def ready(context: Context) -> Readiness:
-    """200 when every stage accepts requests, else 503."""
+    """200 when every model accepts requests, else 503."""
     if context.drain.begun:
         raise GoingAway()
     context.lifecycle.check()
     if not context.service.ready:
-        raise NotReady("a stage is down and is being started again")
+        raise NotReady(context.service.trouble)
     return Readiness()
 
 
@@ -86,8 +86,9 @@ def _status(
             return "ok" if context.service.ready and alive and linked else "degraded"
 
 
-def _trouble(reports: list[StageReport]) -> str | None:
+def _trouble(reports: list[StageReport], replicas: list[ReplicaReport]) -> str | None:
     troubles = [f"{report.stage}: {report.trouble}" for report in reports if report.trouble]
+    troubles += [f"replica {one.address}: {one.trouble}" for one in replicas if one.trouble]
     return "; ".join(troubles) or None
 
 

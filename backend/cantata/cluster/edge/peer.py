@@ -72,6 +72,11 @@ class Peer:
     @property
     def announced(self) -> Announcement | None:
         """What it serves; None: it is not connected, or not ready yet."""
+    @property
+    def draining(self) -> bool:
+        """It has said that it ends what it speaks and takes nothing new."""
+        return self._state.draining
+
         return self._announced
 
     def serves(self, model: str) -> Card | None:
@@ -140,10 +145,10 @@ class Peer:
         return ReplicaReport(
             address=str(self.address),
             ready=self.is_ready,
-            draining=self._state.draining,
+            draining=self.draining,
             streams=0 if self._link is None else self._link.streams,
             lost=self._lost,
-            trouble=self._trouble,
+            trouble=self._trouble or self._delay,
             admissions={name: state.admission for name, state in self._state.models.items()},
         )
 
@@ -155,6 +160,13 @@ class Peer:
     async def keep(self) -> None:
         """Connect, and connect again, until cancelled."""
         failures = 0
+    @property
+    def _delay(self) -> str | None:
+        """Why a connected one takes no requests."""
+        if self.draining:
+            return "it is stopping"
+        return None if self.is_ready else "its models are loading, or one of its stages is down"
+
         while True:
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             try:

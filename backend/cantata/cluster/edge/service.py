@@ -45,8 +45,20 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
     @property
     def ready(self) -> bool:
         """Whether some replica takes orders for each model."""
-        names = (*self._speaking, *self._answering, *self._drawing)
-        return bool(names) and all(map(self._replicas.serving, names))
+        return bool(self._names) and all(map(self._replicas.serving, self._names))
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready, for a person."""
+        missing = [name for name in self._names if not self._replicas.serving(name)]
+        which = f"model {', '.join(missing)}" if missing else "any model"
+        reports = self.replica_reports()
+        states = [f"{one.address}: {one.trouble}" for one in reports if one.trouble is not None]
+        return "; ".join([f"no replica takes requests for {which}", *states])
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return *self._speaking, *self._answering, *self._drawing
 
     @property
     def waiting(self) -> Mapping[str, int]:

@@ -38,10 +38,12 @@ class Waiting:
             Overloaded: as many wait as the replicas have slots, and none is free.
         """
         serving = self._replicas.serving(self._model)
-        states = [state for peer in serving if (state := peer.state(self._model)) is not None]
-        full = len(self._line) >= sum(state.admission.slots for state in states)
-        if states and full and self._replicas.best(self._model) is None:
-            raise self._refusal(QUEUE_FULL, f"{len(self._line)} requests are waiting")
+        told = [state for peer in serving if (state := peer.state(self._model)) is not None]
+        full = len(self._line) >= sum(one.admission.slots for one in told)
+        if told and full and self._replicas.best(self._model) is None:
+            count = len(self._line)
+            waiting = "1 request is" if count == 1 else f"{count} requests are"
+            raise self._refusal(QUEUE_FULL, f"{waiting} waiting for a place")
 
     async def place(self, fits: Fits, wait_s: float, *, queued: bool, again: bool) -> Peer:
         """The replica to order from, at once: the next one may be told of the same place.

@@ -281,6 +281,10 @@ class FakeService:
             for stage in ("talker", "codec")
         ]
 
+    @property
+    def trouble(self) -> str:
+        return "a stage is down"
+
     def replica_reports(self) -> list[ReplicaReport]:
         return []
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
 import numpy as np
 import pytest
 from fake_cluster import FakeCluster, Listed, fake_cluster, undisturbed
-from fake_service import eventually
+from fake_service import FakeModel, eventually
 from live_server import Server, running
 from socket_client import client
 
 from cantata.api.listening import listen
 from cantata.audio.pcm import encode_s16le
+from cantata.contract.service import AdmissionReport
 
 TEXT = "One two three."
 
@@ -84,18 +86,63 @@ async def test_health_ready_and_metrics_name_the_replicas(
     assert health["status"] == "degraded"
     [gone] = [replica for replica in health["replicas"] if not replica["ready"]]
     assert (gone["address"], gone["lost"]) == (first, 1)
-    assert gone["message"]
+    assert gone["message"] in health["message"]
+    assert health["message"].startswith(f"replica {first}: ")
     metrics = (await http.get("/metrics")).text
     assert f'cantata_replica_up{{replica="{first}"}} 0.0' in metrics
     assert (await http.get("/ready")).status_code == 200
 
     await cluster.replicas[1].host.stop()
     await cluster.known(0)
-    assert (await http.get("/ready")).status_code == 503
+    refusal = await http.get("/ready")
+    assert (refusal.status_code, refusal.json()["error"]["code"]) == (503, "not_ready")
+    message = refusal.json()["error"]["message"]
+    assert message.startswith("no replica takes requests for model solo, duo, ")
+    assert first in message
+    assert second in message
+    assert "stage" not in message
     body = {"model": "solo", "input": TEXT, "voice": "alloy"}
     answer = await http.post("/v1/audio/speech", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stage_died")
     assert answer.headers["retry-after"] == "1"
+
+
+async def test_ready_says_which_replica_is_about_to_leave(
+    cluster: FakeCluster, http: httpx.AsyncClient
+) -> None:
+    for replica in cluster.replicas:
+        await replica.host.drain(0)
+    await cluster.known(0)
+    message = (await http.get("/ready")).json()["error"]["message"]
+    for replica in cluster.replicas:
+        assert f"{replica.host.address}: it is stopping" in message
+
+
+async def test_an_early_rejection_is_said_in_words(
+    cluster: FakeCluster, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the body is read; the replicas' figures are nobody else's business."""
+    full = AdmissionReport(places=1, running=1, waiting=0, waiting_batch=0, slots=1)
+    monkeypatch.setattr(FakeModel, "admission", property(lambda self: full))
+    for replica in cluster.replicas:
+        replica.solo.behaviour.may_sound = asyncio.Event()
+    body = {"model": "solo", "input": TEXT, "voice": "alloy", "response_format": "pcm"}
+    async with asyncio.TaskGroup() as asking:
+        asked = [asking.create_task(http.post("/v1/audio/speech", json=body)) for _ in range(4)]
+        model = cluster.edge.model("solo")
+        await eventually(lambda: model.waiting == 2)
+        answer = await http.post("/v1/audio/speech", json=body)
+        for replica in cluster.replicas:
+            assert replica.solo.behaviour.may_sound is not None
+            replica.solo.behaviour.may_sound.set()
+    assert answer.status_code == 429
+    error = answer.json()["error"]
+    assert (error["code"], error["message"]) == (
+        "rate_limit_exceeded",
+        "2 requests are waiting for a place",
+    )
+    assert int(answer.headers["retry-after"]) >= 1
+    assert [one.result().status_code for one in asked] == [200] * 4
 
 
 async def test_two_edges_share_a_port(cluster: FakeCluster) -> None:
