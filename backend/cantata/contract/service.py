@@ -101,7 +101,8 @@ class AdmissionReport:
     slots_in_use: int = 0
     """Requests that the stages hold: a request between two pieces has a place but no slot."""
     quarantined: int = 0
-    """Requests that are rejected because they ended a stage process twice, since the start."""
+    """Requests that are rejected because they ended a stage process, or a replica, twice, since the
+    start."""
     retry_after_s: float = 1.0
     """When a request that is rejected now would about get its turn."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -12,13 +11,11 @@ from typing import Any
 
 from cantata.contract.data.errors import Quarantined
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.quarantine import Quarantine, digest_of
 from cantata.engine.stage_handle import Death
+from cantata.scheduling.quarantine import Quarantine, Turns, digest_of
 
 logger = logging.getLogger(__name__)
 
-MAX_WAIT_S = 8.0
-"""Longest wait for earlier suspects; after that they run together."""
 _VMSTAT = Path("/proc/vmstat")
 
 
@@ -27,10 +24,9 @@ class Suspects:
 
     def __init__(self) -> None:
         self._quarantine = Quarantine()
-        self._turn = asyncio.Lock()
+        self._turns = Turns()
         self._watched: dict[str, bytes] = {}
         """Digests of open requests that have a strike."""
-        self._holder: str | None = None
         self._oom_kills = _oom_kills()
 
     @property
@@ -58,25 +54,24 @@ class Suspects:
         if self._quarantine.strike(digest) is None:
             yield
             return
-        await self._wait_for_turn(opened.request_id)
+        await self._turns.wait(opened.request_id)
         self._watched[opened.request_id] = digest
         try:
             self._quarantine.check(digest)  # it may be quarantined by now
             yield
         finally:
             del self._watched[opened.request_id]
-            self._give_turn_back(opened.request_id)
+            self._turns.give_back(opened.request_id)
 
     def progressed(self, opened: OpenRequest) -> None:
         """A request has got further; once it is past its strike, or complete, it is no longer a
         suspect."""
         digest = self._watched.get(opened.request_id)
-        strike = None if digest is None else self._quarantine.strike(digest)
-        if digest is None or strike is None:
+        if digest is None or self._quarantine.strike(digest) is None:
             return
-        if opened.complete or strike.passed(opened.frames):
+        if opened.complete or self._quarantine.has_passed(digest, opened.frames):
             self._quarantine.clear(digest)
-            self._give_turn_back(opened.request_id)
+            self._turns.give_back(opened.request_id)
 
     def died(
         self, stage: str, death: Death, requests: Mapping[str, OpenRequest]
@@ -112,19 +107,6 @@ class Suspects:
                 return death.alone or self._oom_kills > before
             case _:
                 return True
-
-    async def _wait_for_turn(self, request_id: str) -> None:
-        try:
-            async with asyncio.timeout(MAX_WAIT_S):
-                await self._turn.acquire()
-        except TimeoutError:
-            return
-        self._holder = request_id
-
-    def _give_turn_back(self, request_id: str) -> None:
-        if self._holder == request_id:
-            self._holder = None
-            self._turn.release()
 
 
 def _oom_kills() -> int:

@@ -80,7 +80,7 @@ class ServiceCollector(Collector):
         )
         quarantined = CounterMetricFamily(
             "cantata_requests_quarantined",
-            "Requests that ended a stage process twice and are rejected.",
+            "Requests that ended a stage process, or a replica, twice and are rejected.",
             labels=["model"],
         )
         for model, report in self._admissions.items():

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import Quarantined
-from cantata.engine.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
+from cantata.scheduling.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
 
 POISON, A, B = (digest_of(name) for name in ("poison", "a", "b"))
 
@@ -42,6 +42,14 @@ def test_who_was_alone_with_both_deaths_did_it_wherever_they_came() -> None:
     assert quarantine.died("talker", {POISON: 500}) == POISON
 
 
+def test_who_was_not_alone_must_have_been_at_the_same_place() -> None:
+    """Of requests that cannot be told apart, any may be the cause."""
+    quarantine = Quarantine(leeway=100)
+    quarantine.died("replica", {A: 0}, others=1)
+    assert quarantine.died("replica", {A: 500}, others=1) is None
+    assert quarantine.died("replica", {A: 450}, others=1) == A
+
+
 def test_two_suspects_at_the_same_place_are_both_let_off() -> None:
     """Until the next death, before which they run one at a time."""
     quarantine = Quarantine()
@@ -59,9 +67,10 @@ def test_deaths_of_different_stages_are_no_evidence() -> None:
 
 
 def test_a_strike_is_passed_a_little_beyond_it() -> None:
-    strike = Strike("talker", 10)
-    assert not strike.passed(10 + LEEWAY_FRAMES)
-    assert strike.passed(11 + LEEWAY_FRAMES)
+    quarantine = Quarantine()
+    quarantine.died("talker", {A: 10})
+    assert not quarantine.has_passed(A, 10 + LEEWAY_FRAMES)
+    assert quarantine.has_passed(A, 11 + LEEWAY_FRAMES)
 
 
 def test_what_is_kept_is_bounded() -> None:

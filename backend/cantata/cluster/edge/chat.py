@@ -37,13 +37,11 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         Raises:
             InvalidRequest: a part or an option cannot be served.
             Overloaded: no place or queue room now.
-            Quarantined: the request has ended a replica's stage process twice.
+            Quarantined: the request has ended a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
-        asked = AnswerOrder.of("", self.name, request)
-        self._refusals.check(asked)
-        order = AnswerOrder(new_work_id(), self.name, asked.messages, asked.options)
-        work: RemoteWork[Answering, AnswerEvent] = RemoteWork(
+        order = AnswerOrder.of(new_work_id(), self.name, request)
+        work: RemoteWork[Answering, AnswerEvent] = self._remote(
             Order(
                 Kind.ANSWER,
                 lambda: order,
@@ -54,10 +52,10 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
                 events=EVENTS,
                 read=_event_of,
             ),
-            self._queue,
+            request,
             AnswerSplice(),
         )
-        async with self._doing(work, asked) as (begun, events):
+        async with self._doing(work) as (begun, events):
             milestones = (work.route, *milestones_of(begun.milestones))
             yield Answer(begun.request_id, begun.prompt_tokens, milestones, events)
 

@@ -35,6 +35,8 @@ class Peer:
         heart: beats for the link.
         on_change: called when the replica came, went or announced something.
         on_beat: called when it has told its places.
+        on_lost: called when its link is lost, before those who wait for it are told: why, and how
+            many requests of other edges it worked on.
     """
 
     def __init__(
@@ -44,10 +46,11 @@ class Peer:
         heart: Heart,
         on_change: Callable[[], None],
         on_beat: Callable[[], None],
+        on_lost: Callable[[Peer, LinkLost, int], None],
     ) -> None:
         self.address = address
         self._key, self._heart = key, heart
-        self._on_change, self._on_beat = on_change, on_beat
+        self._on_change, self._on_beat, self._on_lost = on_change, on_beat, on_lost
         self._link: Link | None = None
         self._announced: Announcement | None = None
         self._state = ReplicaState()
@@ -70,13 +73,13 @@ class Peer:
         return self._announced is not None and state.ready and not state.draining
 
     @property
-    def announced(self) -> Announcement | None:
-        """What it serves; None: it is not connected, or not ready yet."""
-    @property
     def draining(self) -> bool:
         """It has said that it ends what it speaks and takes nothing new."""
         return self._state.draining
 
+    @property
+    def announced(self) -> Announcement | None:
+        """What it serves; None: it is not connected, or not ready yet."""
         return self._announced
 
     def serves(self, model: str) -> Card | None:
@@ -153,6 +156,13 @@ class Peer:
         )
 
     @property
+    def _delay(self) -> str | None:
+        """Why a connected one takes no requests."""
+        if self.draining:
+            return "it is stopping"
+        return None if self.is_ready else "its models are loading, or one of its stages is down"
+
+    @property
     def is_done(self) -> bool:
         """It has left, and nothing of this edge is open there."""
         return self.leaving and (self._link is None or not self._link.streams)
@@ -160,13 +170,6 @@ class Peer:
     async def keep(self) -> None:
         """Connect, and connect again, until cancelled."""
         failures = 0
-    @property
-    def _delay(self) -> str | None:
-        """Why a connected one takes no requests."""
-        if self.draining:
-            return "it is stopping"
-        return None if self.is_ready else "its models are loading, or one of its stages is down"
-
         while True:
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             try:
@@ -196,6 +199,7 @@ class Peer:
             f"replica {self.address}",
             on_message=self._hear,
             on_state=self._learn,
+            on_lost=self._lose,
         )
         link.begin()
         self._trouble = None
@@ -211,6 +215,11 @@ class Peer:
             self._refused.clear()
             self._excluded.clear()
             self._last_reports = []
+
+    def _lose(self, error: LinkLost) -> None:
+        assert self._link is not None, "it is told of its own link"
+        running = sum(state.admission.running for state in self._state.models.values())
+        self._on_lost(self, error, max(0, running - self._link.streams))
 
     def _hear(self, kind: int, body: bytearray) -> None:
         if kind != Kind.ANNOUNCE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 
 from cantata.cluster.cards import DrawingModel
@@ -40,13 +41,11 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         Raises:
             InvalidRequest: the prompt, a picture or an option cannot be served.
             Overloaded: every replica would finish it too late.
-            Quarantined: the request has ended a replica's stage process twice.
+            Quarantined: the request has ended a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
         work_id = new_work_id()
-        asked = DrawOrder.of("", self.name, request).options
-        self._refusals.check(asked)
-        work: RemoteWork[DrawingBegun, Progress | Image] = RemoteWork(
+        work: RemoteWork[DrawingBegun, Progress | Image] = self._remote(
             Order(
                 Kind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
@@ -57,10 +56,10 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
                 events=EVENTS,
                 read=lambda event: cast(Progress | Image, event),
             ),
-            self._queue,
+            replace(request, deadline_s=None),
             _DrawingSplice(),
         )
-        async with self._doing(work, asked) as (begun, events):
+        async with self._doing(work) as (begun, events):
             yield Drawing(
                 begun.request_id,
                 begun.width,

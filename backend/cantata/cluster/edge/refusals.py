@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 
-from cantata.cluster.bodies import encode
+from cantata.cluster.edge.losses import Asked
 from cantata.contract.data.errors import Quarantined
 
 MAX_KEPT = 1024
 
 
 class Refusals:
-    """The latest of one model's, by content."""
+    """The latest of one model's, by digest."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Quarantined] = OrderedDict()
 
-    def check(self, request: object) -> None:
+    def check(self, asked: Asked) -> None:
         """Raises Quarantined if a replica has refused this request as such."""
-        if not self._kept:
+        if not self._kept or asked.digest is None:
             return
-        error = self._kept.get(_digest(request))
+        error = self._kept.get(asked.digest)
         if error is not None:
             raise Quarantined(error.message, error.param)
 
-    def add(self, request: object, error: Quarantined) -> None:
+    def add(self, asked: Asked, error: Quarantined) -> None:
         """A replica has refused it."""
-        self._kept[_digest(request)] = error
+        if asked.digest is None:
+            return
+        self._kept[asked.digest] = error
         while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
-
-
-def _digest(request: object) -> bytes:
-    digest = hashlib.sha256()
-    for part in encode(request):
-        digest.update(part)
-    return digest.digest()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from cantata.cluster.bodies import decode
+from cantata.cluster.edge.losses import Asked, Held, Losses
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
 from cantata.cluster.faults import Fault, error_of
@@ -89,6 +90,8 @@ class RemoteWork(Generic[O, E]):
 
     Args:
         order: the same for each of them.
+        asked: what is known again of the request.
+        losses: of replicas.
         waiting: the model's queue.
         splice: of its events.
         on_stream: called with each stream on which it is ordered.
@@ -97,20 +100,23 @@ class RemoteWork(Generic[O, E]):
     def __init__(
         self,
         order: Order[O, E],
+        asked: Asked,
+        losses: Losses,
         waiting: Waiting,
         splice: Splice[E],
         on_stream: Callable[[Stream], None] = lambda stream: None,
     ) -> None:
         self._order, self._waiting, self._splice = order, waiting, splice
+        self.asked, self._losses = asked, losses
         self._on_stream = on_stream
-        self._peer: Peer | None = None
-        """That does the work."""
+        self._held: Held | None = None
+        """By the replica that does the work."""
         self._identity = ""
         """Of the model there."""
         self._stream: Stream | None = None
         self._routed_at = 0.0
         self._again = False
-        """It was begun again."""
+        """It was begun again after a loss that nobody can explain."""
         self._failed: set[Peer] = set()
         """Replicas that could not take it."""
 
@@ -126,6 +132,7 @@ class RemoteWork(Generic[O, E]):
             Overloaded: no replica has a place in time.
             StageDied: no replica serves the model, or (`ReplicaLost`) two were lost.
             InvalidRequest: it cannot be served.
+            Quarantined: it has ended a second replica.
         """
         try:
             return await self._opened()
@@ -137,20 +144,24 @@ class RemoteWork(Generic[O, E]):
 
         Raises:
             ReplicaLost: its replica was lost, and no other one could go on.
+            Quarantined: it has ended a second replica.
             CantataError: as of the replica's own work.
         """
         while True:
             try:
                 while (message := await self._receive(self._order.events)) is not None:
+                    self._progressed()
                     if (new := self._splice.take(self._order.read(message))) is not None:
                         yield new
                 self._splice.check_end()
+                self._leave(complete=True)
                 return
             except LinkLost as error:
                 await self._opened_again(error)
 
     async def close(self) -> None:
         """Leave; returns when the replica has freed it, or is lost."""
+        self._leave(complete=False)
         if self._stream is None:
             return
         self._stream.end()
@@ -189,35 +200,59 @@ class RemoteWork(Generic[O, E]):
                 self._failed.add(peer)
 
     async def _opened_again(self, loss: LinkLost) -> O:
-        """Order it a second time.
+        """Order it again.
 
         Raises:
             ReplicaLost: it was begun again already, or no other replica can take over in time.
+            Quarantined: it has ended a second replica.
         """
+        self._count(loss)
+        deadline_s = time.monotonic() + AGAIN_S
+        while True:
+            left_s = max(0.0, deadline_s - time.monotonic())
+            queued = self._order.queued
+            peer = await self._waiting.next_place(self._fits, left_s, queued=queued)
+            if peer is None:
+                raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
+            self._splice.repeat()
+            try:
+                return await self._order_from(peer)
+            except Overloaded:
+                peer.refused(self._order.model)
+                if not queued:
+                    self._failed.add(peer)
+            except StageDied:
+                self._failed.add(peer)
+            except LinkLost as error:
+                self._count(error)
+                loss, deadline_s = error, time.monotonic() + AGAIN_S
+
+    def _count(self, loss: LinkLost) -> None:
+        """It was lost: each request that has not done it may go on, but only once after a loss that
+        nobody can explain.
+
+        Raises:
+            ReplicaLost: that is not the first one.
+            Quarantined: it has ended its replica, and one before.
+        """
+        held, self._held = self._held, None
+        if held is not None:
+            self._losses.check(held)
+            self._failed.add(held.peer)
+            if held.blamed is not None:
+                return
         if self._again:
             raise ReplicaLost(f"the second replica was lost, too: {loss.reason}") from loss
         self._again = True
-        if self._peer is not None:
-            self._failed.add(self._peer)
-        deadline_s = time.monotonic() + AGAIN_S
-        try:
-            while True:
-                left_s = max(0.0, deadline_s - time.monotonic())
-                queued = self._order.queued
-                peer = await self._waiting.next_place(self._fits, left_s, queued=queued)
-                if peer is None:
-                    raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
-                self._splice.repeat()
-                try:
-                    return await self._order_from(peer)
-                except Overloaded:
-                    peer.refused(self._order.model)
-                    if not queued:
-                        self._failed.add(peer)
-                except StageDied:
-                    self._failed.add(peer)
-        except LinkLost as error:
-            raise ReplicaLost(f"the second replica was lost, too: {error.reason}") from loss
+
+    def _progressed(self) -> None:
+        if self._held is not None:
+            self._losses.progressed(self._held)
+
+    def _leave(self, *, complete: bool) -> None:
+        if self._held is not None:
+            self._losses.leave(self._held, complete=complete)
+            self._held = None
 
     def _fits(self, peer: Peer) -> bool:
         """Whether a replica may take it: it must make what was passed on already, too."""
@@ -232,14 +267,16 @@ class RemoteWork(Generic[O, E]):
         order, card = self._order, peer.serves(self._order.model)
         assert card is not None, "it was chosen because it serves the model"
         self._routed_at = time.monotonic()
+        self._leave(complete=False)
         self._stream = peer.order(order.kind, order.body(), order.model, live=order.live)
+        self._held = self._losses.hold(self.asked, peer, self._stream)
         self._on_stream(self._stream)
         kind, opened = order.opened
         answer: O | None = await self._receive({kind: opened})
         if answer is None:
             error = Garbage(f"{peer.address} ended an order that it had not opened")
             raise self._stream.distrust(error)
-        self._peer, self._identity = peer, card.identity
+        self._identity = card.identity
         return answer
 
     async def _receive(self, kinds: Mapping[int, type[Any]]) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 
 from cantata.cluster.address import Address
 from cantata.cluster.directory import ReplicaDirectory
+from cantata.cluster.edge.losses import Losses
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.picking import most_free
 from cantata.cluster.key import LinkKey
@@ -34,6 +35,8 @@ class Replicas:
     ) -> None:
         self._directory, self._key, self._on_change = directory, key, on_change
         self._heart = Heart()
+        self.losses = Losses()
+        """Of these replicas."""
         self._peers: dict[Address, Peer] = {}
         self._tasks: dict[Address | None, asyncio.Task[None]] = {}
         self._next_change = asyncio.Event()
@@ -90,7 +93,12 @@ class Replicas:
     def _are(self, addresses: frozenset[Address]) -> None:
         for address in addresses - self._peers.keys():
             peer = self._peers[address] = Peer(
-                address, self._key, self._heart, self._noticed, self.look_again
+                address,
+                self._key,
+                self._heart,
+                self._noticed,
+                self.look_again,
+                self.losses.lost,
             )
             self._run(address, peer.keep())
         for address, peer in self._peers.items():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Generic, TypeVar
 
 from cantata.cluster.cards import AnsweringModel, Card, SpeakingModel
+from cantata.cluster.edge.losses import Asked
 from cantata.cluster.edge.refusals import Refusals
-from cantata.cluster.edge.remote_work import E, O, RemoteWork
+from cantata.cluster.edge.remote_work import E, O, Order, RemoteWork, Splice
 from cantata.cluster.edge.replicas import Replicas
 from cantata.cluster.edge.totals import total_admission
 from cantata.cluster.edge.waiting import Waiting
+from cantata.cluster.link.stream import Stream
 from cantata.contract.data.errors import Quarantined
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport
@@ -62,25 +64,37 @@ class RemoteServed(Generic[A]):
 
     @asynccontextmanager
     async def _doing(
-        self, work: RemoteWork[O, E], asked: object | None
+        self, work: RemoteWork[O, E]
     ) -> AsyncIterator[tuple[O, AsyncGenerator[E, None]]]:
         """Have some work done; its first answer, and its events. Leaving the block frees it at its
         replica.
 
-        Args:
-            asked: by which the request is known again; None: it is not kept in quarantine.
+        Raises:
+            Quarantined: the request has ended stage processes or replicas.
         """
-        try:
-            opened = await work.open()
-            async with aclosing(work.events()) as events:
-                yield opened, events
-        except Quarantined as error:
-            if asked is not None:
-                self._refusals.add(asked, error)
-            raise
-        finally:
-            # A second cancellation must not leave the request behind at the replica.
-            await asyncio.shield(asyncio.create_task(work.close()))
+        self._refusals.check(work.asked)
+        async with self._replicas.losses.admit(work.asked):
+            try:
+                opened = await work.open()
+                async with aclosing(work.events()) as events:
+                    yield opened, events
+            except Quarantined as error:
+                self._refusals.add(work.asked, error)
+                raise
+            finally:
+                # A second cancellation must not leave the request behind at the replica.
+                await asyncio.shield(asyncio.create_task(work.close()))
+
+    def _remote(
+        self,
+        order: Order[O, E],
+        content: object | None,
+        splice: Splice[E],
+        on_stream: Callable[[Stream], None] = lambda stream: None,
+    ) -> RemoteWork[O, E]:
+        """Work for `_doing`; `content`: by which the request is known again."""
+        asked = Asked(self.name, content)
+        return RemoteWork(order, asked, self._replicas.losses, self._queue, splice, on_stream)
 
 
 class RemoteVoiced(RemoteServed[V]):

@@ -56,16 +56,15 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             ChunkTimeout: the beginning of a text that arrives in pieces came too late.
             InvalidRequest: the text or an option cannot be served.
             Overloaded: no place or queue room now.
-            Quarantined: the request has ended a replica's stage process twice.
+            Quarantined: the request has ended a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
-        self._refusals.check(request)
         text = None if more_text is None else KeptText(more_text)
         work = self._work(request, text, batch=batch)
         try:
             if text is not None:
                 await text.begun(request.text)
-            async with self._doing(work, request if text is None else None) as (opened, chunks):
+            async with self._doing(work) as (opened, chunks):
                 milestones = (work.route, *milestones_of(opened.milestones))
                 yield Utterance(opened.request_id, milestones, chunks)
         finally:
@@ -87,5 +86,5 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             read=lambda sound: cast(Sound, sound).chunk,
         )
         if text is None:
-            return RemoteWork(ordered, self._queue, SoundSplice())
-        return RemoteWork(ordered, self._queue, SoundSplice(), text.send_on)
+            return self._remote(ordered, request, SoundSplice())
+        return self._remote(ordered, None, SoundSplice(), text.send_on)

@@ -12,12 +12,20 @@ class LinkLost(ConnectionError):
         return str(self.args[0]) if self.args else "the link is closed"
 
 
+class Gone(LinkLost):
+    """The other end has closed the connection, or its process is no more."""
+
+
 class Garbage(LinkLost):
     """What arrived is no message, or none that may come now. Nothing after it can be read."""
 
 
 class Silent(LinkLost):
-    """The other end was not heard for too long, or its event loop hangs."""
+    """The other end was not heard for too long."""
+
+
+class Hung(LinkLost):
+    """The other end is heard, and its event loop hangs."""
 
 
 class Refused(LinkLost):

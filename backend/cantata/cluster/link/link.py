@@ -8,7 +8,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import Garbage, Gone, LinkLost
 from cantata.cluster.link.frames import (
     BEAT,
     FIRST_OF_USER,
@@ -44,6 +44,7 @@ class Link:
         on_stream: called with each stream that the other end opens.
         on_message: called with the kind and body of each frame that concerns no stream.
         on_state: called with what the other end tells with each beat.
+        on_lost: called when the link is over, before its streams are told.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class Link:
         on_stream: Callable[[Stream], None] | None = None,
         on_message: Callable[[int, bytearray], None] | None = None,
         on_state: Callable[[bytearray], None] | None = None,
+        on_lost: Callable[[LinkLost], None] | None = None,
     ) -> None:
         self.peer = peer
         self._socket, self._side, self._heart = sock, side, heart
         self._on_stream, self._on_message, self._on_state = on_stream, on_message, on_state
+        self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._parser = FrameParser()
         self._outbox = Outbox(sock)
@@ -230,7 +233,7 @@ class Link:
             self._broke(error)
             return
         if not count:
-            self._lose(LinkLost(f"{self.peer} has closed the link"))
+            self._lose(Gone(f"{self.peer} has closed the link"))
             return
         self._take_in(self._buffer[:count])
 
@@ -288,7 +291,9 @@ class Link:
             self._ticking = self._loop.call_later(TICK_S, self._tick)
 
     def _broke(self, error: OSError) -> None:
-        self._lose(LinkLost(f"the connection to {self.peer} broke: {error.strerror or error}"))
+        # Whoever's process has ended resets what still arrives; a network has other errors.
+        kind = Gone if isinstance(error, ConnectionError) else LinkLost
+        self._lose(kind(f"the connection to {self.peer} broke: {error.strerror or error}"))
 
     def _lose(self, error: LinkLost) -> None:
         if self._lost.done():
@@ -300,6 +305,8 @@ class Link:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
+        if self._on_lost is not None:
+            self._on_lost(error)
         for stream in list(self._streams.values()):
             stream.lose(error)
         self._streams.clear()

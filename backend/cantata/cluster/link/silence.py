@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cantata.cluster.link.errors import Silent
+from cantata.cluster.link.errors import Hung, Silent
 
 BEAT_S = 0.25
 """Between two beats of an end."""
@@ -45,6 +45,6 @@ class Silence:
 
 
 def check_loop(late_s: float) -> None:
-    """Raises Silent if a beat says that its sender's loop hangs."""
+    """Raises Hung if a beat says that its sender's loop hangs."""
     if late_s >= HUNG_S:
-        raise Silent(f"the other end's event loop has not run for {late_s:.1f} s")
+        raise Hung(f"the other end's event loop has not run for {late_s:.1f} s")

@@ -50,6 +50,8 @@ class Stream:
     def __init__(self, link: Carrier, number: int) -> None:
         self.number = number
         self._link = link
+        self.arrived_bytes = 0
+        """Of the other end's frames so far, credit and ends left out."""
         self._may_send = WINDOW_BYTES
         self._outstanding = 0
         """Bytes that arrived and for which no credit was returned."""
@@ -151,7 +153,9 @@ class Stream:
             case kind if kind >= FIRST_OF_USER:
                 if self._outstanding >= WINDOW_BYTES:
                     raise Garbage("a stream's frame arrived without credit")
-                self._outstanding += HEADER.size + len(frame.body)
+                size = HEADER.size + len(frame.body)
+                self._outstanding += size
+                self.arrived_bytes += size
                 self._arrived.append(frame)
                 self._news.set()
             case kind if kind == END:

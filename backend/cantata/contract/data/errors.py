@@ -13,7 +13,7 @@
     │   │   └── InvalidVideo
     │   ├── PayloadTooLarge
     │   ├── ContextFull         more than a model's memory of one request holds
-    │   ├── Quarantined         the same request ended a stage process twice
+    │   ├── Quarantined         the same request ended a process twice
     │   └── ProtocolViolation   a message out of order on a connection
     ├── Unauthorized            no API key, or an unknown one
     ├── Forbidden               not on this server, or not from that web site
@@ -126,7 +126,8 @@ class ContextFull(InvalidRequest):
 
 
 class Quarantined(InvalidRequest):
-    """This exact request has ended a stage process twice; it is no longer accepted."""
+    """This exact request has ended a stage process, or a replica, twice; it is no longer
+    accepted."""
 
     code = "quarantined"
 

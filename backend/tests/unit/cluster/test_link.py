@@ -16,7 +16,7 @@ from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY, LinkKey
 from cantata.cluster.link import link as link_module
 from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
-from cantata.cluster.link.errors import Garbage, LinkLost, Refused, Silent
+from cantata.cluster.link.errors import Garbage, Gone, Hung, LinkLost, Refused, Silent
 from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, header_of
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
@@ -232,8 +232,8 @@ BEATS_THAT_LIE = header_of(BEAT, 0, 4) + b"\x42\x48\x00\x00"  # fifty seconds, a
         (header_of(DATA, 1, 0) + header_of(7, 1, 0), Garbage),
         (header_of(DATA, 1, 0) + header_of(CREDIT, 1, 4) + b"\xff" * 4, Garbage),
         (header_of(DATA, 1, 0) + header_of(END, 1, 0) + header_of(DATA, 1, 0), Garbage),
-        (BEATS_THAT_LIE, Silent),
-        (b"", LinkLost),
+        (BEATS_THAT_LIE, Hung),
+        (b"", Gone),
     ],
 )
 async def test_garbage_is_the_links_death_with_a_reason(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cantata.cluster.address import Address
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.edge.splice import SoundSplice
-from cantata.contract.data.errors import ReplicaLost, StageDied
+from cantata.contract.data.errors import Quarantined, ReplicaLost, StageDied
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, SpokenWord
 
@@ -31,8 +31,16 @@ async def lose(replica: Replica) -> None:
     await replica.host.stop()
 
 
+async def told_to_stop(replica: Replica) -> None:
+    """As by a second SIGTERM: what it speaks is cut off."""
+    await replica.host.stop()
+
+
 async def heard_through_a_loss(
-    cluster: FakeCluster, losses: int = 1, more_text: AsyncIterator[str] | None = None
+    cluster: FakeCluster,
+    losses: int = 1,
+    more_text: AsyncIterator[str] | None = None,
+    end: Callable[[Replica], Awaitable[None]] = lose,
 ) -> list[SpeechChunk]:
     """What a listener gets while the replica that speaks is lost, so many times."""
     model, chunks = cluster.edge.model("solo"), list[SpeechChunk]()
@@ -42,7 +50,7 @@ async def heard_through_a_loss(
             chunks.append(chunk)
             if losses and len(chunks) % LOST_AFTER == 0:
                 losses -= 1
-                await lose(cluster.speaking())
+                await end(cluster.speaking())
     return chunks
 
 
@@ -68,11 +76,39 @@ async def test_other_listeners_notice_nothing() -> None:
         assert sum(started) == 6 + 2
 
 
+async def all_at_once() -> AsyncIterator[str]:
+    yield TEXT
+
+
 async def test_it_is_spoken_again_once_only() -> None:
     async with fake_cluster(3, interval_s=0.002) as cluster:
         with pytest.raises(ReplicaLost, match="second"):
-            await heard_through_a_loss(cluster, losses=2)
+            await heard_through_a_loss(cluster, losses=2, more_text=all_at_once())
         assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+async def test_who_was_alone_on_two_lost_replicas_gets_no_third() -> None:
+    async with fake_cluster(3, interval_s=0.002) as cluster:
+        with pytest.raises(Quarantined, match="replica"):
+            await heard_through_a_loss(cluster, losses=2)
+        with pytest.raises(Quarantined, match="replica"):
+            await spoken(cluster, TEXT)
+        assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
+        assert cluster.edge.model("solo").admission.quarantined == 1
+        assert await spoken(cluster, f"{TEXT} ") == undisturbed(cluster, f"{TEXT} ")
+
+
+async def test_who_completes_in_between_is_no_suspect() -> None:
+    async with fake_cluster(4, interval_s=0.002) as cluster:
+        for _ in range(3):
+            assert sound_of(await heard_through_a_loss(cluster)) == undisturbed(cluster, TEXT)
+
+
+async def test_replicas_that_are_told_to_stop_are_nobodys_fault() -> None:
+    async with fake_cluster(3, interval_s=0.002) as cluster:
+        with pytest.raises(ReplicaLost, match="second"):
+            await heard_through_a_loss(cluster, losses=2, end=told_to_stop)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata.cluster.link.errors import Silent
+from cantata.cluster.link.errors import Hung, Silent
 from cantata.cluster.link.silence import HUNG_S, LOST_S, TICK_S, Silence, check_loop
 
 
@@ -48,5 +48,5 @@ def test_a_loop_that_is_always_late_finds_out_later_but_does() -> None:
 
 def test_an_end_whose_loop_hangs_is_lost_although_it_beats() -> None:
     check_loop(HUNG_S - 1)
-    with pytest.raises(Silent, match="event loop"):
+    with pytest.raises(Hung, match="event loop"):
         check_loop(HUNG_S)
