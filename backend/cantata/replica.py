@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -91,6 +92,9 @@ async def run_replica(
         meet(host)
         names = ", ".join(plan.located.plugin.name for plan in plans)
         show(f"loading {names} ...")
+        for plan in plans:
+            if hint := _hint_of(plan):
+                show(hint)
         prepare_for_streams()
         try:
             if await _unless(told, host.start()):
@@ -100,6 +104,20 @@ async def run_replica(
                 await _unless(told, host.drain(options.drain_timeout_s))
         finally:
             await host.stop()
+
+
+def _hint_of(plan: ServicePlan) -> str | None:
+    """That a deployment's `realtime` has no effect here, if it has one."""
+    said = plan.deployment.realtime.model_dump(exclude_none=True)
+    if not said:
+        return None
+    options = " ".join(
+        f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in said.items()
+    )
+    return (
+        f"{plan.located.plugin.name}: spoken conversations are the edges' concern, which do not "
+        f"read this deployment's section realtime; `cantata serve --replica` takes {options}"
+    )
 
 
 async def _unless(told: asyncio.Event, work: Coroutine[None, None, object]) -> bool:

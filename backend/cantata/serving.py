@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cantata.api.operator import OperatorOptions
     from cantata.cluster.address import Address
-    from cantata.config import Dtype
+    from cantata.config import ConversationDeployment, Dtype
     from cantata.contract.image_service import ImageService
 
 
@@ -58,6 +58,19 @@ class Source(Protocol):
         ...
 
 
+def with_conversation(
+    options: OperatorOptions, deployed: ConversationDeployment
+) -> OperatorOptions:
+    """The options, and what a deployment says of spoken conversations where they say nothing."""
+    return replace(
+        options,
+        chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
+        transcription=options.transcription.otherwise(
+            deployed.transcription_url, deployed.transcription_model
+        ),
+    )
+
+
 class ModelsHere:
     """Models whose stages run on this machine.
 
@@ -78,14 +91,7 @@ class ModelsHere:
         # Without a name, what ships with weights is served. Nobody has to wait for all of it.
         self._first, self._later = (plans, []) if self._named[0] else (plans[:1], plans[1:])
         preload_stages(self._first)
-        deployed = plans[0].deployment.realtime
-        return replace(
-            options,
-            chat=options.chat.otherwise(deployed.chat_url, deployed.chat_model),
-            transcription=options.transcription.otherwise(
-                deployed.transcription_url, deployed.transcription_model
-            ),
-        )
+        return with_conversation(options, plans[0].deployment.realtime)
 
     def service(self, log_format: LogFormat) -> ImageService:
         """Over pipelines in stage processes."""

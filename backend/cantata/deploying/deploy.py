@@ -102,6 +102,6 @@ def join(address: str) -> None:
 
 
 def _described(options: DeployOptions) -> tuple[EdgeArguments, list[ModelArguments], str]:
-    models, cluster = describe_models(options.models, options.files, options.dtype)
-    edges = describe_edges(cluster, no_auth=options.no_auth, api_key_file=options.api_key_file)
-    return edges, models, cluster.address
+    models, said = describe_models(options.models, options.files, options.dtype)
+    edges = describe_edges(said, no_auth=options.no_auth, api_key_file=options.api_key_file)
+    return edges, models, said.cluster.address

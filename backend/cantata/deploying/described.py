@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments
 from cantata.cluster_options import ClusterOptions
-from cantata.config import Dtype
+from cantata.config import ConversationDeployment, Dtype
 from cantata.contract.data.errors import ConfigError
 from cantata.engine.plan import ServicePlan, find_services
 
 
+@dataclass(frozen=True, slots=True)
+class ForEdges:
+    """What a deployment says of a cluster and its edges."""
+
+    cluster: ClusterOptions
+    realtime: ConversationDeployment
+
+
 def describe_models(
     models: Sequence[str], files: Sequence[Path], dtype: Dtype | None
-) -> tuple[list[ModelArguments], ClusterOptions]:
+) -> tuple[list[ModelArguments], ForEdges]:
     """What each model's application is told.
 
     This machine needs the checkpoints' settings, but no GPU.
@@ -27,7 +36,7 @@ def describe_models(
         dtype: of the stages that have one; None: what the deployments say.
 
     Returns:
-        The models, and the cluster of the first of them: its address, edges and voices are for all.
+        The models, and what the first of them says of the edges, which are for all.
 
     Raises:
         ConfigError: no such model, or a deployment that is not valid or does not fit a cluster.
@@ -39,19 +48,19 @@ def describe_models(
         _describe(name, plan, file, dtype)
         for name, plan, file in zip(names, plans, [*files, *own], strict=True)
     ]
-    return described, cluster_of(plans[0])
+    return described, ForEdges(cluster_of(plans[0]), plans[0].deployment.realtime)
 
 
-def describe_edges(
-    cluster: ClusterOptions, *, no_auth: bool, api_key_file: Path | None
-) -> EdgeArguments:
+def describe_edges(said: ForEdges, *, no_auth: bool, api_key_file: Path | None) -> EdgeArguments:
     """What the edges are told; the file of keys is one on their machines."""
+    is_default = said.realtime == ConversationDeployment()
     return EdgeArguments(
-        edges=cluster.edges,
-        voices=cluster.voices,
-        drain_s=cluster.drain_s,
+        edges=said.cluster.edges,
+        voices=said.cluster.voices,
+        drain_s=said.cluster.drain_s,
         no_auth=no_auth,
         api_key_file=None if api_key_file is None else str(api_key_file.absolute()),
+        realtime=None if is_default else said.realtime,
     )
 
 

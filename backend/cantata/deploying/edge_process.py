@@ -18,6 +18,7 @@ from cantata.api import operator
 from cantata.cluster.address import Address
 from cantata.cluster.ray.arguments import EdgeArguments, read_arguments
 from cantata.cluster.ray.hosting import hosted, meet_actor
+from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.deploying.source import ModelsOnCluster
 from cantata.logs import LogFormat, configure_logging
@@ -62,6 +63,13 @@ async def main() -> int:
 
 
 async def _serve(edge: EdgeArguments, source: ModelsOnCluster) -> None:
+    listening = serving.Listening(_EVERYWHERE, edge.edges.port, shared=True)
+    options = operator_options(edge)
+    await serving.serve(listening, source, options, LogFormat.TEXT, Console(stderr=True))
+
+
+def operator_options(edge: EdgeArguments) -> operator.OperatorOptions:
+    """What an edge on the cluster is told, as a command line would say it."""
     options = operator.OperatorOptions(
         api_keys=os.environ.get(operator.KEYS_VARIABLE, ""),
         api_key_file=None if edge.api_key_file is None else Path(edge.api_key_file),
@@ -71,8 +79,7 @@ async def _serve(edge: EdgeArguments, source: ModelsOnCluster) -> None:
         chat=operator.chat_endpoint(None, None),
         transcription=operator.transcription_endpoint(None, None),
     )
-    listening = serving.Listening(_EVERYWHERE, edge.edges.port, shared=True)
-    await serving.serve(listening, source, options, LogFormat.TEXT, Console(stderr=True))
+    return serving.with_conversation(options, edge.realtime or ConversationDeployment())
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from cantata.config import Dtype
 from cantata.deploying.deploy import join
 from cantata.deploying.described import describe_models
 from cantata.deploying.source import ModelsOnCluster
+from cantata.serving import with_conversation
 
 if TYPE_CHECKING:
     from cantata.api.operator import OperatorOptions
@@ -72,7 +73,7 @@ class ModelsOnRay(ModelsOnCluster):
 
     def prepare(self, options: OperatorOptions) -> OperatorOptions:
         """Submit the models, unless they run there: `cantata deploy` upgrades."""
-        models, cluster = describe_models(*self._named)
+        models, said = describe_models(*self._named)
         join(self._address)
         from cantata.cluster.ray import applications, serve_api
 
@@ -87,5 +88,5 @@ class ModelsOnRay(ModelsOnCluster):
         if built:
             serve_api.submit(built, wait=False)
         if options.voices_dir is None and options.voices_url is None:
-            return replace(options, voices_url=cluster.voices)
-        return options
+            options = replace(options, voices_url=said.cluster.voices)
+        return with_conversation(options, said.realtime)

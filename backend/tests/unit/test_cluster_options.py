@@ -10,6 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cantata.api.operator import settings_for
 from cantata.cli import app
 from cantata.cluster.ray.arguments import (
     EdgeArguments,
@@ -21,7 +22,9 @@ from cantata.cluster_options import ClusterOptions
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.deploying.edge_process import operator_options
 from cantata.plugins import locate
+from cantata.realtime.settings import Endpoint
 
 PIPELINE = PipelineSpec(
     stages=(
@@ -88,10 +91,10 @@ def test_mistakes_are_named(cluster: object, stages: dict[str, Any] | None, mess
         parsed(cluster, stages)
 
 
-def deployment_file(folder: Path, cluster: dict[str, Any]) -> Path:
+def deployment_file(folder: Path, cluster: dict[str, Any], **more: object) -> Path:
     own = yaml.safe_load(SHIPPED.deployment.read_text(encoding="utf-8"))
     file = folder / "deploy.yaml"
-    file.write_text(yaml.safe_dump({**own, "cluster": cluster}), encoding="utf-8")
+    file.write_text(yaml.safe_dump({**own, **more, "cluster": cluster}), encoding="utf-8")
     return file
 
 
@@ -123,6 +126,18 @@ def test_what_serve_would_be_told_is_printed(tmp_path: Path) -> None:
     edge = read_arguments(EdgeArguments, applications["cantata-edges"]["args"])
     assert (edge.edges.port, edge.voices, edge.no_auth) == (9000, "s3://bucket/voices", True)
     assert as_plain(model) == applications[name]["args"]
+
+
+def test_edges_hear_and_answer_as_the_first_deployment_says(tmp_path: Path) -> None:
+    said = {"chat_url": "http://there/v1", "chat_model": "a model"}
+    file = deployment_file(tmp_path, {}, realtime=said)
+    code, output = deploy(str(file), "--model", SHIPPED.name, "--no-auth", "--print", "serve")
+    assert code == 0, output
+    applications = {one["name"]: one for one in yaml.safe_load(output)["applications"]}
+    edge = read_arguments(EdgeArguments, applications["cantata-edges"]["args"])
+    settings = settings_for(operator_options(edge), "127.0.0.1")
+    assert settings.realtime.chat == Endpoint("http://there/v1", "a model", None)
+    assert settings.realtime.transcription is None
 
 
 def test_a_ray_service_has_a_group_for_the_edges_and_one_for_each_model(tmp_path: Path) -> None:

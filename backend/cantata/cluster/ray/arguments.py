@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, ValidationError
 
 from cantata.cluster_options import EdgesOptions, NodeLabel, ReplicasOptions
-from cantata.config import Dtype
+from cantata.config import ConversationDeployment, Dtype
 from cantata.contract.data.errors import ConfigError
 from cantata.strict_model import StrictModel
 
@@ -48,6 +48,8 @@ class EdgeArguments(StrictModel):
     no_auth: bool = False
     api_key_file: str | None = None
     """On the machines of the edges."""
+    realtime: ConversationDeployment | None = None
+    """What hears and answers in spoken conversations; None: what does by default."""
 
 
 A = TypeVar("A", bound=StrictModel)

@@ -22,15 +22,20 @@ API = Path(__file__).parent.parent / "api"
 PATIENCE_S = 120.0
 
 REPLICA = """
-import sys
+import atexit, sys
 from pathlib import Path
 from types import SimpleNamespace
+from cantata.config import ConversationDeployment
+atexit.register(lambda: print("threads yield after", sys.getswitchinterval()))
 sys.path.insert(0, {api!r})
 from fake_service import FakeService
 service = FakeService()
 service.solo.behaviour.interval_s = 0.05
 names = (*service.models, *service.chat_models, *service.image_models)
-deployment = SimpleNamespace(model_dump_json=lambda: "as deployed")
+deployment = SimpleNamespace(
+    model_dump_json=lambda: "as deployed",
+    realtime=ConversationDeployment(chat_url="http://there/v1", chat_model="a model"),
+)
 plans = [
     SimpleNamespace(
         located=SimpleNamespace(plugin=SimpleNamespace(name=name), checkpoint=Path({folder!r})),
@@ -84,6 +89,9 @@ def test_two_commands_make_a_cluster_and_sigterm_cuts_no_stream(tmp_path: Path) 
     (tmp_path / "model.bin").write_bytes(bytes(range(256)) * 1000)
     replica = REPLICA.format(api=str(API), folder=str(tmp_path))
     with command("-c", replica, "replica", "--listen", "127.0.0.1:0") as speaking:
+        # What a replica does not do is said, with what does it.
+        told = shown(speaking, r"`cantata serve --replica` takes (.*)")
+        assert told == "--chat-url http://there/v1 --chat-model 'a model'"
         address = shown(speaking, r"replica ready on (127\.0\.0\.1:\d+)")
         voices = ("--voices-dir", str(tmp_path / "voices"))
         serve = ("-m", "cantata", "serve", "--port", "0", "--replica", address, *voices)
@@ -99,6 +107,8 @@ def test_two_commands_make_a_cluster_and_sigterm_cuts_no_stream(tmp_path: Path) 
                     heard += b"".join(parts)
                 assert heard == encode_s16le(expected_pcm("What is said.", Behaviour()))
                 assert speaking.wait(PATIENCE_S) == 0
+                # Reading a text holds sound up no longer than in a server.
+                assert float(shown(speaking, r"threads yield after (\S+)")) <= 0.001
                 deadline_s = time.monotonic() + PATIENCE_S
                 while http.get("/ready").status_code != 503:
                     assert time.monotonic() < deadline_s
