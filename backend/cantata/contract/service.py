@@ -141,6 +141,8 @@ class ReplicaReport:
     """Of this server, open there now."""
     lost: int
     """How often its link was lost, since the server's start."""
+    routed: Mapping[str, int] = field(default_factory=dict)
+    """Requests that this server has ordered there since its start, by model."""
     trouble: str | None = None
     """What is wrong with it: why it takes no requests, or none for some model."""
     admissions: Mapping[str, AdmissionReport] = field(default_factory=dict)

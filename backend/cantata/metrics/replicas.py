@@ -30,6 +30,9 @@ def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
     running = GaugeMetricFamily(
         "cantata_replica_running", "Requests that hold a place, of all servers.", labels=labels
     )
+    routed = CounterMetricFamily(
+        "cantata_replica_routed", "Requests that this server has ordered there.", labels=labels
+    )
     for report in reports:
         up.add_metric([report.address], float(report.ready and not report.draining))
         streams.add_metric([report.address], report.streams)
@@ -37,4 +40,6 @@ def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
         for model, admission in report.admissions.items():
             places.add_metric([report.address, model], admission.places)
             running.add_metric([report.address, model], admission.running)
-    return [up, streams, lost, places, running]
+        for model, count in report.routed.items():
+            routed.add_metric([report.address, model], count)
+    return [up, streams, lost, places, running, routed]

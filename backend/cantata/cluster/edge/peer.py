@@ -56,6 +56,8 @@ class Peer:
         self._state = ReplicaState()
         self._sent: Counter[str] = Counter()
         """Live orders on this link, by model."""
+        self._routed: Counter[str] = Counter()
+        """Orders since the start, by model."""
         self._refused: set[str] = set()
         """Models that had no place after all; until the next state."""
         self._excluded: set[str] = set()
@@ -120,10 +122,15 @@ class Peer:
         Raises:
             LinkLost: the replica is gone.
         """
+        stream = self._open(kind, message)
+        self._sent[model] += live
+        self._routed[model] += 1
+        return stream
+
+    def _open(self, kind: Kind, message: object) -> Stream:
         if self._link is None:
             raise LinkLost(f"{self.address} is not connected")
         stream = self._link.open()
-        self._sent[model] += live
         stream.first(kind, *encode(message))
         return stream
 
@@ -131,7 +138,7 @@ class Peer:
         """Of its stages; the last ones known if it does not answer in time."""
         try:
             async with asyncio.timeout(timeout_s):
-                stream = self.order(Kind.ASK_REPORTS, None, "", live=False)
+                stream = self._open(Kind.ASK_REPORTS, None)
                 try:
                     frame = await stream.receive()
                 finally:
@@ -152,6 +159,7 @@ class Peer:
             streams=0 if self._link is None else self._link.streams,
             lost=self._lost,
             trouble=self._trouble or self._delay,
+            routed=dict(self._routed),
             admissions={name: state.admission for name, state in self._state.models.items()},
         )
 

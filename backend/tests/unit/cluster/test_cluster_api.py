@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -16,6 +17,7 @@ from socket_client import client
 from cantata.api.listening import listen
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.service import AdmissionReport
+from dashboard import exposed, expressions, labels, shown
 
 TEXT = "One two three."
 
@@ -105,6 +107,25 @@ async def test_health_ready_and_metrics_name_the_replicas(
     answer = await http.post("/v1/audio/speech", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stage_died")
     assert answer.headers["retry-after"] == "1"
+
+
+async def test_the_dashboard_shows_what_an_edge_exposes(
+    cluster: FakeCluster, http: httpx.AsyncClient
+) -> None:
+    body = {"model": "solo", "input": TEXT, "voice": "alloy", "response_format": "pcm"}
+    for _ in range(3):
+        assert (await http.post("/v1/audio/speech", json=body)).status_code == 200
+    text = (await http.get("/metrics")).text
+    assert shown() <= exposed(text), shown() - exposed(text)
+    found = labels(text)
+    of_replicas = [one for one in expressions() if "cantata_replica_" in one]
+    assert len(of_replicas) > 5
+    for expression in of_replicas:
+        [name] = re.findall(r"cantata_\w+", expression)
+        asked = re.findall(r"by \(([^)]*)\)", expression) + re.findall(r"{(\w+)=~", expression)
+        assert {label.strip() for one in asked for label in one.split(",")} <= found[name]
+    routed = re.findall(r'^cantata_replica_routed_total{model="solo",.*} (.*)$', text, re.MULTILINE)
+    assert sum(map(float, routed)) == 3
 
 
 async def test_ready_says_which_replica_is_about_to_leave(
