@@ -71,8 +71,11 @@ class Peer:
     @property
     def is_ready(self) -> bool:
         """It takes orders."""
-        state = self._state
-        return self._announced is not None and state.ready and not state.draining
+        # WHY: streams hear that the link is lost before this peer's own task does, and would
+        # order from it again.
+        if self._link is None or self._link.is_lost or self._announced is None:
+            return False
+        return self._state.ready and not self._state.draining
 
     @property
     def draining(self) -> bool:

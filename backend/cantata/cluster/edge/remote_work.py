@@ -134,10 +134,13 @@ class RemoteWork(Generic[O, E]):
             InvalidRequest: it cannot be served.
             Quarantined: it has ended a second replica.
         """
-        try:
-            return await self._opened()
-        except LinkLost as error:
-            return await self._opened_again(error)
+        again = False
+        while True:
+            try:
+                return await self._opened(again=again)
+            except LinkLost as error:
+                self._count(error)
+                again = True  # nothing of it was heard, so it may wait for a place
 
     async def events(self) -> AsyncGenerator[E, None]:
         """What is made, each part once.
@@ -171,8 +174,11 @@ class RemoteWork(Generic[O, E]):
         except TimeoutError:
             logger.error("a replica did not free an order within %g s", FREE_S)
 
-    async def _opened(self) -> O:
+    async def _opened(self, *, again: bool = False) -> O:
         """Order it, from the next replica if one has no place after all.
+
+        Args:
+            again: ahead of the requests that wait.
 
         Raises:
             LinkLost: the replica was lost before it answered.
@@ -181,7 +187,7 @@ class RemoteWork(Generic[O, E]):
         refusals: list[Overloaded] = []
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
-            queued, again = self._order.queued, bool(refusals)
+            queued, again = self._order.queued, again or bool(refusals)
             try:
                 peer = await self._waiting.place(self._fits, left_s, queued=queued, again=again)
             except StageDied:

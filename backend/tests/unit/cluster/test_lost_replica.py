@@ -22,6 +22,15 @@ from cantata.contract.service import SpeechChunk, SpokenWord
 TEXT = "One two three four five six seven eight nine ten."
 LOST_AFTER = 12
 """Chunks that are heard before it."""
+BEGUN = "One two three four."
+
+
+async def begun(may_go_on: asyncio.Event) -> AsyncIterator[str]:
+    """A text of which the end is still to come."""
+    yield "One two "
+    yield "three "
+    await may_go_on.wait()
+    yield "four."
 
 
 async def lose(replica: Replica) -> None:
@@ -154,28 +163,52 @@ async def test_a_replica_that_says_something_else_is_no_replacement() -> None:
 
 async def test_text_that_had_arrived_is_spoken_again() -> None:
     may_go_on = asyncio.Event()
-
-    async def pieces() -> AsyncIterator[str]:
-        yield "One two "
-        yield "three "
-        await may_go_on.wait()
-        yield "four."
-
     async with fake_cluster(2) as cluster:
-        model = cluster.edge.model("solo")
-
-        async def listen() -> bytes:
-            async with model.speak(SpeechRequest("", "clara"), more_text=pieces()) as utterance:
-                return sound_of([chunk async for chunk in utterance])
-
         # The fake model opens once the whole text is there.
-        asking = asyncio.create_task(listen())
+        asking = asyncio.create_task(spoken(cluster, "", more_text=begun(may_go_on)))
         await eventually(lambda: sum(r.solo.counts.asked for r in cluster.replicas) == 1)
         [first] = [replica for replica in cluster.replicas if replica.solo.counts.asked]
         await lose(first)
         await eventually(lambda: sum(r.solo.counts.asked for r in cluster.replicas) == 2)
         may_go_on.set()
-        assert await asking == undisturbed(cluster, "One two three four.")
+        assert await asking == undisturbed(cluster, BEGUN)
+
+
+async def test_a_request_that_is_just_being_opened_goes_to_another_replica() -> None:
+    """Although the lost one told of more places than the others have."""
+    may_go_on = asyncio.Event()
+    async with fake_cluster(1) as cluster:
+        [first] = cluster.replicas
+        second = await cluster.add(capacity=4)
+        cluster.tell()
+        await cluster.known(2)
+        # The fake model opens once the whole text is there.
+        asking = [
+            asyncio.create_task(spoken(cluster, "", more_text=begun(may_go_on)))
+            for _ in range(second.solo.behaviour.capacity)
+        ]
+        await eventually(lambda: first.solo.counts.asked == len(asking))
+        await lose(first)
+        await eventually(lambda: second.solo.counts.asked == len(asking))
+        may_go_on.set()
+        expected = undisturbed(cluster, BEGUN)
+        assert await asyncio.gather(*asking) == [expected] * len(asking)
+
+
+async def test_a_request_that_is_just_being_opened_waits_for_a_place_elsewhere() -> None:
+    may_go_on, may_sound = asyncio.Event(), asyncio.Event()
+    async with fake_cluster(2, capacity=1, may_sound=may_sound) as cluster:
+        other = asyncio.create_task(spoken(cluster, TEXT))
+        await eventually(lambda: sum(r.solo.counts.open for r in cluster.replicas) == 1)
+        asking = asyncio.create_task(spoken(cluster, "", more_text=begun(may_go_on)))
+        await eventually(lambda: all(replica.solo.counts.asked for replica in cluster.replicas))
+        [opening] = [replica for replica in cluster.replicas if not replica.solo.counts.open]
+        await lose(opening)
+        await eventually(lambda: cluster.edge.model("solo").waiting == 1)
+        may_sound.set()
+        may_go_on.set()
+        assert await other == undisturbed(cluster, TEXT)
+        assert await asking == undisturbed(cluster, BEGUN)
 
 
 async def test_an_edge_connects_again() -> None:
