@@ -15,7 +15,7 @@ from torch.nn import functional
 from cantata.contract.model.row_products import RowLinear
 from cantata_layers.code_predictor import FusedLinear, RmsNorm
 from cantata_models.voxcpm2.config import Stack
-from cantata_models.voxcpm2.networks.long_rope import Turns, turned, turns_of
+from cantata_models.voxcpm2.networks.long_rope import Turns, turns_of
 
 
 class LocalTransformer(nn.Module):
@@ -34,15 +34,16 @@ class LocalTransformer(nn.Module):
         self.cos: torch.Tensor
         self.sin: torch.Tensor
         cos, sin = turns_of(stack.rope, positions)
-        self.register_buffer("cos", cos, persistent=False)
-        self.register_buffer("sin", sin, persistent=False)
+        self.register_buffer("cos", torch.cat([cos, cos], dim=1)[:, None], persistent=False)
+        self.register_buffer("sin", torch.cat([-sin, sin], dim=1)[:, None], persistent=False)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[R, T, H] -> [R, T, H]."""
-        turns = self.cos[:, None], self.sin[:, None]
-        for layer in self.layers:
-            x = layer(x, turns)
-        return torch.as_tensor(self.norm(x))
+    def forward(self, x: torch.Tensor, wanted: slice) -> torch.Tensor:
+        """[R, T, H] -> [R, W, H], of the wanted positions alone."""
+        turns = self.cos, self.sin
+        *others, last = self.layers
+        for layer in others:
+            x = layer(x, turns, slice(None))
+        return torch.as_tensor(self.norm(last(x, turns, wanted)))
 
 
 class LocalLayer(nn.Module):
@@ -56,9 +57,9 @@ class LocalLayer(nn.Module):
         self.post_attention_layernorm = RmsNorm(size, eps)
         self.mlp = LocalPerceptron(size, stack.intermediate_size)
 
-    def forward(self, x: torch.Tensor, turns: Turns) -> torch.Tensor:
-        """[R, T, H] and angles [T, 1, D / 2] -> [R, T, H]."""
-        x = x + self.self_attn(self.input_layernorm(x), turns)
+    def forward(self, x: torch.Tensor, turns: Turns, wanted: slice) -> torch.Tensor:
+        """[R, T, H] and angles [T, 1, D] -> [R, W, H]."""
+        x = x[:, wanted] + self.self_attn(self.input_layernorm(x), turns, wanted)
         return x + torch.as_tensor(self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -67,17 +68,17 @@ class LocalAttention(nn.Module):
 
     def __init__(self, stack: Stack) -> None:
         super().__init__()
-        self._head_dim, self._heads = stack.head_dim, (stack.heads, stack.kv_heads, stack.kv_heads)
+        self._head_dim, self._heads, self._kv_heads = stack.head_dim, stack.heads, stack.kv_heads
         queries, keys = stack.heads * stack.head_dim, stack.kv_heads * stack.head_dim
         self.qkv_proj = FusedLinear(stack.hidden_size, {"q": queries, "k": keys, "v": keys})
         self.o_proj = RowLinear(queries, stack.hidden_size, bias=False)
 
-    def forward(self, x: torch.Tensor, turns: Turns) -> torch.Tensor:
-        """[R, T, H] and angles [T, 1, D / 2] -> [R, T, H]."""
+    def forward(self, x: torch.Tensor, turns: Turns, wanted: slice) -> torch.Tensor:
+        """[R, T, H] and angles [T, 1, D] -> [R, W, H]."""
         heads = self.qkv_proj(x).unflatten(-1, (-1, self._head_dim))
-        query, key, value = heads.split(self._heads, dim=2)
-        parts = (turned(query, turns), turned(key, turns), value)
-        query, key, value = (part.transpose(1, 2).contiguous() for part in parts)
+        moved, value = heads.tensor_split((self._heads + self._kv_heads,), dim=2)
+        query, key = turned_whole(moved, turns).tensor_split((self._heads,), dim=2)
+        query, key, value = (part.transpose(1, 2) for part in (query[:, wanted], key, value))
         mixed = functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
         return torch.as_tensor(self.o_proj(mixed.transpose(1, 2).flatten(2)))
 
@@ -94,6 +95,13 @@ class LocalPerceptron(nn.Module):
         """[R, T, H] -> [R, T, H]."""
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
         return torch.as_tensor(self.down_proj(silu(gate) * up))
+
+
+def turned_whole(x: torch.Tensor, turns: Turns) -> torch.Tensor:
+    """As `turned`, with whole angles [..., D]: each cosine twice, and each sine, first negated."""
+    cos, sin = turns
+    low, high = x.chunk(2, dim=-1)
+    return (x * cos).add_(torch.cat([high, low], dim=-1) * sin).to(x.dtype)
 
 
 def silu(x: torch.Tensor) -> torch.Tensor:

@@ -27,4 +27,4 @@ class PatchEncoder(nn.Module):
         """[R, P, C] -> [R, H]."""
         latents = self.in_proj(patches)
         token = self.special_token[0].expand(len(patches), -1, -1)
-        return torch.as_tensor(self.encoder(torch.cat([token, latents], dim=1))[:, 0])
+        return torch.as_tensor(self.encoder(torch.cat([token, latents], dim=1), slice(1))[:, 0])

@@ -85,7 +85,8 @@ class VelocityNetwork(nn.Module):
         """[R, 2, H] tokens, a time [H], embedded patches [R, P, H], and [R, P, C] -> [R, P, C]."""
         time = time.expand(len(hidden), 1, -1)
         tokens = torch.cat([hidden, time, previous, self.in_proj(noisy)], dim=1)
-        return torch.as_tensor(self.out_proj(self.decoder(tokens)[:, -self._patch :]))
+        seen = self.decoder(tokens, slice(-self._patch, None))
+        return torch.as_tensor(self.out_proj(seen))
 
     def _waves(self, times: torch.Tensor) -> torch.Tensor:
         half = self._size // 2
