@@ -29,7 +29,8 @@ class CountingTalker:
     min_rows = 3
     latent_size = LATENT
     noise_size = 1
-    num_frame_options = 2
+    num_frame_options = 1
+    usual_steps = (4,)
     speaks_end = True
     sampled_hidden = torch.zeros(3, HIDDEN)
     talker_step: TalkerStep
@@ -49,7 +50,7 @@ class CountingTalker:
         self.draws.append(draws)
         assert draws.previous is not None
         assert draws.options is not None
-        return draws.previous + draws.options[:, 1:]
+        return draws.previous + draws.options
 
 
 @pytest.fixture
@@ -61,9 +62,15 @@ def talker() -> CountingTalker:
     return talker
 
 
-def prompt(options: tuple[float, float], context: torch.Tensor | None = None) -> TalkerPrompt:
-    rows = torch.zeros(3, HIDDEN)
-    return TalkerPrompt(rows, 3, max_frames=8, context=context, frame_options=options)
+def prompt(number: float, context: torch.Tensor | None = None, *, steps: int = 4) -> TalkerPrompt:
+    return TalkerPrompt(
+        torch.zeros(3, HIDDEN),
+        3,
+        max_frames=8,
+        context=context,
+        frame_options=(number,),
+        frame_steps=steps,
+    )
 
 
 def frames(talker: CountingTalker, names: str, first: int, count: int) -> np.ndarray:
@@ -76,17 +83,26 @@ def frames(talker: CountingTalker, names: str, first: int, count: int) -> np.nda
 
 def test_the_frame_before_is_the_context_s_last_then_its_own(talker: CountingTalker) -> None:
     states = talker.talker_step.states
-    states.add("a", prompt((4.0, 0.25), CONTEXT), GREEDY)
-    states.add("b", prompt((9.0, 1.0)), GREEDY)
+    states.add("a", prompt(0.25, CONTEXT), GREEDY)
+    states.add("b", prompt(1.0, steps=9), GREEDY)
     np.testing.assert_array_equal(frames(talker, "ab", 0, 3), [[8.25, 8.75], [1, 1]])
     np.testing.assert_array_equal(frames(talker, "ba", 3, 1), [[2, 2], [8.5, 9]])
     options = talker.draws[-1].options
     assert options is not None
-    np.testing.assert_array_equal(options, [[9, 1], [4, 0.25], [0, 0]])
+    np.testing.assert_array_equal(options, [[1], [0.25], [0]])
+    assert talker.draws[-1].steps == (9, 4, 0)
+
+
+def test_a_frame_without_steps_is_refused(talker: CountingTalker) -> None:
+    states = talker.talker_step.states
+    with pytest.raises(ValueError, match="a frame of 0 steps; there must be at least 1"):
+        states.add("a", prompt(1.0, steps=0), GREEDY)
+    states.free("a")
+    assert states.num_free == SLOTS
 
 
 def test_a_recomputed_frame_has_the_same_frame_before(talker: CountingTalker) -> None:
-    talker.talker_step.states.add("a", prompt((1.0, 1.0), CONTEXT), GREEDY)
+    talker.talker_step.states.add("a", prompt(1.0, CONTEXT), GREEDY)
     frames(talker, "a", 0, 3)
     made = frames(talker, "a", 3, 1)
     frames(talker, "a", 0, 2)  # after preemption, in parts
@@ -97,10 +113,10 @@ def test_a_recomputed_frame_has_the_same_frame_before(talker: CountingTalker) ->
 
 def test_a_slot_forgets_the_context_of_its_last_request(talker: CountingTalker) -> None:
     states = talker.talker_step.states
-    states.add("a", prompt((1.0, 1.0), CONTEXT), GREEDY)
+    states.add("a", prompt(1.0, CONTEXT), GREEDY)
     slot = states.slot_of("a")
     states.free("a")
-    states.add("b", prompt((1.0, 0.0)), GREEDY)
+    states.add("b", prompt(0.0), GREEDY)
     assert states.slot_of("b") == slot
     np.testing.assert_array_equal(frames(talker, "b", 0, 3), [[0, 0]])
 
@@ -112,7 +128,7 @@ def test_the_end_s_frame_is_spoken_if_the_talker_says_so(
     talker.speaks_end = speaks_end
     chunking = Chunking(talker, exports_rows=False)  # type: ignore[arg-type]
     last = NewFrame("a", np.ones((1, LATENT), np.float32), Ending.END_CODE)
-    chunk = chunking.frame(chunking.begin(prompt((1.0, 1.0))), last)
+    chunk = chunking.frame(chunking.begin(prompt(1.0)), last)
     assert chunk.final
     assert isinstance(chunk.payload, Rows)
     assert chunk.payload.values.tolist() == ([[1, 1]] if speaks_end else [])

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.request import SamplingOptions
 
+DEFAULT_STEPS = 10
+"""Of the solver, as published."""
+
 
 class Mode(StrEnum):
     """What a request does with a recording."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_models.voxcpm2.inputs import Mode
+from cantata_models.voxcpm2.inputs import DEFAULT_STEPS, Mode
 
 
 class RequestOptions(BaseModel):
@@ -17,7 +17,7 @@ class RequestOptions(BaseModel):
 
     mode: Literal["voice_clone", "continuation", "combined"] | None = None
     """What a recording is for. None: one with a transcript is continued, any other imitated."""
-    inference_timesteps: Annotated[int, Field(ge=2, le=100)] = 10
+    inference_timesteps: Annotated[int, Field(ge=2, le=100)] = DEFAULT_STEPS
     """Steps of the solver for each patch; time follows from it. With one, sound would be noise."""
     cfg_value: Annotated[float, Field(ge=0, le=10)] = 2.0
     """Guidance: how closely a patch follows the text and the voice."""

@@ -26,7 +26,7 @@ from cantata_layers.checkpoint import read_tensors
 from cantata_layers.parameters import load_tensor, missing_parameters
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import ARCHITECTURE, load_config
-from cantata_models.voxcpm2.inputs import Mode, TalkerInput
+from cantata_models.voxcpm2.inputs import DEFAULT_STEPS, Mode, TalkerInput
 from cantata_models.voxcpm2.networks.language_model import LanguageModel, TextModel
 from cantata_models.voxcpm2.networks.local_transformer import silu
 from cantata_models.voxcpm2.networks.noise import draw_noise
@@ -60,7 +60,8 @@ class ScalarQuantiser(nn.Module):
 
 
 class VoxCpm2Talker(nn.Module):
-    """Implements `contract.model.talker.LatentTalker`, `WideRows`, `FrameOptions` and `SpokenEnd`.
+    """Implements `contract.model.talker.LatentTalker`, `SteppedTalker`, `WideRows`, `FrameOptions`
+    and `SpokenEnd`.
 
     A row is [x | whether it is a patch]; a hidden state is that of both language models,
     [base | residual].
@@ -69,8 +70,9 @@ class VoxCpm2Talker(nn.Module):
     num_codebooks = 1
     end_code: int | None = STOP
     speaks_end = True
-    num_frame_options = 2
-    """The solver's steps, and the guidance."""
+    num_frame_options = 1
+    """The guidance."""
+    usual_steps = (DEFAULT_STEPS,)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -175,16 +177,20 @@ class VoxCpm2Talker(nn.Module):
         assert draws.noise is not None
         assert draws.previous is not None
         assert draws.options is not None
+        assert draws.steps is not None
         heard, residual = torch.split(hidden, self._hidden, dim=1)
         tokens = (self.lm_to_dit_proj(heard), self.res_to_dit_proj(residual))
         conditions = Conditions(
             hidden=torch.stack(tokens, dim=1),
             previous=self._patches(draws.previous, hidden.dtype),
-            guidance=draws.options[:, 1],
+            guidance=draws.options[:, 0],
         )
         noise = self._patches(draws.noise, hidden.dtype)
-        steps = [round(count) for count in draws.options[:, 0].tolist()]
-        return torch.as_tensor(self.feat_decoder(noise, conditions, steps)).flatten(1).float()
+        made = self.feat_decoder(noise, conditions, draws.steps)
+        return torch.as_tensor(made).flatten(1).float()
+
+    frames_of = complete_frames
+    """It needs nothing else, so it implements `RecordableTalker` too."""
 
     def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> RowSource:
         layout = lay_out(inputs.text, inputs.mode, recording)
@@ -202,7 +208,8 @@ class VoxCpm2Talker(nn.Module):
                 max_frames=min(inputs.max_frames, room),
                 min_frames=MIN_FRAMES,
                 context=layout.context,
-                frame_options=(float(inputs.steps), inputs.guidance),
+                frame_options=(inputs.guidance,),
+                frame_steps=inputs.steps,
                 sampling=inputs.sampling,
             )
         )

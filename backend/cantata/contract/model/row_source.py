@@ -38,6 +38,8 @@ class TalkerPrompt:
     the decoder."""
     frame_options: tuple[float, ...] = ()
     """Of a `FrameOptions` talker: the request's own."""
+    frame_steps: int = 0
+    """Of a `SteppedTalker`: what each of the request's frames takes, at least 1."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     positions: torch.Tensor | None = None
     """[A, prompt_len] float32: of a `RotaryAxes` talker, where each row stands on each axis. What

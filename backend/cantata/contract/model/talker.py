@@ -69,6 +69,8 @@ class FrameDraws:
     last of its context, or zeros."""
     options: torch.Tensor | None = None
     """[R, O] float32: of a `FrameOptions` talker, each request's own. Zeros for rows that pad."""
+    steps: tuple[int, ...] | None = None
+    """[R], on the host: of a `SteppedTalker`, each request's own. 0 for rows that pad."""
 
     def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
         """[R, V] scores of a codebook after the first -> [R] int64 codes."""
@@ -160,7 +162,8 @@ class RecordableTalker(Protocol):
     ) -> torch.Tensor:
         """As `complete_frames`, but made of the arguments alone: nothing that was computed before
         is used. It launches the same kernels whatever the values are, so it reads none of them on
-        the host."""
+        the host. Of a `SteppedTalker` all rows have the same steps here, and its kernels may depend
+        on how many; what it makes on the host for so many is kept from the first call on."""
         ...
 
 
@@ -256,7 +259,8 @@ class LatentTalker(Protocol):
     """What a talker has whose frames are vectors, for a pipeline with the port `latents`.
 
     It has one codebook of two codes: 0 goes on, 1 is its `end_code`. `embed_frames` takes [N, E]
-    float32 frames, and `complete_frames` returns [R, E].
+    float32 frames, and `complete_frames` returns [R, E]. It chooses no codes: of `FrameDraws` it
+    uses `noise`, `previous`, `options` and `steps`.
     """
 
     latent_size: int
@@ -272,11 +276,21 @@ class LatentTalker(Protocol):
 
 @runtime_checkable
 class FrameOptions(Protocol):
-    """What a talker has whose frames follow numbers of each request's own, such as the steps of a
-    solver: `complete_frames` gets them in `FrameDraws.options`."""
+    """What a talker has whose frames follow numbers of each request's own, such as its guidance:
+    `complete_frames` gets them in `FrameDraws.options`."""
 
     num_frame_options: int
     """O: as many are in each `TalkerPrompt.frame_options`."""
+
+
+@runtime_checkable
+class SteppedTalker(Protocol):
+    """What a `LatentTalker` has whose frames take a number of steps, each request's own, such as
+    those of a solver: `complete_frames` gets them in `FrameDraws.steps`, from
+    `TalkerPrompt.frame_steps`."""
+
+    usual_steps: tuple[int, ...]
+    """For these numbers the completion is recorded, if the talker is a `RecordableTalker`."""
 
 
 @runtime_checkable

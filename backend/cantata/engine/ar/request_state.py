@@ -56,6 +56,8 @@ class Layout:
     """None: Z is 0."""
     num_options: int = 0
     """O: numbers that each request has for its frames."""
+    is_stepped: bool = False
+    """Whether each request's frames take a number of steps."""
     row_width: int | None = None
     """Of a conditioning row; None: D."""
     rotary_axes: int = 0
@@ -120,6 +122,8 @@ class RequestStates:
         self.use_penalty = torch.zeros(rows, 2, dtype=torch.float32, device=device)
         """[S+1, 2]: of code 0, presence and frequency."""
 
+        self.frame_steps = np.zeros(rows, dtype=np.int64)
+        """Of a frame; 0 in the extra slot."""
         self.prompt_len = np.ones(rows, dtype=np.int64)
         self.last_row = np.zeros(rows, dtype=np.int64)
         self.min_frames = np.zeros(rows, dtype=np.int64)
@@ -147,8 +151,8 @@ class RequestStates:
     def add(self, request_id: str, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
         """Take a slot for a new request; the caller has checked that there is one.
 
-        Whatever is raised (rows of another size, a seed that is not an integer), the slot is taken
-        and must be freed.
+        Whatever is raised (rows of another size, a seed that is not an integer, no steps for a
+        `SteppedTalker`), the slot is taken and must be freed.
 
         Args:
             request_id: not held yet.
@@ -171,6 +175,9 @@ class RequestStates:
         if prompt.context is not None and len(prompt.context):
             self.before_first[slot] = prompt.context[-1]
         self.frame_options[slot] = torch.tensor(prompt.frame_options)
+        if self._layout.is_stepped and prompt.frame_steps < 1:
+            raise ValueError(f"a frame of {prompt.frame_steps} steps; there must be at least 1")
+        self.frame_steps[slot] = prompt.frame_steps
         levels = (sampling.code_0, sampling.residual, sampling.stop)
         self.temperature[slot] = torch.tensor([level.temperature for level in levels])
         self.top_k[slot] = torch.tensor([level.top_k for level in levels])

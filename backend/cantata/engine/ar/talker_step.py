@@ -33,12 +33,14 @@ from cantata.contract.model.talker import (
     RecordableTalker,
     RepetitionPenalty,
     RotaryAxes,
+    SteppedTalker,
     StopDecision,
     Talker,
     WideRows,
 )
-from cantata.engine.ar.recorded_frames import RecordedFrames
+from cantata.engine.ar.recorded_frames import RecordedFrames, recorded_embedding
 from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
+from cantata.stage_parts.row_graphs import RowGraphs
 
 
 class ServedTalker(Talker, Protocol):
@@ -61,6 +63,7 @@ def layout_of(talker: Talker) -> Layout:
         row_width=talker.row_width if isinstance(talker, WideRows) else None,
         rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
         num_options=talker.num_frame_options if isinstance(talker, FrameOptions) else 0,
+        is_stepped=isinstance(talker, SteppedTalker),
     )
     if not isinstance(talker, LatentTalker):
         return layout
@@ -103,9 +106,11 @@ class TalkerStep:
         self._law = talker if isinstance(talker, FirstCodeLaw) else None
         self._makes_latents = isinstance(talker, LatentTalker)
         self._has_options = isinstance(talker, FrameOptions)
+        self._has_steps = isinstance(talker, SteppedTalker)
         self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
         self._rows: ScheduledRows | None = None
         self._recorded: RecordedFrames | None = None
+        self._recorded_embedding: RowGraphs | None = None
         self._exported: dict[int, NDArray[np.float32]] | None = None
         """By slot, not taken yet. None: nothing is exported."""
 
@@ -113,6 +118,8 @@ class TalkerStep:
         """Complete frames as CUDA graphs from now on, if the talker can be recorded."""
         if isinstance(self._talker, RecordableTalker):
             self._recorded = RecordedFrames(self._talker, self.states)
+            if self._makes_latents:
+                self._recorded_embedding = recorded_embedding(self._talker, self.states)
 
     def export(self) -> None:
         """Keep the rows of every step for `take_exported`."""
@@ -150,7 +157,8 @@ class TalkerStep:
         fed_back = np.flatnonzero(frame >= 0)
         if fed_back.size:
             frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
-            embedded = self._talker.embed_frames(self._padded(frames))[: fed_back.size]
+            embed = self._recorded_embedding or self._talker.embed_frames
+            embedded = embed(self._padded(frames))[: fed_back.size]
             taken = inputs[:, : embedded.shape[1]]
             taken.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
         return inputs
@@ -198,11 +206,12 @@ class TalkerStep:
         draws = FrameDraws(
             uniforms=states.uniforms[slot_index, frame_index],
             sampling=self._sampling(slot_index, RESIDUAL),
-            is_sampled=bool(states.is_sampled[slots, RESIDUAL].any()),
+            is_sampled=not self._makes_latents and bool(states.is_sampled[slots, RESIDUAL].any()),
             repetition=self._repetition(slots, frame),
             noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
             previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
             options=states.frame_options[slot_index] if self._has_options else None,
+            steps=tuple(states.frame_steps[slots].tolist()) if self._has_steps else None,
         )
         # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
         code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)

@@ -5,7 +5,7 @@ before and the noisy patch, and predicts the velocity. Lipman et al. 2023 (arXiv
 guidance is CFG-Zero* (Fan et al. 2025, arXiv:2503.18886). Source of the details: the package
 `voxcpm`, modules/locdit.
 
-Letters: R patches, P latents of a patch, C numbers of a latent, H hidden size, S steps.
+Letters: R patches, P latents of a patch, C numbers of a latent, H hidden size, S steps, T tokens.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
 from cantata.contract.model.row_products import RowLinear
 from cantata_models.voxcpm2.config import VoxCpm2Config
@@ -23,6 +24,8 @@ from cantata_models.voxcpm2.networks.local_transformer import LocalTransformer, 
 
 HIDDEN_TOKENS = 2
 """One of each language model."""
+TIME = HIDDEN_TOKENS
+"""Where the time stands among the tokens; behind it the patch before, then the noisy one."""
 TIME_SCALE = 1000.0
 LONGEST_PERIOD = 10_000.0
 STILL_SHARE = 0.04
@@ -68,25 +71,39 @@ class VelocityNetwork(nn.Module):
         self.out_proj = RowLinear(size, config.latent_dim)
         self.time_mlp = TimeEmbedding(size)
         self.delta_time_mlp = TimeEmbedding(size)
-        self.decoder = LocalTransformer(config.dit, positions=HIDDEN_TOKENS + 1 + 2 * patch)
+        self.decoder = LocalTransformer(config.dit, positions=TIME + 1 + 2 * patch)
 
     def embed_times(self, times: torch.Tensor) -> torch.Tensor:
         """[S] -> [S, H] tokens. The network also knows the length of a step, which is always 0."""
         lengths = self.delta_time_mlp(self._waves(torch.zeros_like(times[:1])))
         return torch.as_tensor(self.time_mlp(self._waves(times)) + lengths)
 
+    def tokens(self, conditions: Conditions) -> torch.Tensor:
+        """Return [2, R, T, H]: the conditioned patches and the free ones, which lack `hidden`; the
+        time and the noisy patch are to be filled in."""
+        patches = len(conditions.hidden)
+        tokens = conditions.hidden.new_zeros(2, patches, TIME + 1 + 2 * self._patch, self._size)
+        tokens[0, :, :TIME] = conditions.hidden
+        tokens[:, :, TIME + 1 : -self._patch] = self.cond_proj(conditions.previous)
+        return tokens
+
     def forward(
-        self,
-        hidden: torch.Tensor,
-        time: torch.Tensor,
-        previous: torch.Tensor,
-        noisy: torch.Tensor,
+        self, tokens: torch.Tensor, time: torch.Tensor, noisy: torch.Tensor
     ) -> torch.Tensor:
-        """[R, 2, H] tokens, a time [H], embedded patches [R, P, H], and [R, P, C] -> [R, P, C]."""
-        time = time.expand(len(hidden), 1, -1)
-        tokens = torch.cat([hidden, time, previous, self.in_proj(noisy)], dim=1)
-        seen = self.decoder(tokens, slice(-self._patch, None))
-        return torch.as_tensor(self.out_proj(seen))
+        """Predict velocities.
+
+        Args:
+            tokens: [2, R, T, H], as `tokens` returns them; changed in place.
+            time: [R, H] or [1, H].
+            noisy: [R, P, C].
+
+        Returns:
+            [2, R, P, C].
+        """
+        tokens[:, :, TIME] = time
+        tokens[:, :, -self._patch :] = self.in_proj(noisy)
+        seen = self.decoder(tokens.flatten(0, 1), slice(-self._patch, None))
+        return torch.as_tensor(self.out_proj(seen)).view(2, -1, *noisy.shape[1:])
 
     def _waves(self, times: torch.Tensor) -> torch.Tensor:
         half = self._size // 2
@@ -96,12 +113,24 @@ class VelocityNetwork(nn.Module):
         return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps that move a patch, of a number of steps."""
+
+    times: torch.Tensor
+    """[S, H]: each one's token."""
+    lengths: torch.Tensor
+    """[S]"""
+
+
 class PatchSolver(nn.Module):
     """The solver, with its network named as in the checkpoint."""
 
     def __init__(self, config: VoxCpm2Config) -> None:
         super().__init__()
         self.estimator = VelocityNetwork(config)
+        self._plans: dict[int, Plan] = {}
+        """By number of steps, made at the first use: after that nothing comes from the host."""
 
     def forward(
         self, noise: torch.Tensor, conditions: Conditions, steps: Sequence[int]
@@ -116,28 +145,52 @@ class PatchSolver(nn.Module):
         Returns:
             [R, P, C] in the dtype of `noise`.
         """
+        if len({*steps}) == 1 and steps[0]:
+            plan = self._plan(steps[0])
+            moving = [len(noise)] * len(plan.lengths)
+            return self._solve(
+                noise, conditions, plan.times[:, None], plan.lengths[:, None], moving
+            )
+        # The patches that move longest come first: those that still move are the first ones.
+        order = sorted(filter(steps.__getitem__, range(len(steps))), key=lambda row: -steps[row])
         made = noise.clone()
-        for count in sorted({*steps} - {0}):
-            index = torch.tensor([row for row, own in enumerate(steps) if own == count])
-            rows = index.to(noise.device)
-            alike = Conditions(
+        if order:
+            plans = [self._plan(steps[row]) for row in order]
+            rows = torch.tensor(order).to(noise.device)
+            own = Conditions(
                 conditions.hidden[rows], conditions.previous[rows], conditions.guidance[rows]
             )
-            made[rows] = self._solve(noise[rows], alike, count)
+            times = pad_sequence([plan.times for plan in plans])
+            lengths = pad_sequence([plan.lengths for plan in plans])
+            moving = [sum(step < len(plan.lengths) for plan in plans) for step in range(len(times))]
+            made[rows] = self._solve(noise[rows], own, times, lengths, moving)
         return made
 
-    def _solve(self, x: torch.Tensor, conditions: Conditions, steps: int) -> torch.Tensor:
-        times, lengths = schedule(steps, x.dtype)
-        embedded = self.estimator.embed_times(times.to(x.device))
-        hidden = torch.cat([conditions.hidden, torch.zeros_like(conditions.hidden)])
-        previous = self.estimator.cond_proj(conditions.previous).repeat(2, 1, 1)
-        still = max(1, int((steps + 1) * STILL_SHARE))
+    def _solve(
+        self,
+        noise: torch.Tensor,
+        conditions: Conditions,
+        times: torch.Tensor,
+        lengths: torch.Tensor,
+        moving: Sequence[int],
+    ) -> torch.Tensor:
+        """[S, R or 1, H] and [S, R or 1]; in each step so many of the patches move, the first."""
+        x, tokens = noise.clone(), self.estimator.tokens(conditions)
         guidance = conditions.guidance[:, None, None].to(x.dtype)
-        for step in range(still, steps):
-            both = self.estimator(hidden, embedded[step], previous, x.repeat(2, 1, 1))
-            conditioned, free = both.chunk(2)
-            x = x - lengths[step].to(x.device) * guided(conditioned, free, guidance)
+        for time, length, count in zip(times, lengths, moving, strict=True):
+            conditioned, free = self.estimator(tokens[:, :count], time[:count], x[:count])
+            velocity = guided(conditioned, free, guidance[:count])
+            x[:count] -= length[:count, None, None] * velocity
         return x
+
+    def _plan(self, steps: int) -> Plan:
+        if steps not in self._plans:
+            weight = self.estimator.in_proj.weight
+            times, lengths = schedule(steps, weight.dtype)
+            still = max(1, int((steps + 1) * STILL_SHARE))
+            embedded = self.estimator.embed_times(times.to(weight.device))
+            self._plans[steps] = Plan(embedded[still:], lengths[still:].to(weight.device))
+        return self._plans[steps]
 
 
 def schedule(steps: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:

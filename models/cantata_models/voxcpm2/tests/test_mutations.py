@@ -80,9 +80,12 @@ def steps_of_equal_length(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> No
 
 @fault("few_steps")
 def everybody_s_guidance(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    _with_draws(
-        loaded, patch, lambda draws: {"options": draws.options * torch.tensor([1.0, 0.0]) + 2.0}
-    )
+    _with_draws(loaded, patch, lambda draws: {"options": torch.full_like(draws.options, 2.0)})
+
+
+@fault("few_steps")
+def everybody_s_steps(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
+    _with_draws(loaded, patch, lambda draws: {"steps": (10,) * len(draws.steps)})
 
 
 @fault("plain")
@@ -264,6 +267,8 @@ def test_a_scenario_detects(
 ) -> None:
     scenario, inject = FAULTS[name]
     loaded, wanted = checkpoints.get(TINY_3), scenario_named(scenario)
+    # The solver's plans were made without the fault.
+    monkeypatch.setattr(loaded.network.feat_decoder, "_plans", {})
     inject(loaded, monkeypatch)
     assert differs(latents_of(loaded, wanted), wanted, LATENT_TOLERANCE)
 

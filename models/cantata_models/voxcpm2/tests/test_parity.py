@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import ConfigError
 from cantata.engine.ar import build_stage
+from cantata_models.voxcpm2.inputs import DEFAULT_STEPS
 from cantata_models.voxcpm2.pipeline import PIPELINE, TALKER
 from cantata_models.voxcpm2.random_checkpoint.write import TALKER_FILE
 from cantata_models.voxcpm2.request_builder import load_builder
@@ -33,6 +35,7 @@ from cantata_models.voxcpm2.tests.stage_driver import (
     heard,
     request_of,
 )
+from recorded_frames import recorded_frames
 
 pytestmark = [
     pytest.mark.integration,
@@ -111,6 +114,22 @@ def test_company_changes_no_bit(checkpoints: Checkpoints, alone: Alone, every: i
     mixed[-1] = scenario_named("few_steps")
     requests = {scenario.name: loaded.inputs(request_of(scenario)) for scenario in mixed}
     made = loaded.talk(requests, every)
+    for scenario in mixed:
+        usual = heard(alone(scenario), "request")
+        np.testing.assert_array_equal(heard(made, scenario.name), usual, err_msg=scenario.name)
+
+
+def test_latents_are_the_same_from_recorded_completion(
+    checkpoints: Checkpoints, alone: Alone
+) -> None:
+    """The solver and the local encoder, replayed for fewer rows as requests end."""
+    loaded = checkpoints.get(TINY_3)
+    asked = [scenario for scenario in SCENARIOS if scenario.checkpoint == TINY_3]
+    mixed = [scenario for scenario in asked if scenario.steps == DEFAULT_STEPS][:6]
+    mixed.append(replace(scenario_named("few_steps"), name="guided", steps=DEFAULT_STEPS))
+    requests = {scenario.name: loaded.inputs(request_of(scenario)) for scenario in mixed}
+    with recorded_frames(loaded.network):
+        made = loaded.talk(requests, every=1)
     for scenario in mixed:
         usual = heard(alone(scenario), "request")
         np.testing.assert_array_equal(heard(made, scenario.name), usual, err_msg=scenario.name)
