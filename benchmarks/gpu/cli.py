@@ -1,4 +1,4 @@
-"""Measure Qwen3-TTS and MOSS-TTS of published size, with random weights, on one NVIDIA GPU.
+"""Measure Qwen3-TTS, MOSS-TTS and VoxCPM2, published sizes, random weights, on one NVIDIA GPU.
 
 Parts, each in its own process; a failed part's results so far are kept:
 
@@ -9,6 +9,8 @@ Parts, each in its own process; a failed part's results so far are kept:
                likewise (the same packages; about 1 minute)
   moss_codec   the tokenizers' decoders of MOSS-TTS-Local and MOSS-TTS-Nano, as `codec`
   moss_frames  their local transformers, as `predictor`
+  patches      VoxCPM2's solver and local encoder for 1 to 16 requests, of 4 and of 10 steps,
+               likewise
   serve        the whole server of Qwen3-TTS with both stages on the GPU: time to the first packet,
                real-time factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt:
                vLLM's CUDA build; about 5 minutes; skipped where that is missing)
@@ -41,7 +43,7 @@ import torch
 
 from cantata_models.qwen3_tts.random_checkpoint.configs import PUBLISHED, TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from gpu.part import MOSS_PARTS, PARTS, SKIPPED
+from gpu.part import OWN_PARTS, PARTS, SKIPPED
 from gpu.report import PartResult, markdown
 
 SOURCES = [
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[str, PartResult] = {}
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Path(folder)
-        if set(options.parts) - set(MOSS_PARTS):
+        if set(options.parts) - set(OWN_PARTS):
             checkpoint = _written(checkpoint, options.shape)
         for part in options.parts:
             print(f"{part}: begins", flush=True)

@@ -17,8 +17,8 @@ import torch
 from gpu import timing
 from gpu.serve import Skipped
 
-PARTS = ("codec", "predictor", "moss_codec", "moss_frames", "serve")
-MOSS_PARTS = ("moss_codec", "moss_frames")
+PARTS = ("codec", "predictor", "moss_codec", "moss_frames", "patches", "serve")
+OWN_PARTS = ("moss_codec", "moss_frames", "patches")
 """They make what they need; the others take Qwen3-TTS's checkpoint."""
 SKIPPED = 3
 """Exit code; the last line on standard error says why."""

@@ -102,6 +102,13 @@ def _moss_frames(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield shape + _compared(row["step"], row["audio_s"])
 
 
+def _patches(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"| steps | requests | {_COMPARED_HEAD}"
+    yield "|-|-|-|-|-|-|-|"
+    for row in rows:
+        yield f"| {row['steps']} | {row['batch']} | " + _compared(row["step"], row["audio_s"])
+
+
 def _serve(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "| streams | spoken | refused | TTFP p50 ms | TTFP p95 ms | RTF p50 | s of sound per s |"
     yield "|-|-|-|-|-|-|-|"
@@ -119,5 +126,6 @@ _TABLES: Mapping[str, Callable[[list[dict[str, Any]]], Iterator[str]]] = {
     "predictor": _predictor,
     "moss_codec": _moss_codec,
     "moss_frames": _moss_frames,
+    "patches": _patches,
     "serve": _serve,
 }

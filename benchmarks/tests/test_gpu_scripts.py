@@ -26,7 +26,7 @@ from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from cantata_models.qwen3_tts.config import load_config
 from cantata_models.qwen3_tts.random_checkpoint.configs import TINY_LARGE
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint
-from gpu import moss_codec, moss_frames
+from gpu import moss_codec, moss_frames, patches
 from gpu.cli import exit_code, main, run_part
 from gpu.codec import TINY_BATCHES, TINY_FRAMES, CodecRow
 from gpu.part import PARTS
@@ -198,6 +198,18 @@ def test_moss_s_parts_are_measured_for_both_models(
     page = markdown({}, {name: PartResult("measured", "", 1.0, rows)})
     cells = [line.split(" | ")[:3] for line in page.splitlines() if "not captured" in line]
     assert cells == [[f"| {m}", str(a), str(b)] for m in ("local", "nano") for a, b in kinds]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("few_calls")
+def test_patches_are_measured_by_steps_and_requests(tmp_path: Path) -> None:
+    rows = [asdict(row) for row in patches.measure(tmp_path, CPU, True)]
+    page = markdown({}, {"patches": PartResult("measured", "", 1.0, rows)})
+    cells = [line.split(" | ")[:2] for line in page.splitlines() if "not captured" in line]
+    kinds = [(steps, batch) for steps in patches.STEPS for batch in patches.TINY_BATCHES]
+    assert cells == [[f"| {steps}", str(batch)] for steps, batch in kinds]
+    assert all(row["step"]["eager"]["median_ms"] > 0 for row in rows)
+    assert [row["audio_s"] for row in rows] == [0.16 * batch for _, batch in kinds]
     assert not list(tmp_path.iterdir())
 
 
