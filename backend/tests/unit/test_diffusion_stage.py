@@ -16,6 +16,7 @@ from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViola
 from cantata.contract.process.stage import StepResult
 from cantata.contract.process.steps import ForwardCost
 from cantata.engine.diffusion import DiffusionStage
+from cantata.engine.diffusion.forwards import Leaves
 from cantata.engine.diffusion.jobs import preview_steps
 from cantata.engine.diffusion.stage import REPORT_S
 from tiny_painter.inputs import TinyCanvas
@@ -115,7 +116,11 @@ class TinyWriter(TinyDenoiser):
 
 def test_a_model_that_writes_leaves_a_token_a_step_and_no_latents(clock: Clock) -> None:
     stage = DiffusionStage(
-        TinyWriter(), DiffusionDeployment(slots=4), clock, shows_progress=False, writes=True
+        TinyWriter(),
+        DiffusionDeployment(slots=4),
+        clock,
+        leaves=Leaves(latents=False, text=True),
+        shows_progress=False,
     )
     begin(stage, "a", canvas(steps=4))
     begin(stage, "b", canvas(steps=2))
@@ -129,6 +134,35 @@ def test_a_model_that_writes_leaves_a_token_a_step_and_no_latents(clock: Clock) 
         assert codes.tolist() == [[step] for step in range(1, count)]
     assert not [chunk for chunk in chunks if chunk.port != "codes"]
     assert stage.counts() == {"requests": 0}
+
+
+class TinyThinker(TinyDenoiser):
+    """Reads in its first step, writes in the next two, then draws."""
+
+    def written(self, job: TinyJob) -> np.ndarray:
+        return np.array([job.done] if job.done in (2, 3) else [], np.int32)
+
+
+def test_a_model_that_thinks_leaves_its_words_at_once_and_its_latents_at_the_end(
+    clock: Clock,
+) -> None:
+    stage = DiffusionStage(
+        TinyThinker(), DiffusionDeployment(slots=4), clock, leaves=Leaves(text=True)
+    )
+    begin(stage, "a", canvas(steps=5))
+    results = [[c for c in result.chunks if c.port != "progress"] for result in steps(stage)]
+    # The first one begins.
+    assert [[chunk.port for chunk in chunks] for chunks in results] == [
+        *([], [], ["codes"], ["codes"], []),
+        ["codes", "latents"],
+    ]
+    texts = of([chunk for chunks in results for chunk in chunks], "a", "codes")
+    assert [(c.index, c.final) for c in texts] == [(0, False), (1, False), (2, True)]
+    assert [c.payload.values.tolist() for c in texts if isinstance(c.payload, Codes)] == [
+        [[2]],
+        [[3]],
+        [],
+    ]
 
 
 def test_a_model_may_find_that_it_needs_fewer_steps(

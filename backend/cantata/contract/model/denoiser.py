@@ -83,7 +83,8 @@ class Denoiser(Protocol):
         ...
 
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> Any:
-        """A job, at its first noise.
+        """A job, at its first noise. Other jobs wait meanwhile, so what takes a forward is a step
+        of the job instead.
 
         Args:
             inputs: the stage input that the request builder made.
@@ -95,8 +96,8 @@ class Denoiser(Protocol):
         ...
 
     def steps(self, job: Any) -> int:
-        """How often the job must advance in all, at least 1. Asked again after each step: a model
-        that finds it needs fewer says so, before the last one."""
+        """How often the job must advance in all, at least 1: to read, to write and to draw. Asked
+        again after each step: a model that finds it needs fewer says so, before the last one."""
         ...
 
     def previews(self, job: Any) -> int:
@@ -133,9 +134,10 @@ class Denoiser(Protocol):
 
 
 class Writer(Denoiser, Protocol):
-    """A denoiser of a stage with the port `codes`: its jobs write, and leave no latents."""
+    """A denoiser of a stage with the port `codes`: its jobs write. If the stage has the port
+    `latents` too, they draw as well: what they write is a thought."""
 
     def written(self, job: Any) -> NDArray[np.int32]:
-        """[T] tokens of the last step; T may be 0 only in the last one, which then says that the
-        text has ended rather than been cut."""
+        """[T] tokens of the last step. T is 0 in steps that only read or draw; in the last one, it
+        says that the text has ended rather than been cut."""
         ...

@@ -16,7 +16,7 @@ CLIENT = "client"
 """The target of edges whose chunks the api receives."""
 CODES = "codes"
 """The port of an AR stage; and of a diffusion stage whose model is a `Writer`, in the place of
-`LATENTS`."""
+`LATENTS` unless the stage declares both."""
 LATENTS = "latents"
 """The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`; and of a
 diffusion stage."""
@@ -51,7 +51,8 @@ class KindPorts:
     optional: Mapping[str, type[Payload]] | None
     """What a stage may declare beside them; None: anything."""
     replaces: Mapping[str, str] = field(default_factory=dict)
-    """Optional port -> the output that a stage which declares it does not have."""
+    """Optional port -> the output that a stage which declares it does not have, unless it declares
+    that too."""
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
@@ -66,7 +67,7 @@ PORTS: Mapping[StageKind, KindPorts] = {
     StageKind.DIFFUSION: KindPorts(
         (Rows,),
         outputs={LATENTS: Rows},
-        optional={PROGRESS: Progress, CODES: Codes},
+        optional={PROGRESS: Progress, CODES: Codes, LATENTS: Rows},
         replaces={CODES: LATENTS},
     ),
 }

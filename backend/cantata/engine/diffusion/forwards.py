@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import Denoiser, Writer
@@ -34,14 +35,25 @@ class Begun:
     """By request."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """What jobs of a stage leave."""
+
+    latents: bool = True
+    text: bool = False
+    """Its model is a `Writer`."""
+
+
+LATENTS_ALONE = Leaves()
+
+
 @dataclass(slots=True)
 class Advanced:
     """Jobs that are a step further, or have an error."""
 
     jobs: Sequence[Job]
     size: ForwardSize
-    writes: bool = False
-    """Whether the jobs leave text instead of latents."""
+    leaves: Leaves
     seconds: float = 0.0
     """That the forward took."""
     alone: bool = False
@@ -52,7 +64,18 @@ class Advanced:
     latents: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     """Of jobs that are done."""
     written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    """Of jobs that write: what they wrote in this step."""
+    """What jobs that write wrote in this step."""
+
+    def output(self, job: Job) -> list[Chunk[Payload]]:
+        """What a job leaves after its step: some text, or the end of it; its latents."""
+        chunks: list[Chunk[Payload]] = []
+        written = self.written.get(job.request_id)
+        latents = self.latents.get(job.request_id)
+        if written is not None and (len(written) or job.done == job.steps):
+            chunks.append(job.text(written))
+        if latents is not None:
+            chunks.append(job.result(latents))
+        return chunks
 
 
 @torch.inference_mode()
@@ -65,15 +88,9 @@ def begin(model: Denoiser, jobs: Sequence[Job]) -> Begun:
 
 
 @torch.inference_mode()
-def advance(model: Denoiser, jobs: Sequence[Job], *, writes: bool = False) -> Advanced:
-    """One step of each of these, and what is to be seen of it.
-
-    Args:
-        model: a `Writer`, if it writes.
-        jobs: of it.
-        writes: whether jobs leave text instead of latents.
-    """
-    outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)), writes=writes)
+def advance(model: Denoiser, jobs: Sequence[Job], leaves: Leaves) -> Advanced:
+    """One step of each of these, and what is to be seen of it."""
+    outcome = Advanced(jobs, reduce(add, (model.size(job.state) for job in jobs)), leaves)
     began_s = time.monotonic()
     errors: Sequence[CantataError | None]
     try:
@@ -109,9 +126,9 @@ def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
     job.update(model)
     if job.done in job.shown:
         outcome.previews[job.request_id] = model.preview(job.state)
-    if outcome.writes:
+    if outcome.leaves.text:
         outcome.written[job.request_id] = cast(Writer, model).written(job.state)
-    elif job.done == job.steps:
+    if outcome.leaves.latents and job.done == job.steps:
         latents = model.latents(job.state)
         if not np.isfinite(latents).all():
             raise RequestFailed("the denoised latents are not finite numbers")

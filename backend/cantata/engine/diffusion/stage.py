@@ -21,11 +21,18 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
-from cantata.contract.model.pipeline import CODES, PROGRESS, StageSpec
+from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ForwardCost
-from cantata.engine.diffusion.forwards import Advanced, Begun, advance, begin
+from cantata.engine.diffusion.forwards import (
+    LATENTS_ALONE,
+    Advanced,
+    Begun,
+    Leaves,
+    advance,
+    begin,
+)
 from cantata.engine.diffusion.jobs import Job
 from cantata.engine.diffusion.loading import load_model
 from cantata.scheduling.forward_pace import ForwardPace
@@ -51,9 +58,8 @@ def build_stage(
     """Load a plug-in's model (`factory(checkpoint, options)`) and put a stage around it."""
     model = load_model(spec.factory, checkpoint, deployment)
     ports = spec.ports
-    return DiffusionStage(
-        model, deployment, shows_progress=PROGRESS in ports, writes=CODES in ports
-    )
+    leaves = Leaves(latents=LATENTS in ports, text=CODES in ports)
+    return DiffusionStage(model, deployment, leaves=leaves, shows_progress=PROGRESS in ports)
 
 
 class DiffusionStage:
@@ -62,9 +68,9 @@ class DiffusionStage:
     Args:
         model: computes.
         deployment: its limits.
-        shows_progress: whether it has the port for that.
-        writes: whether the model is a `Writer`.
         clock: monotonic seconds; the plan's deadlines are on it.
+        leaves: what its jobs leave.
+        shows_progress: whether it has the port for that.
     """
 
     reuse = None
@@ -76,14 +82,14 @@ class DiffusionStage:
         deployment: DiffusionDeployment,
         clock: Callable[[], float] = time.monotonic,
         *,
+        leaves: Leaves = LATENTS_ALONE,
         shows_progress: bool = True,
-        writes: bool = False,
     ) -> None:
         self._model = model
         self._deployment = deployment
         self._clock = clock
         self._shows_progress = shows_progress
-        self._writes = writes
+        self._leaves = leaves
         self._jobs: dict[str, Job] = {}
         self._failures: list[tuple[str, CantataError]] = []
         self._pace = ForwardPace()
@@ -182,7 +188,7 @@ class DiffusionStage:
             self._worker.start(partial(begin, self._model, new))
         elif ready:
             jobs = self._next(ready)
-            self._worker.start(partial(advance, self._model, jobs, writes=self._writes))
+            self._worker.start(partial(advance, self._model, jobs, self._leaves))
 
     def _next(self, jobs: Sequence[Job]) -> list[Job]:
         views = [job.view(self._model) for job in jobs]
@@ -203,10 +209,7 @@ class DiffusionStage:
             self._pace.measure(outcome.size, outcome.seconds)
         chunks = self._progress(held, outcome.previews)
         for job in held:
-            if job.request_id in outcome.written:
-                chunks.append(job.text(outcome.written[job.request_id]))
-            elif job.request_id in outcome.latents:
-                chunks.append(job.result(outcome.latents[job.request_id]))
+            chunks += outcome.output(job)
             if job.done == job.steps:
                 del self._jobs[job.request_id]
         return chunks
