@@ -20,8 +20,18 @@ from cantata.contract.model.pipeline import PROGRESS
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.text.pictures import Size, size_of
 from cantata_layers.request_options import parse_fields
-from cantata_models.bagel.config import PIXELS_PER_TOKEN, load_config
+from cantata_models.bagel.config import MARKS, PIXELS_PER_TOKEN, load_config
+from cantata_models.bagel.context_parts import (
+    picture_tokens,
+    pieces,
+    positions,
+    said,
+    shown,
+    text_tokens,
+    thoughtful,
+)
 from cantata_models.bagel.inputs import (
+    ContextPart,
     DecodeInput,
     DrawInput,
     ReferenceGrids,
@@ -33,7 +43,7 @@ from cantata_models.bagel.network.load import latent_side
 from cantata_models.bagel.options import MOST_GUIDANCE, NAMES, DrawOptions
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
-from cantata_models.bagel.prompts import THINK_BEFORE_DRAWING, Texts
+from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Guidance, Renorm
 from cantata_models.bagel.sampling.times import noise_times
 
@@ -43,7 +53,8 @@ GUIDANCE, NO_GUIDANCE = 4.0, 1.0
 DRAWN = Guidance(GUIDANCE, 1.5, (0.4, 1.0), Renorm.GLOBAL)
 CHANGED = Guidance(GUIDANCE, 2.0, (0.0, 1.0), Renorm.TEXT_CHANNEL)
 """As the publisher's app draws from words alone, and as it changes pictures."""
-MOST_REFERENCES = 3
+MOST_REFERENCES = 8
+"""The publisher's app takes one; in a conversation, each answer brings another."""
 MIN_SIDE = 64
 """Pixels."""
 NOTE = "Draws from words, changes pictures, and with `think` plans a picture in words first."
@@ -83,6 +94,7 @@ class PictureBuilder:
             max_guidance=MOST_GUIDANCE,
             max_references=MOST_REFERENCES,
             options=NAMES,
+            conversations=True,
         )
 
     @property
@@ -101,15 +113,17 @@ class PictureBuilder:
             InvalidRequest: an option, the size or a picture is not served.
         """
         options = parse_fields(request.options, DrawOptions)
-        self._check(request)
-        kept = [fitted(pixels, self._sizes.kept) for pixels in request.references]
+        pictures = shown(request)
+        _check(request, len(pictures))
+        kept = [fitted(pixels, self._sizes.kept) for pixels in pictures]
         size = self._size(request, kept)
         # The reference resizes once more what it resized, which may change narrow pictures.
         encoded = [fitted(pixels, self._sizes.kept) for pixels in kept]
         seen = [fitted(pixels, self._sizes.seen) for pixels in kept]
         grid = Grid(size.height // PIXELS_PER_TOKEN, size.width // PIXELS_PER_TOKEN)
         references = [self._grids(own, sight) for own, sight in zip(encoded, seen, strict=True)]
-        draw = self._draw_input(request, options, grid, references)
+        parts = self._parts(request, references)
+        draw = self._draw_input(request, options, grid, parts)
         inputs: dict[str, StageInput] = {
             DENOISE: draw,
             DECODE: DecodeInput((grid.height, grid.width)),
@@ -117,29 +131,15 @@ class PictureBuilder:
         if kept:
             inputs[REFERENCES_STAGE] = ReferenceInput(tuple(encoded), request.seed)
             inputs[SEE] = SeeInput(tuple(seen))
-        pictures = sum(_tokens(reference) for reference in references)
-        thought = 0 if draw.thought is None else draw.thought.most + 1
         return PlannedImage(
             PipelineRequest(request_id, inputs),
             size.width,
             size.height,
-            thought + len(draw.times) - 1,
-            _forward_size(draw, grid, pictures),
-            prompt_tokens=len(draw.prompt),
-            reference_tokens=pictures,
+            _steps(draw),
+            _forward_size(draw, grid),
+            prompt_tokens=text_tokens(parts),
+            reference_tokens=picture_tokens(parts),
         )
-
-    def _check(self, request: ImageRequest) -> None:
-        if len(request.references) > MOST_REFERENCES:
-            raise InvalidRequest(
-                f"image: {len(request.references)} pictures; valid: up to {MOST_REFERENCES}",
-                "image",
-            )
-        if request.negative_prompt is not None:
-            raise InvalidRequest(
-                "negative_prompt: this model has none; it is guided away from no prompt at all",
-                "negative_prompt",
-            )
 
     def _size(self, request: ImageRequest, kept: Sequence[NDArray[np.uint8]]) -> Size:
         """What was asked for, or the last picture's, or the default."""
@@ -158,39 +158,47 @@ class PictureBuilder:
         kept, sight = self._sizes.kept.grid(encoded), self._sizes.seen.grid(seen)
         return ReferenceGrids((kept.height, kept.width), (sight.height, sight.width))
 
+    def _parts(
+        self, request: ImageRequest, references: Sequence[ReferenceGrids]
+    ) -> tuple[ContextPart, ...]:
+        parts = said(request, self._texts, references)
+        if (used := positions(parts)) > self._positions:
+            field = "messages" if request.earlier else "prompt"
+            raise InvalidRequest(f"{field}: {used} tokens; valid: at most {self._positions}", field)
+        return parts
+
     def _draw_input(
         self,
         request: ImageRequest,
         options: DrawOptions,
         grid: Grid,
-        references: Sequence[ReferenceGrids],
+        parts: tuple[ContextPart, ...],
     ) -> DrawInput:
+        thought = ThoughtInput(options.max_think_token_n, options.text_temperature)
         return DrawInput(
             seed=request.seed,
-            prompt=self._prompt(request.prompt),
+            parts=thoughtful(parts, self._texts) if options.think else parts,
             grid=(grid.height, grid.width),
             times=noise_times(request.steps or STEPS, options.timestep_shift),
             guidance=_guidance(request, options),
-            references=tuple(references),
-            thought=self._thought(options) if options.think else None,
+            thought=thought if options.think else None,
             previews=request.previews,
         )
 
-    def _prompt(self, text: str) -> tuple[int, ...]:
-        tokens = self._texts.tokens(text)
-        if len(tokens) > self._positions:
-            raise InvalidRequest(
-                f"prompt: {len(tokens)} tokens; valid: at most {self._positions}", "prompt"
-            )
-        return tokens
 
-    def _thought(self, options: DrawOptions) -> ThoughtInput:
-        system = self._texts.tokens(THINK_BEFORE_DRAWING)
-        return ThoughtInput(system, options.max_think_token_n, options.text_temperature)
+def _check(request: ImageRequest, pictures: int) -> None:
+    if pictures > MOST_REFERENCES:
+        field = "messages" if request.earlier else "image"
+        raise InvalidRequest(f"{field}: {pictures} pictures; valid: up to {MOST_REFERENCES}", field)
+    if request.negative_prompt is not None:
+        raise InvalidRequest(
+            "negative_prompt: this model has none; it is guided away from no prompt at all",
+            "negative_prompt",
+        )
 
 
 def _guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
-    usual = CHANGED if request.references else DRAWN
+    usual = CHANGED if shown(request) else DRAWN
     return Guidance(
         text=usual.text if request.guidance is None else request.guidance,
         image=usual.image if options.cfg_img_scale is None else options.cfg_img_scale,
@@ -200,17 +208,19 @@ def _guidance(request: ImageRequest, options: DrawOptions) -> Guidance:
     )
 
 
-def _tokens(reference: ReferenceGrids) -> int:
-    """Of both forms of a picture."""
-    return Grid(*reference.kept).tokens + Grid(*reference.seen).tokens
+def _steps(draw: DrawInput) -> int:
+    """Those that read, think and draw."""
+    thought = 0 if draw.thought is None else draw.thought.most + 1
+    return pieces(draw.parts) + thought + len(draw.times) - 1
 
 
-def _forward_size(draw: DrawInput, grid: Grid, pictures: int) -> ForwardSize:
-    """Of the largest step."""
-    own, prompt = grid.tokens + 2, len(draw.prompt)
-    seen = [own + prompt + pictures]
+def _forward_size(draw: DrawInput, grid: Grid) -> ForwardSize:
+    """Of the largest step of drawing."""
+    own, words = grid.tokens + MARKS, text_tokens(draw.parts)
+    pictures, prompt = picture_tokens(draw.parts), text_tokens(draw.parts[-1:])
+    seen = [own + words + pictures]
     if draw.guidance.text > NO_GUIDANCE:
-        seen.append(own + pictures)
+        seen.append(own + words - prompt + pictures)
         if draw.references and draw.guidance.image > NO_GUIDANCE:
-            seen.append(own + prompt)
+            seen.append(own + words)
     return ForwardSize(own * len(seen), own * sum(seen))

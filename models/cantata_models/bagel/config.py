@@ -24,6 +24,11 @@ PIXELS_PER_LATENT = 8
 """On a side."""
 PIXELS_PER_TOKEN = PATCH * PIXELS_PER_LATENT
 COLOURS = 3
+MARKS = 2
+"""Tokens around a picture."""
+MOST_READ = 4096
+"""Tokens of a text that a step reads at most: as many as a picture of 1024 x 1024 has, which is
+always read whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class SeeInput:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceInput:
-    """Pictures that are changed."""
+    """Pictures that stand before the one that is drawn."""
 
     pictures: tuple[NDArray[np.uint8], ...]
     """[H, W, 3] each, of the size at which they are encoded."""
@@ -38,7 +38,7 @@ class ReferenceInput:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceGrids:
-    """A picture that is changed, as it stands in the context."""
+    """Stands for a picture in the context of one that is drawn, where it stands twice."""
 
     kept: GridSize
     """Of its latents."""
@@ -46,12 +46,14 @@ class ReferenceGrids:
     """Of the vision transformer."""
 
 
+ContextPart = Tokens | ReferenceGrids
+"""What stands before a picture that is drawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThoughtInput:
     """What is thought before the picture is drawn."""
 
-    system: Tokens
-    """The text that asks for it."""
     most: int
     """Tokens to compute at most, at least 1."""
     temperature: float
@@ -63,15 +65,20 @@ class DrawInput:
     """One picture to draw."""
 
     seed: int
-    prompt: Tokens
+    parts: tuple[ContextPart, ...]
+    """What stands before it, in order; the last one is the prompt."""
     grid: GridSize
     times: tuple[float, ...]
     """The share of noise before each step, and 0 after the last."""
     guidance: Guidance
-    references: tuple[ReferenceGrids, ...] = ()
     thought: ThoughtInput | None = None
     previews: int = 0
     """That the caller wants to see."""
+
+    @property
+    def references(self) -> tuple[ReferenceGrids, ...]:
+        """The pictures among the parts."""
+        return tuple(part for part in self.parts if isinstance(part, ReferenceGrids))
 
 
 @dataclass(frozen=True, slots=True)

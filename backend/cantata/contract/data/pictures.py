@@ -12,6 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.data.chat import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What somebody showed and said before the prompt."""
+
+    role: Role
+    pictures: tuple[NDArray[np.uint8], ...]
+    """[H, W, 3] RGB each, as `ImageRequest.references`; they come first."""
+    text: str
+    """May be empty if there are pictures."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
@@ -40,6 +53,9 @@ class ImageRequest:
     """Takes what other requests leave."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of `ImageLimits.options`, as the caller wrote them in JSON; the plug-in checks them."""
+    earlier: tuple[Turn, ...] = ()
+    """The conversation that the prompt and its references end; only for models with
+    `ImageLimits.conversations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,8 @@ class ImageLimits:
     min_references: int = 0
     """Above 0: it only edits."""
     max_references: int = 0
-    """0: it takes no pictures."""
+    """0: it takes no pictures. Of a conversation: all of its pictures together."""
     options: tuple[str, ...] = ()
     """Names of fields of its own that a request may have."""
+    conversations: bool = False
+    """Whether requests may have `earlier` turns: it draws what a conversation comes to."""

@@ -14,6 +14,8 @@ from itertools import chain
 
 import torch
 
+from cantata.contract.data.forward_size import ForwardSize
+
 KeysValues = tuple[torch.Tensor, torch.Tensor]
 """[T, K, C] each, of one layer."""
 
@@ -52,6 +54,10 @@ class Context:
     def and_(self, block: Block, positions: int) -> Context:
         """This context with one more block, which takes up so many positions."""
         return Context((*self.blocks, block), self.position + positions)
+
+    def size(self, tokens: int) -> ForwardSize:
+        """Of a forward of so many tokens behind this context."""
+        return ForwardSize(tokens, tokens * (self.tokens + tokens))
 
     def before(self, layer: int, new: KeysValues) -> KeysValues:
         """Keys and values of a layer: the context's, then the new ones."""

@@ -63,16 +63,10 @@ class Reader:
         none = self._rotations.point(0, 0)
         return Span(context, self.words.embedded(tokens), self._nothing, line, none, causal=True)
 
-    def read_text(self, context: Context, tokens: Sequence[int]) -> Context:
-        """The context with a text."""
-        (passed,) = self.run([self.text_span(context, tokens)])
-        return context.and_(passed.block, len(tokens))
-
-    def read_seen(self, context: Context, seen: torch.Tensor) -> Context:
-        """The context with a picture as it is seen, [L, D]."""
+    def seen_span(self, context: Context, seen: torch.Tensor) -> Span:
+        """A picture as it is seen, [L, D], between its marks, all at one position."""
         plain = torch.cat([self._marks, seen.to(self.device, self.words.dtype)])
-        (passed,) = self.run([self._picture(context, plain, self._nothing)])
-        return context.and_(passed.block, 1)
+        return self._picture(context, plain, self._nothing)
 
     def _picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
         """WHY both marks come first: the tokens of a picture see each other at one position, so
@@ -112,10 +106,9 @@ class DrawingReader(Reader):
         drawn = self.latents(latents.to(self.device, self.words.dtype), time, places)
         return self._picture(context, self._marks, drawn)
 
-    def read_latents(self, context: Context, latents: torch.Tensor, grid: Grid) -> Context:
-        """The context with a picture's latents, [N, P]."""
-        (passed,) = self.run([self.latent_span(context, latents, NO_NOISE, self.places(grid))])
-        return context.and_(passed.block, 1)
+    def kept_span(self, context: Context, latents: torch.Tensor, grid: Grid) -> Span:
+        """The same without noise: a picture that stands in the context."""
+        return self.latent_span(context, latents, NO_NOISE, self.places(grid))
 
     def places(self, grid: Grid) -> torch.Tensor:
         """[N] of a picture's tokens in the table of positions."""

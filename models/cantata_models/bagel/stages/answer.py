@@ -1,4 +1,5 @@
-"""The stage that answers: one token a step, of all answers in one forward.
+"""The stage that answers: a piece of the conversation or a token of the answer each step, of all
+answers in one forward.
 
 Source: `gen_text` of the publisher's inferencer.py.
 
@@ -8,7 +9,7 @@ Letters: L tokens of pictures that are seen, D width, H height, W width, N rows,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +22,46 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_models.bagel.inputs import AnswerInput, Seen
 from cantata_models.bagel.network.context import Context
+from cantata_models.bagel.network.mixture import Passed, Span
 from cantata_models.bagel.network.reader import Reader, load_reader
 from cantata_models.bagel.ports import SEEN
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.thought import Thinker, Thought
 from cantata_models.bagel.stages.arrived import rows_of
 from cantata_models.bagel.stages.options import served_dtype
+from cantata_models.bagel.stages.pieces import SeenPicture, Words, words
 
 
 @dataclass(slots=True)
 class Job:
     """One answer."""
 
+    pieces: Sequence[Words | SeenPicture]
+    """Of the conversation."""
     thought: Thought
+    """Its context grows while the conversation is read."""
+    read: int = 0
+    """Pieces."""
+    said: tuple[int, ...] = ()
+    """The token of the last step; empty: it read, or the answer has ended."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether the next step reads."""
+        return self.read < len(self.pieces)
+
+    def span(self, reader: Reader) -> Span:
+        """What the next step asks."""
+        if self.reads:
+            return self.pieces[self.read].span(reader, self.thought.context)
+        return reader.text_span(self.thought.context, [self.thought.next_token])
+
+    def grown(self, reader: Reader, passed: Passed) -> Thought:
+        """The answer behind that step."""
+        if self.reads:
+            start = self.pieces[self.read].read(self.thought.context, passed)
+            return replace(self.thought, thinker=replace(self.thought.thinker, start=start))
+        return self.thought.grown(passed.block, reader.words.scores(passed.plain[0]))
 
 
 class Answerer:
@@ -53,33 +81,31 @@ class Answerer:
 
     @torch.inference_mode()
     def begin(self, inputs: AnswerInput, arrived: Mapping[str, Payload]) -> Job:
-        """Read the conversation.
+        """An answer whose conversation is still to be read.
 
         Raises:
             RequestFailed: what arrived is not what was announced.
         """
         lengths = _lengths(inputs)
         seen = iter(rows_of(arrived, SEEN, lengths) if lengths else ())
-        context = Context()
+        pieces: list[Words | SeenPicture] = []
         for part in inputs.parts:
-            if isinstance(part, Seen):
-                context = self._reader.read_seen(context, next(seen))
-            else:
-                context = self._reader.read_text(context, part)
-        thinker = Thinker(context, self._texts.end, inputs.most, inputs.temperature, inputs.seed)
-        return Job(Thought(thinker, self._texts.begin))
+            pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)
+        thinker = Thinker(Context(), self._texts.end, inputs.most, inputs.temperature, inputs.seed)
+        return Job(pieces, Thought(thinker, self._texts.begin))
 
     def steps(self, job: Job) -> int:
-        """Tokens of the answer, and its end; fewer, once it has ended early."""
-        return job.thought.computed + job.thought.left
+        """Pieces of the conversation, tokens of the answer, and its end; fewer, once it has ended
+        early."""
+        return len(job.pieces) + job.thought.computed + job.thought.left
 
     def previews(self, job: Job) -> int:
         """There are none."""
         return 0
 
     def size(self, job: Job) -> ForwardSize:
-        """Of one token."""
-        return ForwardSize(1, job.thought.context.tokens + 1)
+        """Of a piece, or of one token."""
+        return job.thought.context.size(job.pieces[job.read].length if job.reads else 1)
 
     def group(self, job: Job) -> None:
         """Any answers share a forward."""
@@ -87,23 +113,19 @@ class Answerer:
 
     @torch.inference_mode()
     def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
-        """One token of each answer, in one forward."""
-        thoughts = [job.thought for job in jobs]
-        spans = [self._reader.text_span(t.context, [t.next_token]) for t in thoughts]
-        passed = self._reader.run(spans)
-        grown = [
-            thought.grown(one.block, self._reader.words.scores(one.plain[0]))
-            for thought, one in zip(thoughts, passed, strict=True)
-        ]
+        """A piece or a token of each, in one forward."""
+        passed = self._reader.run([job.span(self._reader) for job in jobs])
+        grown = [job.grown(self._reader, one) for job, one in zip(jobs, passed, strict=True)]
         # From here on nothing fails: either all jobs advance, or none.
         for job, thought in zip(jobs, grown, strict=True):
-            job.thought = thought
+            ended = thought.next_token == self._texts.end
+            job.said = () if job.reads or ended else (thought.next_token,)
+            job.read, job.thought = job.read + job.reads, thought
         return [None] * len(jobs)
 
     def written(self, job: Job) -> NDArray[np.int32]:
-        """[1] the last token; [0] if that is the end."""
-        token = job.thought.next_token
-        return np.array([] if token == self._texts.end else [token], np.int32)
+        """[1] the last token; [0] if there is none."""
+        return np.array(job.said, np.int32)
 
     def preview(self, job: Job) -> NDArray[np.uint8]:
         """[0, 0, 3]: there is nothing to see."""

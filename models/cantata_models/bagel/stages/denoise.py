@@ -22,18 +22,18 @@ from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import finished
 from cantata_models.bagel.config import PIXELS_PER_LATENT
-from cantata_models.bagel.inputs import DrawInput
+from cantata_models.bagel.inputs import DrawInput, ReferenceGrids
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed
 from cantata_models.bagel.network.reader import DrawingReader, load_drawing_reader
 from cantata_models.bagel.ports import REFERENCES, SEEN
 from cantata_models.bagel.prompts import Texts
-from cantata_models.bagel.sampling.guidance import Branch
 from cantata_models.bagel.sampling.noise import draw_noise, to_latents
-from cantata_models.bagel.sampling.thought import Thinker, Thought
+from cantata_models.bagel.sampling.thought import Thinker
 from cantata_models.bagel.stages.arrived import rows_of
 from cantata_models.bagel.stages.options import served_dtype
-from cantata_models.bagel.stages.phases import Drawing, Phase, Thinking
+from cantata_models.bagel.stages.phases import Drawing, Phase, Reading
+from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
 from cantata_models.bagel.vae.coder import PictureEncoder
 
 
@@ -69,25 +69,21 @@ class Painter:
 
     @torch.inference_mode()
     def begin(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Job:
-        """A job with its contexts, at its first noise.
+        """A job at its first noise, with everything before it still to be read.
 
         Raises:
             RequestFailed: what arrived is not what was announced.
         """
-        grid = Grid(*inputs.grid)
-        contexts = self._contexts(inputs, arrived)
-        kept = [Grid(*reference.kept) for reference in inputs.references]
-        drawing = Drawing(
-            contexts,
-            inputs.times,
-            inputs.guidance,
-            self._reader.places(grid),
-            draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device),
-        )
-        return Job(inputs, self._first_phase(inputs, drawing))
+        grid, kept = Grid(*inputs.grid), _kept(inputs)
+        noise = draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device)
+        places = self._reader.places(grid)
+        drawing = Drawing({}, inputs.times, inputs.guidance, places, noise)
+        pieces, prompt_at = _pieces(inputs, arrived)
+        return Job(inputs, Reading(pieces, prompt_at, drawing, self._thinker(inputs), self._texts))
 
     def steps(self, job: Job) -> int:
-        """Tokens of a thought, too; fewer, once it has ended early."""
+        """With those that read what stands before, and tokens of a thought; fewer, once that has
+        ended early."""
         return job.done + job.phase.steps_left
 
     def previews(self, job: Job) -> int:
@@ -96,11 +92,7 @@ class Painter:
 
     def size(self, job: Job) -> ForwardSize:
         """Of all that the next step asks."""
-        spans = job.phase.spans(self._reader)
-        tokens = [span.tokens for span in spans]
-        seen = [span.context.tokens + span.tokens for span in spans]
-        pairs = sum(own * all_ for own, all_ in zip(tokens, seen, strict=True))
-        return ForwardSize(sum(tokens), pairs)
+        return job.phase.size()
 
     def group(self, job: Job) -> None:
         """Any jobs share a forward."""
@@ -134,42 +126,11 @@ class Painter:
         values: NDArray[np.float32] = job.phase.drawing.latents.float().cpu().numpy()
         return values
 
-    def _contexts(
-        self, inputs: DrawInput, arrived: Mapping[str, Payload]
-    ) -> Mapping[Branch, Context]:
-        reader, begin = self._reader, Context()
-        if inputs.thought is not None:
-            begin = reader.read_text(begin, inputs.thought.system)
-        if not inputs.references:
-            full = reader.read_text(begin, inputs.prompt)
-            return {Branch.FULL: full, Branch.NO_TEXT: begin, Branch.NO_IMAGES: full}
-        pictures = self._with_pictures(begin, inputs, arrived)
-        return {
-            Branch.FULL: reader.read_text(pictures, inputs.prompt),
-            Branch.NO_TEXT: pictures,
-            Branch.NO_IMAGES: reader.read_text(begin, inputs.prompt),
-        }
-
-    def _with_pictures(
-        self, context: Context, inputs: DrawInput, arrived: Mapping[str, Payload]
-    ) -> Context:
-        """Each picture stands there twice: as latents, then as it is seen."""
-        kept = [Grid(*reference.kept) for reference in inputs.references]
-        seen = [Grid(*reference.seen) for reference in inputs.references]
-        latents = rows_of(arrived, REFERENCES, [grid.tokens for grid in kept])
-        sights = rows_of(arrived, SEEN, [grid.tokens for grid in seen])
-        for grid, own, sight in zip(kept, latents, sights, strict=True):
-            context = self._reader.read_latents(context, own, grid)
-            context = self._reader.read_seen(context, sight)
-        return context
-
-    def _first_phase(self, inputs: DrawInput, drawing: Drawing) -> Phase:
+    def _thinker(self, inputs: DrawInput) -> Thinker | None:
         asked = inputs.thought
         if asked is None:
-            return drawing
-        start = drawing.contexts[Branch.FULL]
-        thinker = Thinker(start, self._texts.end, asked.most, asked.temperature, inputs.seed)
-        return Thinking(Thought(thinker, self._texts.begin), drawing, self._texts)
+            return None
+        return Thinker(Context(), self._texts.end, asked.most, asked.temperature, inputs.seed)
 
 
 def load_painter(checkpoint: Path, options: DenoiserOptions) -> Painter:
@@ -184,3 +145,26 @@ def load_painter(checkpoint: Path, options: DenoiserOptions) -> Painter:
     # The encoder is loaded only for this: no picture passes here.
     colours = fit_preview(PictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
     return Painter(reader, texts, colours, reader.latents.out.out_features)
+
+
+def _kept(inputs: DrawInput) -> list[Grid]:
+    """Of each picture's latents."""
+    return [Grid(*reference.kept) for reference in inputs.references]
+
+
+def _pieces(inputs: DrawInput, arrived: Mapping[str, Payload]) -> tuple[list[Piece], int]:
+    """What is to be read, and how much of it stands before the prompt. Each picture stands there
+    twice: as latents, then as it is seen."""
+    kept = _kept(inputs)
+    seen = [Grid(*reference.seen).tokens for reference in inputs.references]
+    latents = iter(rows_of(arrived, REFERENCES, [grid.tokens for grid in kept]) if kept else ())
+    sights, grids = iter(rows_of(arrived, SEEN, seen) if kept else ()), iter(kept)
+    pieces: list[Piece] = []
+    prompt_at = 0
+    for part in inputs.parts:
+        if isinstance(part, ReferenceGrids):
+            pieces += [KeptPicture(next(latents), next(grids)), SeenPicture(next(sights))]
+        else:
+            prompt_at = len(pieces)
+            pieces += words(part)
+    return pieces, prompt_at

@@ -1,4 +1,5 @@
-"""What a job does in its next step: think a token, read its thought, or draw.
+"""What a job does in its next step: read what stands before the picture, think a token, read its
+thought, or draw.
 
 Letters: N tokens of a picture, P numbers of a token.
 """
@@ -6,18 +7,23 @@ Letters: N tokens of a picture, P numbers of a token.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Protocol
 
 import torch
 
+from cantata.contract.data.forward_size import ForwardSize
 from cantata_layers.qwen_image.sampling.steps import euler
+from cantata_models.bagel.config import MARKS
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed, Span
 from cantata_models.bagel.network.reader import DrawingReader
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Branch, Guidance
-from cantata_models.bagel.sampling.thought import Thought
+from cantata_models.bagel.sampling.thought import Thinker, Thought
+from cantata_models.bagel.stages.pieces import Piece, Words
 
 
 class Phase(Protocol):
@@ -31,6 +37,10 @@ class Phase(Protocol):
     @property
     def steps_left(self) -> int:
         """Forwards until the picture is done, at most; 0: it is done."""
+        ...
+
+    def size(self) -> ForwardSize:
+        """Of the next forward."""
         ...
 
     def spans(self, reader: DrawingReader) -> Sequence[Span]:
@@ -47,7 +57,7 @@ class Drawing:
     """Steps of flow matching."""
 
     contexts: Mapping[Branch, Context]
-    """Branches of equal contexts have the same object."""
+    """Branches of equal contexts have the same object. Empty: not read yet."""
     times: Sequence[float]
     guidance: Guidance
     places: torch.Tensor
@@ -73,6 +83,11 @@ class Drawing:
         """Of drawing."""
         return len(self.times) - 1 - self.step
 
+    def size(self) -> ForwardSize:
+        """Of the picture's tokens, behind each context."""
+        own = len(self.latents) + MARKS
+        return reduce(add, (context.size(own) for context in self._asked()))
+
     def spans(self, reader: DrawingReader) -> Sequence[Span]:
         """One for each context."""
         return [
@@ -93,15 +108,7 @@ class Drawing:
             no_images = velocities.get(Branch.NO_IMAGES)
             velocity = self.guidance.guided(velocity, velocities[Branch.NO_TEXT], no_images)
         latents = euler(self.latents, velocity, self.time, self.times[self.step + 1])
-        return Drawing(
-            self.contexts,
-            self.times,
-            self.guidance,
-            self.places,
-            latents,
-            velocity,
-            self.step + 1,
-        )
+        return replace(self, latents=latents, velocity=velocity, step=self.step + 1)
 
     def _asked(self) -> list[Context]:
         """The contexts of this step's branches, each once: without pictures and thought, nothing
@@ -126,16 +133,24 @@ class Remembering:
         """With those of drawing."""
         return 1 + self.drawing.steps_left
 
+    def size(self) -> ForwardSize:
+        """Of the text."""
+        return self.drawing.contexts[Branch.FULL].size(self._piece.length)
+
     def spans(self, reader: DrawingReader) -> Sequence[Span]:
         """The text."""
-        return [reader.text_span(self.drawing.contexts[Branch.FULL], self.text)]
+        return [self._piece.span(reader, self.drawing.contexts[Branch.FULL])]
 
     def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Drawing:
         """Draw with it."""
-        full = self.drawing.contexts[Branch.FULL].and_(passed[0].block, len(self.text))
+        full = self._piece.read(self.drawing.contexts[Branch.FULL], passed[0])
         contexts = {**self.drawing.contexts, Branch.FULL: full}
-        given = self.drawing
-        return Drawing(contexts, given.times, given.guidance, given.places, given.latents)
+        return replace(self.drawing, contexts=contexts)
+
+    @property
+    def _piece(self) -> Words:
+        """Whole: a thought is no longer than a piece may be."""
+        return Words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +166,10 @@ class Thinking:
         """With those that follow, if the thought takes all the tokens that it may."""
         return self.thought.left + 1 + self.drawing.steps_left
 
+    def size(self) -> ForwardSize:
+        """Of one token."""
+        return self.thought.context.size(1)
+
     def spans(self, reader: DrawingReader) -> Sequence[Span]:
         """The next token."""
         return [reader.text_span(self.thought.context, [self.thought.next_token])]
@@ -162,3 +181,73 @@ class Thinking:
         if thought.ended:
             return Remembering(self.texts.said_again(thought.tokens), self.drawing)
         return Thinking(thought, self.drawing, self.texts)
+
+
+def _unread() -> Mapping[Branch, Context]:
+    return dict.fromkeys(Branch, Context())
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Steps of a piece each: what stands before the picture is read into its contexts."""
+
+    pieces: Sequence[Piece]
+    """At least one."""
+    prompt_at: int
+    """How many stand before the last text."""
+    drawing: Drawing
+    """Without contexts."""
+    thinker: Thinker | None
+    """Without its start; None: nothing is thought."""
+    texts: Texts
+    contexts: Mapping[Branch, Context] = field(default_factory=_unread)
+    """As far as they are read. Branches of equal contexts have the same object."""
+    done: int = 0
+    """Pieces."""
+
+    @property
+    def steps_left(self) -> int:
+        """With those that follow."""
+        thinking = 0 if self.thinker is None else self.thinker.most + 1
+        return len(self.pieces) - self.done + thinking + self.drawing.steps_left
+
+    def size(self) -> ForwardSize:
+        """Of the next piece."""
+        length = self.pieces[self.done].length
+        return reduce(add, (context.size(length) for context in self._asked()))
+
+    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+        """The next piece."""
+        piece = self.pieces[self.done]
+        return [piece.span(reader, context) for context in self._asked()]
+
+    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Phase:
+        """Read on; then think, or draw."""
+        piece, before = self.pieces[self.done], self.contexts
+        full = piece.read(before[Branch.FULL], passed[0])
+        no_images = before[Branch.NO_IMAGES]
+        if piece.is_text:
+            # Without pictures they stay the same context, which is asked once.
+            no_images = piece.read(no_images, passed[1]) if self._saw_pictures else full
+        contexts = {
+            Branch.FULL: full,
+            Branch.NO_TEXT: full if self.done < self.prompt_at else before[Branch.NO_TEXT],
+            Branch.NO_IMAGES: no_images,
+        }
+        if self.done + 1 < len(self.pieces):
+            return replace(self, contexts=contexts, done=self.done + 1)
+        drawing = replace(self.drawing, contexts=contexts)
+        if self.thinker is None:
+            return drawing
+        thinker = replace(self.thinker, start=full)
+        return Thinking(Thought(thinker, self.texts.begin), drawing, self.texts)
+
+    def _asked(self) -> list[Context]:
+        """Everything; the texts alone, too, if a text follows pictures."""
+        full, no_images = self.contexts[Branch.FULL], self.contexts[Branch.NO_IMAGES]
+        apart = self.pieces[self.done].is_text and self._saw_pictures
+        return [full, no_images] if apart else [full]
+
+    @property
+    def _saw_pictures(self) -> bool:
+        return self.contexts[Branch.FULL] is not self.contexts[Branch.NO_IMAGES]

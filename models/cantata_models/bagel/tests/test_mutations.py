@@ -24,8 +24,9 @@ MODULES = (
     *(f"{NETWORK}.{name}" for name in ("vision", "latents", "load", "reader")),
     f"{SAMPLING}.thought",
     *(f"{BAGEL}.vae.{name}" for name in ("layers", "halves", "coder")),
-    f"{BAGEL}.inputs",
-    *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived", "phases", "denoise")),
+    *(f"{BAGEL}.{name}" for name in ("inputs", "context_parts")),
+    *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived")),
+    *(f"{STAGES}.{name}" for name in ("pieces", "phases", "denoise")),
     f"{BAGEL}.builder",
     DRAWING,
 )
@@ -55,6 +56,11 @@ def check_edit(folder: Path) -> None:
 def check_thought(folder: Path) -> None:
     """A picture, changed behind a thought."""
     check("edit_thought", folder)
+
+
+def check_conversation(folder: Path) -> None:
+    """One that follows from several turns."""
+    check("conversation", folder)
 
 
 MUTANTS = (
@@ -110,15 +116,38 @@ MUTANTS = (
         f"{NETWORK}.reader",
         check_edit,
         ("NO_NOISE = 0.0", "NO_NOISE = 1.0"),
+    ),
+    *mutants(
+        f"{STAGES}.pieces",
+        check_edit,
         (
-            "context.and_(passed.block, 1)\n\n    def _picture",
-            "context.and_(passed.block, 2)\n\n    def _picture",
+            "context.and_(passed.block, 1)\n\n\ndef",
+            "context.and_(passed.block, 2)\n\n\ndef",
         ),
     ),
     *mutants(
         f"{STAGES}.denoise",
-        check_edit,
-        ("Branch.NO_TEXT: pictures,", "Branch.NO_TEXT: begin,"),
+        check_conversation,
+        (
+            "            prompt_at = len(pieces)\n            pieces += words",
+            "            pieces += words",
+        ),
+    ),
+    *mutants(
+        f"{STAGES}.phases",
+        check_conversation,
+        ("self.done < self.prompt_at", "self.done <= self.prompt_at"),
+        (
+            "no_images = piece.read(no_images, passed[1]) if",
+            "no_images = piece.read(no_images, passed[0]) if",
+        ),
+        ("[full, no_images] if apart", "[full, full] if apart"),
+    ),
+    *mutants(
+        f"{BAGEL}.context_parts",
+        check_conversation,
+        ("[*earlier, *request.references]", "[*earlier[::-1], *request.references]"),
+        ("        if text:\n", "        if True:\n"),
     ),
     *mutants(
         f"{STAGES}.phases",

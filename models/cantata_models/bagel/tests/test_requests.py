@@ -60,7 +60,7 @@ def test_a_request_names_the_stages_that_take_part(builder: PictureBuilder) -> N
     changed = builder.build("a", ImageRequest("a", (PICTURE,)))
     assert not {SEE, REFERENCES_STAGE} & alone.request.inputs.keys()
     assert {SEE, REFERENCES_STAGE} <= changed.request.inputs.keys()
-    assert (changed.width, changed.height, changed.steps) == (848, 512, 49)
+    assert (changed.width, changed.height, changed.steps) == (848, 512, 3 + 49)
     assert changed.reference_tokens == 32 * 53 + 37 * 61
     assert alone.size.tokens == 2 * 4098
     assert changed.size.tokens == 3 * (32 * 53 + 2)
@@ -69,7 +69,7 @@ def test_a_request_names_the_stages_that_take_part(builder: PictureBuilder) -> N
 def test_a_thought_counts_as_steps(builder: PictureBuilder) -> None:
     options = {"think": True, "max_think_token_n": 20, "text_temperature": 0.3}
     planned = builder.build("a", ImageRequest("a", steps=5, options=options))
-    assert planned.steps == 20 + 1 + 5
+    assert planned.steps == 2 + 20 + 1 + 5
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_pictures_are_resized_within_the_published_bounds(size: Size, expected: 
         ("negative_prompt", ImageRequest("a", negative_prompt="rain")),
         ("size", ImageRequest("a", width=2048, height=512)),
         ("size", ImageRequest("a", width=100, height=96)),
-        ("image", ImageRequest("a", (PICTURE,) * 4)),
+        ("image", ImageRequest("a", (PICTURE,) * 9)),
         ("image", ImageRequest("a", (np.zeros((2, 300, 3), np.uint8),))),
         ("prompt", ImageRequest("a b " * 20_000)),
     ],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.data.chat import Role
+from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata_models.bagel.pictures import Bounds, PictureSizes
 
 GOLDENS = Path(__file__).parents[1] / "goldens" / "bagel.npz"
@@ -36,6 +38,8 @@ class Scenario:
     seed: int = 0
     references: tuple[tuple[int, int], ...] = ()
     """Widths and heights."""
+    earlier: tuple[tuple[tuple[tuple[int, int], ...], str], ...] = ()
+    """Turns before: widths and heights of pictures, and a text, which may be empty."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -43,18 +47,26 @@ class Scenario:
         """Whether words come first."""
         return bool(self.options.get("think"))
 
-    def pictures(self) -> tuple[NDArray[np.uint8], ...]:
-        """That are changed."""
-        return tuple(
-            picture(width, height, number)
-            for number, (width, height) in enumerate(self.references, start=self.seed)
-        )
+    def turns(self) -> list[tuple[tuple[NDArray[np.uint8], ...], str]]:
+        """Pictures and text of each, the prompt's last."""
+        number = count(self.seed)
+        return [
+            (tuple(picture(width, height, next(number)) for width, height in sizes), text)
+            for sizes, text in (*self.earlier, (self.references, self.prompt))
+        ]
+
+    def terms(self) -> list[str | NDArray[np.uint8]]:
+        """All of it, as the reference takes it."""
+        *earlier, (pictures, prompt) = self.turns()
+        before = [term for shown, text in earlier for term in (*shown, *([text] if text else ()))]
+        return [*before, *pictures, prompt]
 
     def request(self) -> ImageRequest:
         """For the builder."""
+        *earlier, (pictures, prompt) = self.turns()
         return ImageRequest(
-            self.prompt,
-            self.pictures(),
+            prompt,
+            pictures,
             self.width,
             self.height,
             self.seed,
@@ -62,6 +74,7 @@ class Scenario:
             self.steps,
             self.guidance,
             options=self.options,
+            earlier=tuple(Turn(Role.USER, shown, text) for shown, text in earlier),
         )
 
 
@@ -106,6 +119,20 @@ SCENARIOS = (
         seed=8,
         references=((90, 70),),
         options=THINK,
+    ),
+    # A picture that was made, changed once more; another, shown in between.
+    Scenario(
+        "conversation",
+        "Now put it into the other one.",
+        None,
+        None,
+        3,
+        seed=9,
+        earlier=(
+            ((), "A cat with a hat."),
+            (((64, 48),), ""),
+            (((50, 70),), "And here is a room."),
+        ),
     ),
 )
 

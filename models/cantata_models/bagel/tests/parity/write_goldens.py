@@ -49,8 +49,8 @@ class Recorder:
         self._gaps.clear()
         torch.manual_seed(scenario.seed)
         random.seed(scenario.seed)
-        settings = {**APP[bool(scenario.references)], **scenario.options}
-        inputs = [*(Image.fromarray(p) for p in scenario.pictures()), scenario.prompt]
+        inputs = [t if isinstance(t, str) else Image.fromarray(t) for t in scenario.terms()]
+        settings = {**APP[len(inputs) > 1], **scenario.options}
         made = self.inferencer.interleave_inference(
             inputs,
             cfg_text_scale=scenario.guidance,

@@ -1,0 +1,128 @@
+"""What stands in a context, cut into pieces of one forward each: none holds up others for longer
+than a step of drawing does.
+
+A picture cannot be cut: its tokens see each other both ways. A text can, since its tokens see only
+those before them.
+
+Letters: T tokens of a text, L of a picture that is seen, N of latents, P numbers of such a token, D
+width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from cantata_layers.qwen_image.grid import Grid
+from cantata_models.bagel.config import MARKS, MOST_READ
+from cantata_models.bagel.network.context import Context
+from cantata_models.bagel.network.mixture import Passed, Span
+from cantata_models.bagel.network.reader import DrawingReader, Reader
+
+
+class Piece(Protocol):
+    """Tokens behind a context."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is words rather than a picture."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """Tokens, with the marks around a picture."""
+        ...
+
+    def span(self, reader: DrawingReader, context: Context) -> Span:
+        """What a forward is asked."""
+        ...
+
+    def read(self, context: Context, passed: Passed) -> Context:
+        """The context with this piece behind it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text, or a part of one."""
+
+    tokens: Sequence[int]
+
+    @property
+    def is_text(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def length(self) -> int:
+        """As of `Piece`."""
+        return len(self.tokens)
+
+    def span(self, reader: Reader, context: Context) -> Span:
+        """Each token at a position of its own."""
+        return reader.text_span(context, self.tokens)
+
+    def read(self, context: Context, passed: Passed) -> Context:
+        """As of `Piece`."""
+        return context.and_(passed.block, len(self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPicture:
+    """A picture as the vision transformer sees it."""
+
+    rows: torch.Tensor
+    """[L, D]"""
+
+    @property
+    def is_text(self) -> bool:
+        """It is not."""
+        return False
+
+    @property
+    def length(self) -> int:
+        """As of `Piece`."""
+        return len(self.rows) + MARKS
+
+    def span(self, reader: Reader, context: Context) -> Span:
+        """All tokens at one position."""
+        return reader.seen_span(context, self.rows)
+
+    def read(self, context: Context, passed: Passed) -> Context:
+        """As of `Piece`."""
+        return context.and_(passed.block, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPicture:
+    """A picture as latents without noise."""
+
+    latents: torch.Tensor
+    """[N, P]"""
+    grid: Grid
+
+    @property
+    def is_text(self) -> bool:
+        """It is not."""
+        return False
+
+    @property
+    def length(self) -> int:
+        """As of `Piece`."""
+        return len(self.latents) + MARKS
+
+    def span(self, reader: DrawingReader, context: Context) -> Span:
+        """All tokens at one position."""
+        return reader.kept_span(context, self.latents, self.grid)
+
+    def read(self, context: Context, passed: Passed) -> Context:
+        """As of `Piece`."""
+        return context.and_(passed.block, 1)
+
+
+def words(tokens: Sequence[int]) -> list[Words]:
+    """The pieces of a text [T]."""
+    return [Words(tokens[at : at + MOST_READ]) for at in range(0, len(tokens), MOST_READ)]
