@@ -211,5 +211,5 @@ async def _drawn(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None
             if isinstance(event, chunks.Image):
                 data = await asyncio.to_thread(write_picture, event.pixels, checked.output)
                 yield PictureFile(data, f"{drawing.width}x{drawing.height}", request.seed)
-            else:
+            elif isinstance(event, chunks.Progress):
                 yield Step(event.step, event.steps)

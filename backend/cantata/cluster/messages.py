@@ -55,6 +55,8 @@ class Kind(IntEnum):
     """`contract.data.chat.CallStarted`"""
     CALL_ARGUMENTS = FIRST_OF_USER + 16
     """`contract.data.chat.CallArguments`"""
+    THOUGHT = FIRST_OF_USER + 17
+    """`contract.image_service.Thought`"""
 
 
 @dataclass(frozen=True, slots=True)

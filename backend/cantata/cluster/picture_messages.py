@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from cantata.cluster.messages import Kind
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import DrawingEvent, Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +49,13 @@ class DrawingBegun:
     reference_tokens: int
 
 
-EVENTS: Mapping[int, type[Progress | Image]] = {Kind.PROGRESS: Progress, Kind.IMAGE: Image}
+EVENTS: Mapping[int, type[DrawingEvent]] = {
+    Kind.THOUGHT: Thought,
+    Kind.PROGRESS: Progress,
+    Kind.IMAGE: Image,
+}
+
+
+def kind_of(event: DrawingEvent) -> Kind:
+    """Under which it is sent."""
+    return next(Kind(kind) for kind, one in EVENTS.items() if isinstance(event, one))

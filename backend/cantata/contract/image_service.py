@@ -1,4 +1,5 @@
-"""What the api asks of a model that draws: a picture, and its progress while it is drawn.
+"""What the api asks of a model that draws: a picture, and its thought and its progress before it is
+done.
 
 The life of a drawing is that of an utterance (`contract.service`): entered, iterated, left.
 """
@@ -17,9 +18,26 @@ from cantata.contract.service import AdmissionReport
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """More of the words in which a model plans a picture before it draws, never cut inside a
+    character. They may be empty."""
+
+    text: str
+    tokens: int
+    """That it came from."""
+
+    def then(self, later: Thought) -> Thought:
+        """Both."""
+        return Thought(self.text + later.text, self.tokens + later.tokens)
+
+
+DrawingEvent = Thought | Progress | Image
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
-    """One picture that is being drawn. Iterating over it gives its progress, once, and at last
-    exactly one `Image`. Progress that is not taken in time is replaced by later progress.
+    """One picture that is being drawn. Iterating over it gives its thought, its progress, once, and
+    at last exactly one `Image`. Progress that is not taken in time is replaced by later progress.
 
     Raises:
         RequestFailed: a stage could not finish it (`ChunkTimeout`: no sign of it in time).
@@ -36,9 +54,9 @@ class Drawing:
     """Of the prompt's text."""
     reference_tokens: int
     """Of the pictures in it."""
-    events: AsyncIterator[Progress | Image]
+    events: AsyncIterator[DrawingEvent]
 
-    def __aiter__(self) -> AsyncIterator[Progress | Image]:
+    def __aiter__(self) -> AsyncIterator[DrawingEvent]:
         return self.events
 
 

@@ -11,14 +11,16 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
-from cantata.contract.data.chunks import Chunk, Image, Progress
+from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing
-from cantata.contract.model.picture import ImageBuilder, PlannedImage
+from cantata.contract.image_service import Drawing, DrawingEvent, Thought
+from cantata.contract.model.picture import ImageBuilder, PlannedImage, ThinkingBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import AdmissionReport
+from cantata.engine.drawing_news import News, taken
 from cantata.engine.mailbox import Mailbox
+from cantata.engine.merged import merged
 from cantata.engine.model_start import ModelStart
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
@@ -54,6 +56,7 @@ class PipelineImageModel:
         self._builder = builder
         self._image = EdgeSpec(builder.image, CLIENT)
         self._progress = None if builder.progress is None else EdgeSpec(builder.progress, CLIENT)
+        self._thinking = builder if isinstance(builder, ThinkingBuilder) else None
         self._text_work = TextWork()
         self._admission = ImageAdmission(limits)
         self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
@@ -140,7 +143,7 @@ class PipelineImageModel:
         if not self.orchestrator.ready:
             raise StageDied(f"model {self.name!r} is not ready")
         build = self._builder.build
-        planned = await self._text_work.run(len(request.prompt), build, request_id, request)
+        planned = await self._text_work.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
         self._admit(_view(planned, request, arrived_s))
         try:
@@ -168,18 +171,18 @@ class PipelineImageModel:
     @asynccontextmanager
     async def _followed(
         self, opened: OpenRequest
-    ) -> AsyncIterator[AsyncGenerator[Progress | Image, None]]:
+    ) -> AsyncIterator[AsyncGenerator[DrawingEvent, None]]:
         """What arrives of a picture. Its progress counts for admission even if nobody reads it."""
-        mailbox: Mailbox[Progress | Image] = Mailbox(_latest)
+        mailbox: Mailbox[News] = Mailbox(News.then)
         following = asyncio.create_task(self._follow(opened, mailbox), name="follow-picture")
         try:
-            async with aclosing(_taken(mailbox)) as events:
+            async with aclosing(taken(mailbox)) as events:
                 yield events
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
 
-    async def _follow(self, opened: OpenRequest, mailbox: Mailbox[Progress | Image]) -> None:
+    async def _follow(self, opened: OpenRequest, mailbox: Mailbox[News]) -> None:
         began_s = time.monotonic()
         try:
             besides_s = await self._follow_progress(opened, mailbox)
@@ -192,23 +195,41 @@ class PipelineImageModel:
         ended_s = time.monotonic()
         besides_s = besides_s - began_s + ended_s - denoised_s
         self._besides_s += _NEW_BESIDES * (besides_s - self._besides_s)
-        mailbox.put(image)
+        mailbox.put(News.of(image))
 
-    async def _follow_progress(
-        self, opened: OpenRequest, mailbox: Mailbox[Progress | Image]
-    ) -> float:
+    async def _follow_progress(self, opened: OpenRequest, mailbox: Mailbox[News]) -> float:
         """To its end; when the first report came, by the monotonic clock."""
-        first_s = time.monotonic()
-        if self._progress is None:
-            return first_s
-        async with aclosing(self.orchestrator.output(opened, self._progress)) as chunks:
-            async for chunk in chunks:
-                if chunk.index == 0:
-                    first_s = time.monotonic()
-                progress = cast(Chunk[Progress], chunk).payload
-                self._advance(opened.request_id, progress)
-                mailbox.put(progress)
+        first_s, is_first = time.monotonic(), True
+        streams: list[AsyncGenerator[Thought | Progress, None]] = []
+        if self._progress is not None:
+            streams.append(self._steps(opened, self._progress))
+        if self._thinking is not None:
+            streams.append(self._thought(opened, self._thinking))
+        async with aclosing(merged(*streams)) as events:
+            async for event in events:
+                if isinstance(event, Progress):
+                    self._advance(opened.request_id, event)
+                    first_s, is_first = (time.monotonic() if is_first else first_s), False
+                mailbox.put(News.of(event))
         return first_s
+
+    async def _steps(
+        self, opened: OpenRequest, edge: EdgeSpec
+    ) -> AsyncGenerator[Thought | Progress, None]:
+        async with aclosing(self.orchestrator.output(opened, edge)) as chunks:
+            async for chunk in chunks:
+                yield cast(Chunk[Progress], chunk).payload
+
+    async def _thought(
+        self, opened: OpenRequest, builder: ThinkingBuilder
+    ) -> AsyncGenerator[Thought | Progress, None]:
+        reader, edge = builder.reader(), EdgeSpec(builder.thought, CLIENT)
+        async with aclosing(self.orchestrator.output(opened, edge)) as chunks:
+            async for chunk in chunks:
+                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+                text = reader.read(tokens) + (reader.end() if chunk.final else "")
+                if len(tokens) or text:
+                    yield Thought(text, len(tokens))
 
     def _advance(self, request_id: str, progress: Progress) -> None:
         job = self._jobs.get(request_id)
@@ -222,6 +243,11 @@ class PipelineImageModel:
         raise AssertionError("an output ends with a chunk")
 
 
+def _length(request: ImageRequest) -> int:
+    """Characters of text."""
+    return len(request.prompt) + sum(len(turn.text) for turn in request.earlier)
+
+
 def _view(planned: PlannedImage, request: ImageRequest, arrived_s: float) -> JobView:
     deadline_s = math.inf if request.deadline_s is None else request.deadline_s
     return JobView(
@@ -233,19 +259,3 @@ def _view(planned: PlannedImage, request: ImageRequest, arrived_s: float) -> Job
         deadline_s=deadline_s,
         batch=request.batch,
     )
-
-
-def _latest(before: Progress | Image, after: Progress | Image) -> Progress | Image:
-    """The later one; a preview stays until there is another."""
-    if isinstance(before, Progress) and isinstance(after, Progress) and not after.pixels.size:
-        return replace(after, pixels=before.pixels)
-    return after
-
-
-async def _taken(mailbox: Mailbox[Progress | Image]) -> AsyncGenerator[Progress | Image, None]:
-    """To the picture."""
-    while True:
-        event = await mailbox.take()
-        yield event
-        if isinstance(event, Image):
-            return

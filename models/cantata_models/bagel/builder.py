@@ -16,7 +16,7 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
-from cantata.contract.model.pipeline import PROGRESS
+from cantata.contract.model.pipeline import CODES, PROGRESS
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.text.pictures import Size, size_of
 from cantata_layers.request_options import parse_fields
@@ -46,6 +46,7 @@ from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE,
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Guidance, Renorm
 from cantata_models.bagel.sampling.times import noise_times
+from cantata_models.bagel.thought_text import ThoughtReader
 
 STEPS, MOST_STEPS, WARM_STEPS = 49, 200, 2
 """The publisher's 50 points in time are 49 steps."""
@@ -61,7 +62,7 @@ NOTE = "Draws from words, changes pictures, and with `think` plans a picture in 
 
 
 class PictureBuilder:
-    """Implements `contract.model.picture.ImageBuilder`.
+    """Implements `contract.model.picture.ThinkingBuilder`.
 
     Args:
         checkpoint: its folder.
@@ -73,6 +74,7 @@ class PictureBuilder:
 
     progress = f"{DENOISE}.{PROGRESS}"
     image = f"{DECODE}.{IMAGE}"
+    thought = f"{DENOISE}.{CODES}"
     note = NOTE
 
     def __init__(self, checkpoint: Path, sizes: PictureSizes = PUBLISHED) -> None:
@@ -105,6 +107,10 @@ class PictureBuilder:
             ImageRequest("a", (), side, side, steps=WARM_STEPS, guidance=NO_GUIDANCE)
             for side in (MIN_SIDE, max(half, MIN_SIDE))
         )
+
+    def reader(self) -> ThoughtReader:
+        """For one thought."""
+        return ThoughtReader(self._texts.tokenizer)
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
         """Stage inputs for one picture.

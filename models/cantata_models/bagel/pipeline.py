@@ -3,9 +3,10 @@ pixels."""
 
 from __future__ import annotations
 
-from cantata.contract.data.chunks import Image, Progress, Rows
+from cantata.contract.data.chunks import Codes, Image, Progress, Rows
 from cantata.contract.model.pipeline import (
     CLIENT,
+    CODES,
     LATENTS,
     PROGRESS,
     EdgeSpec,
@@ -37,7 +38,7 @@ PIPELINE = PipelineSpec(
             DENOISE,
             StageKind.DIFFUSION,
             f"{STAGES}.denoise:load_painter",
-            outputs={PROGRESS: Progress},
+            outputs={LATENTS: Rows, PROGRESS: Progress, CODES: Codes},
         ),
         StageSpec(
             DECODE,
@@ -51,6 +52,7 @@ PIPELINE = PipelineSpec(
         EdgeSpec(f"{REFERENCES_STAGE}.{REFERENCES}", DENOISE),
         EdgeSpec(f"{DENOISE}.{LATENTS}", DECODE),
         EdgeSpec(f"{DENOISE}.{PROGRESS}", CLIENT),
+        EdgeSpec(f"{DENOISE}.{CODES}", CLIENT),
         EdgeSpec(f"{DECODE}.{IMAGE}", CLIENT),
     ),
 )

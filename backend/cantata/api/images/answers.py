@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from cantata.api.schemas import WireModel
 from cantata.media.picture_files import PictureFormat
@@ -13,6 +15,7 @@ Kind = Literal["image_generation", "image_edit"]
 PartialType = Literal["image_generation.partial_image", "image_edit.partial_image"]
 CompletedType = Literal["image_generation.completed", "image_edit.completed"]
 ProgressType = Literal["image_generation.progress", "image_edit.progress"]
+ThoughtType = Literal["image_generation.reasoning_text.delta", "image_edit.reasoning_text.delta"]
 
 PARTIAL: dict[Kind, PartialType] = {
     "image_generation": "image_generation.partial_image",
@@ -26,6 +29,16 @@ PROGRESS: dict[Kind, ProgressType] = {
     "image_generation": "image_generation.progress",
     "image_edit": "image_edit.progress",
 }
+
+
+THOUGHT: dict[Kind, ThoughtType] = {
+    "image_generation": "image_generation.reasoning_text.delta",
+    "image_edit": "image_edit.reasoning_text.delta",
+}
+
+Reasoning = Annotated[str | None, Field(default=None, exclude_if=lambda text: text is None)]
+"""In which words the model planned the picture; absent if it did not. Not part of OpenAI's
+protocol."""
 
 
 class PromptTokens(WireModel):
@@ -43,7 +56,8 @@ class PictureUsage(WireModel):
     """Of the prompt, once for all pictures."""
     input_tokens_details: PromptTokens
     output_tokens: int
-    """Of the pictures: one for each smallest square of the model's sizes."""
+    """Of the pictures: one for each smallest square of the model's sizes; and of the words in which
+    they were planned."""
     total_tokens: int
 
 
@@ -54,6 +68,7 @@ class DrawnPicture(WireModel):
     """The file, base64."""
     seed: int
     """It was drawn with. Not part of OpenAI's protocol."""
+    reasoning_content: Reasoning
 
 
 class PictureFields(WireModel):
@@ -102,6 +117,7 @@ class CompletedImage(PictureEvent, PictureFields):
     b64_json: str
     seed: int
     """Not part of OpenAI's protocol."""
+    reasoning_content: Reasoning
     usage: PictureUsage
     """Of this picture."""
 
@@ -114,3 +130,11 @@ class DrawingProgress(PictureEvent):
     step: int
     """Steps done. Some may be passed over."""
     steps: int
+
+
+class ThoughtDelta(PictureEvent):
+    """Server-sent event: more of the words in which a model plans a picture. Not part of OpenAI's
+    protocol; sent only if the model is asked to think."""
+
+    type: ThoughtType
+    delta: str

@@ -10,10 +10,9 @@ from contextlib import AsyncExitStack
 
 from cantata.api.errors import first_error
 from cantata.api.images.measured_drawing import MeasuredDrawing, open_drawing
-from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import ImageModel
+from cantata.contract.image_service import DrawingEvent, ImageModel
 from cantata.metrics import Metrics
 
 
@@ -50,7 +49,7 @@ class Drawings(ABC):
         """The request was admitted."""
 
     @abstractmethod
-    async def take(self, number: int, drawing: MeasuredDrawing, event: Progress | Image) -> None:
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
         """What happened to a picture, by its place among the requests."""
 
     async def _draw(self, number: int, request: ImageRequest) -> None:

@@ -10,16 +10,16 @@ from contextlib import asynccontextmanager
 from cantata.api.images.answers import PictureUsage, PromptTokens
 from cantata.api.images.sizes import tokens_of
 from cantata.api.measured import ending_of
-from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import Drawing, ImageModel
+from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel, Thought
 from cantata.metrics import EndReason, Metrics
 
 logger = logging.getLogger(__name__)
 
 
 class MeasuredDrawing:
-    """An open drawing. Iterating over it gives its progress, and last its picture."""
+    """An open drawing. Iterating over it gives its thought, its progress, and last its picture."""
 
     def __init__(self, model: ImageModel, drawing: Drawing, metrics: Metrics) -> None:
         self.width, self.height = drawing.width, drawing.height
@@ -28,16 +28,24 @@ class MeasuredDrawing:
         self.request_id = drawing.request_id
         self.steps = 0
         """Done, as far as is known."""
+        self.thought_tokens = 0
+        self._thought: list[str] = []
         self._model = model
         self._drawing = drawing
         self._events = aiter(drawing)
         self._metrics = metrics.pictures
 
     @property
+    def thought(self) -> str | None:
+        """The words in which the picture was planned, as far as they have come; None: none."""
+        return "".join(self._thought) if self.thought_tokens else None
+
+    @property
     def usage(self) -> PictureUsage:
         """What it costs."""
         text, pictures = self._drawing.prompt_tokens, self._drawing.reference_tokens
-        made = tokens_of(self.width, self.height, self._model.limits)
+        squares = tokens_of(self.width, self.height, self._model.limits)
+        made = squares + self.thought_tokens
         return PictureUsage(
             input_tokens=text + pictures,
             input_tokens_details=PromptTokens(text_tokens=text, image_tokens=pictures),
@@ -48,8 +56,12 @@ class MeasuredDrawing:
     def __aiter__(self) -> MeasuredDrawing:
         return self
 
-    async def __anext__(self) -> Progress | Image:
+    async def __anext__(self) -> DrawingEvent:
         event = await anext(self._events)
+        if isinstance(event, Thought):
+            self.thought_tokens += event.tokens
+            self._thought.append(event.text)
+            return event
         steps = self._drawing.steps if isinstance(event, Image) else event.step
         self._metrics.stepped(self._model.name, steps - self.steps)
         self.steps = steps

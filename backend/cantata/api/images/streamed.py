@@ -16,9 +16,11 @@ from cantata.api.images.answers import (
     COMPLETED,
     PARTIAL,
     PROGRESS,
+    THOUGHT,
     CompletedImage,
     DrawingProgress,
     PartialImage,
+    ThoughtDelta,
 )
 from cantata.api.images.drawing import Drawings
 from cantata.api.images.measured_drawing import MeasuredDrawing
@@ -29,6 +31,7 @@ from cantata.api.streamed_response import Body
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import DrawingEvent, Thought
 from cantata.media.images import Pixels
 
 logger = logging.getLogger(__name__)
@@ -70,14 +73,30 @@ class _Sent(Drawings):
     async def begin(self) -> None:
         await self._body.write(b"")
 
-    async def take(self, number: int, drawing: MeasuredDrawing, event: Progress | Image) -> None:
-        if isinstance(event, Image):
-            await self._complete(number, drawing, event.pixels)
-            return
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
+        match event:
+            case Image():
+                await self._complete(number, drawing, event.pixels)
+            case Thought():
+                await self._think(number, event.text)
+            case Progress():
+                await self._advance(number, drawing, event)
+
+    async def _advance(self, number: int, drawing: MeasuredDrawing, event: Progress) -> None:
         if self._order.options.stream_progress:
             await self._tell(number, event)
         if event.pixels.size and self._partials[number] < self._order.options.partial_images:
             await self._preview(number, drawing, event.pixels)
+
+    async def _think(self, number: int, text: str) -> None:
+        if text:
+            event = ThoughtDelta(
+                type=THOUGHT[self._order.kind],
+                image_index=number,
+                created_at=unix_time(),
+                delta=text,
+            )
+            await self._write(sse_event(event, event.type))
 
     async def _tell(self, number: int, progress: Progress) -> None:
         event = DrawingProgress(
@@ -114,6 +133,7 @@ class _Sent(Drawings):
                 created_at=unix_time(),
                 b64_json=base64.b64encode(file).decode("ascii"),
                 seed=self._requests[number].seed,
+                reasoning_content=drawing.thought,
                 usage=drawing.usage,
                 **self._fields(drawing),
             )

@@ -13,8 +13,9 @@ from cantata.api.images.measured_drawing import MeasuredDrawing
 from cantata.api.images.order import ImageOrder
 from cantata.api.images.response import ImagesResponse, unix_time
 from cantata.api.streamed_response import Body
-from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import DrawingEvent
 
 
 class WholeImages(ImagesResponse):
@@ -41,6 +42,7 @@ class _Kept(Drawings):
         super().__init__(order.model, context.metrics)
         self.order = order
         self.files: dict[int, bytes] = {}
+        self.thoughts: dict[int, str | None] = {}
         self.usages: list[PictureUsage] = []
         self.size = ""
         self._media = context.media
@@ -48,9 +50,10 @@ class _Kept(Drawings):
     async def begin(self) -> None:
         """Nothing leaves before the end."""
 
-    async def take(self, number: int, drawing: MeasuredDrawing, event: Progress | Image) -> None:
+    async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
         if isinstance(event, Image):
             self.files[number] = await self._media.write(event.pixels, self.order.output)
+            self.thoughts[number] = drawing.thought
             self.usages.append(drawing.usage)
             self.size = f"{drawing.width}x{drawing.height}"
 
@@ -58,7 +61,9 @@ class _Kept(Drawings):
 def _written(created: int, kept: _Kept, requests: Sequence[ImageRequest]) -> bytes:
     pictures = [
         DrawnPicture(
-            b64_json=base64.b64encode(kept.files[number]).decode("ascii"), seed=request.seed
+            b64_json=base64.b64encode(kept.files[number]).decode("ascii"),
+            seed=request.seed,
+            reasoning_content=kept.thoughts[number],
         )
         for number, request in enumerate(requests)
     ]

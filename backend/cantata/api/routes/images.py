@@ -10,7 +10,7 @@ from starlette.responses import Response
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.framing import SSE_MEDIA_TYPE
-from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, ImagesAnswer, Kind
+from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, ImagesAnswer, Kind
 from cantata.api.images.body import EditBody, GenerationBody
 from cantata.api.images.form import read_edit
 from cantata.api.images.order import ImageOrder, image_order
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRout
 
 
 def _answers(kind: Kind) -> Responses:
-    told = events(SSE_MEDIA_TYPE, [PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]])
+    told = events(SSE_MEDIA_TYPE, [THOUGHT[kind], PARTIAL[kind], COMPLETED[kind], PROGRESS[kind]])
     return {200: {"model": ImagesAnswer, **told[200]}}
 
 

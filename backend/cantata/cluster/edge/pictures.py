@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import cast
 
 from cantata.cluster.cards import DrawingModel
+from cantata.cluster.edge.answer_splice import Characters
 from cantata.cluster.edge.remote_work import Order, RemoteWork
 from cantata.cluster.edge.served import RemoteServed
 from cantata.cluster.messages import Kind
 from cantata.cluster.picture_messages import EVENTS, DrawingBegun, DrawOrder
-from cantata.contract.data.chunks import Image, Progress
+from cantata.contract.data.chunks import Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing
+from cantata.contract.image_service import Drawing, DrawingEvent, Thought
 from cantata.logs import new_work_id
 
 
@@ -45,7 +46,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
             StageDied: no replica serves the model.
         """
         work_id = new_work_id()
-        work: RemoteWork[DrawingBegun, Progress | Image] = self._remote(
+        work: RemoteWork[DrawingBegun, DrawingEvent] = self._remote(
             Order(
                 Kind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
@@ -54,7 +55,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
                 live=True,
                 opened=(Kind.DRAWING, DrawingBegun),
                 events=EVENTS,
-                read=lambda event: cast(Progress | Image, event),
+                read=lambda event: cast(DrawingEvent, event),
             ),
             replace(request, deadline_s=None),
             _DrawingSplice(),
@@ -72,27 +73,51 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
 
 
 class _DrawingSplice:
-    """Progress goes on where it was. The same request gives the same picture; of another replica's
-    files, it must not be continued."""
+    """Progress goes on where it was, and so do the words of a thought. The same request gives the
+    same picture; of another replica's files, it must not be continued."""
 
     def __init__(self) -> None:
         self._step = -1
+        self._words = Characters()
+        self._tokens = self._tokens_left = 0
+        """Of the thought that was passed on; of a repetition, those still to be dropped."""
 
     @property
     def is_begun(self) -> bool:
-        """A step was shown."""
-        return self._step >= 0
+        """A step or a word was shown."""
+        return self._step >= 0 or bool(self._words.passed_on)
 
     def repeat(self) -> None:
-        """Nothing is remembered but the step."""
+        """What is taken from now on begins at the beginning."""
+        self._words.repeat()
+        self._tokens_left = self._tokens
 
-    def take(self, event: Progress | Image) -> Progress | Image | None:
-        """The picture, or a later step than any before."""
-        if isinstance(event, Progress):
-            if event.step <= self._step:
+    def take(self, event: DrawingEvent) -> DrawingEvent | None:
+        """The picture, a later step than any before, or new words.
+
+        Raises:
+            ReplicaLost: the repetition's words are not what was thought before.
+        """
+        match event:
+            case Progress() if event.step <= self._step:
                 return None
-            self._step = event.step
+            case Progress():
+                self._step = event.step
+            case Thought():
+                return self._take_thought(event)
         return event
 
     def check_end(self) -> None:
-        """The picture is always the last."""
+        """The picture is over.
+
+        Raises:
+            ReplicaLost: its repetition thought less than what was passed on.
+        """
+        self._words.check_end()
+
+    def _take_thought(self, thought: Thought) -> Thought | None:
+        text = self._words.take(thought.text)
+        old = min(self._tokens_left, thought.tokens)
+        self._tokens_left -= old
+        self._tokens += thought.tokens - old
+        return Thought(text, thought.tokens - old) if text or thought.tokens > old else None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind
-from cantata.cluster.picture_messages import DrawingBegun, DrawOrder
+from cantata.cluster.picture_messages import DrawingBegun, DrawOrder, kind_of
 from cantata.cluster.replica.telling import tell
-from cantata.contract.data.chunks import Image
 from cantata.contract.image_service import ImageModel
 
 
@@ -27,5 +26,4 @@ async def draw(stream: Stream, order: DrawOrder, model: ImageModel) -> None:
         )
         await tell(stream, Kind.DRAWING, begun)
         async for event in made:
-            kind = Kind.IMAGE if isinstance(event, Image) else Kind.PROGRESS
-            await tell(stream, kind, event)
+            await tell(stream, kind_of(event), event)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.data.request import PipelineRequest
+from cantata.contract.model.conversation import TextReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +66,19 @@ class ImageBuilder(Protocol):
         Raises:
             InvalidRequest: the prompt, a picture or an option cannot be served.
         """
+        ...
+
+
+@runtime_checkable
+class ThinkingBuilder(ImageBuilder, Protocol):
+    """A builder whose model may plan a picture in words before it draws."""
+
+    @property
+    def thought(self) -> str:
+        """`stage.port` at which the tokens of thoughts leave for the client, one code each. It ends
+        for every picture, with or without a thought."""
+        ...
+
+    def reader(self) -> TextReader:
+        """For one thought."""
         ...

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing
+from cantata.contract.image_service import Drawing, DrawingEvent, Thought
 from cantata.contract.service import AdmissionReport
 
 DRAWING = ImageLimits(
@@ -40,6 +40,8 @@ class DrawingBehaviour:
 
     may_continue: asyncio.Event | None = None
     """Awaited before the second step."""
+    thought: tuple[str, ...] = ()
+    """What it thinks before it draws, a token each."""
     fail_after: int | None = None
     """Steps after which `error` is raised."""
     error: Exception | None = None
@@ -127,8 +129,10 @@ class FakeImageModel:
 
     async def _events(
         self, request: ImageRequest, size: tuple[int, int], steps: int, ended: list[bool]
-    ) -> AsyncIterator[Progress | Image]:
+    ) -> AsyncIterator[DrawingEvent]:
         how = self.behaviour
+        for word in how.thought:
+            yield Thought(word, 1)
         for step in range(1, steps + 1):
             if how.fail_after == step - 1 and how.error is not None:
                 raise how.error

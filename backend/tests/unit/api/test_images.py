@@ -216,6 +216,23 @@ async def test_progress_is_told_only_on_request(http: httpx.AsyncClient) -> None
         assert (last["type"], last["seed"]) == ("image_generation.completed", 7 + index)
 
 
+async def test_a_thought_is_told_and_counted(server: Server, http: httpx.AsyncClient) -> None:
+    server.service.painter.behaviour.thought = ("A house, ", "red", "", ".")
+    answer = await drawn(http, n=2)
+    assert [one["reasoning_content"] for one in answer["data"]] == ["A house, red."] * 2
+    squares = DRAWING.default_size[0] * DRAWING.default_size[1] // 16**2
+    assert answer["usage"]["output_tokens"] == 2 * (squares + 4)
+    *thoughts, last = await events_of(http)
+    assert {event["type"] for event in thoughts} == {"image_generation.reasoning_text.delta"}
+    assert [event["delta"] for event in thoughts] == ["A house, ", "red", "."]
+    assert last["reasoning_content"] == "A house, red."
+
+
+async def test_without_a_thought_nothing_speaks_of_one(http: httpx.AsyncClient) -> None:
+    assert "reasoning" not in (await http.post(GENERATIONS, json=asking())).text
+    assert "reasoning" not in (await http.post(GENERATIONS, json=asking(stream=True))).text
+
+
 async def test_a_fault_during_a_stream_is_its_last_event(
     server: Server, http: httpx.AsyncClient
 ) -> None:

@@ -93,7 +93,7 @@ def test_every_message_and_body_has_an_example() -> None:
     bodies |= {"BatchBody", "BatchResult", "BatchFailure"}
     bodies |= {"ChatBody", "ChatCompletion", "ChatCompletionChunk"}
     bodies |= {"GenerationBody", "EditBody", "ImagesAnswer"}
-    bodies |= {"PartialImage", "CompletedImage", "DrawingProgress"}
+    bodies |= {"PartialImage", "CompletedImage", "DrawingProgress", "ThoughtDelta"}
     bodies |= {"ModelList", "AudioModelList", "VoiceList", "Health", "ReplicaHealth", "Readiness"}
     assert bodies <= shown
 

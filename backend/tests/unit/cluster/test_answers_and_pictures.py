@@ -44,8 +44,8 @@ from cantata.contract.data.errors import (
     Quarantined,
     ReplicaLost,
 )
-from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import ImageModel
+from cantata.contract.data.pictures import ImageRequest, Turn
+from cantata.contract.image_service import DrawingEvent, ImageModel, Thought
 from cantata.contract.service import SpeechChunk
 
 ANSWER = "What was said, said again. " * 10
@@ -73,6 +73,7 @@ ASKED = ChatRequest(
     top_k=7,
 )
 PICTURE = ImageRequest("a red apple", references=(), width=64, height=48, seed=9, previews=2)
+THOUGHT = ("It should ", "be round", ".")
 
 
 async def events_of(model: ChatModel, request: ChatRequest = ASKED) -> list[AnswerEvent]:
@@ -104,6 +105,10 @@ def omni(replica: Replica) -> FakeChatModel:
 
 def painter(replica: Replica) -> FakeImageModel:
     return replica.service.painter
+
+
+def editor(replica: Replica) -> FakeImageModel:
+    return replica.service.editor
 
 
 async def lose(replica: Replica) -> None:
@@ -168,7 +173,7 @@ async def test_an_answers_errors_arrive_as_they_are(cluster: FakeCluster, error:
     assert asked == (1 if isinstance(error, Quarantined) else 2)
 
 
-async def drawn(model: ImageModel, request: ImageRequest) -> list[Progress | Image]:
+async def drawn(model: ImageModel, request: ImageRequest) -> list[DrawingEvent]:
     async with model.draw(request) as drawing:
         return [event async for event in drawing]
 
@@ -192,9 +197,21 @@ async def test_a_picture_and_its_progress_arrive(cluster: FakeCluster) -> None:
     np.testing.assert_array_equal(image.pixels, expected_picture(edited, 64, 48))
 
 
+async def test_a_conversation_arrives_with_its_pictures(cluster: FakeCluster) -> None:
+    turn = Turn(Role.USER, (PIXELS, PIXELS[:8]), "Two of them.")
+    await drawn(cluster.edge.image_model("editor"), replace(PICTURE, earlier=(turn,)))
+    requests = [one for replica in cluster.replicas for one in editor(replica).counts.requests]
+    ((asked,),) = [request.earlier for request in requests]
+    assert (asked.role, asked.text) == (Role.USER, "Two of them.")
+    for sent, arrived in zip(turn.pictures, asked.pictures, strict=True):
+        np.testing.assert_array_equal(sent, arrived)
+
+
 async def test_a_picture_is_drawn_again_where_its_replica_was_lost(cluster: FakeCluster) -> None:
+    """Its progress goes on, and its thought is told once."""
     for replica in cluster.replicas:
         painter(replica).behaviour.may_continue = asyncio.Event()
+        painter(replica).behaviour.thought = THOUGHT
     drawing = asyncio.create_task(drawn(cluster.edge.image_model("painter"), PICTURE))
     await eventually(lambda: any(painter(one).counts.open for one in cluster.replicas))
     [busy] = [one for one in cluster.replicas if painter(one).counts.open]
@@ -209,6 +226,9 @@ async def test_a_picture_is_drawn_again_where_its_replica_was_lost(cluster: Fake
     np.testing.assert_array_equal(events[-1].pixels, expected_picture(PICTURE, 64, 48))
     steps = [event.step for event in events if isinstance(event, Progress)]
     assert steps == sorted(set(steps))
+    thoughts = [event for event in events if isinstance(event, Thought)]
+    assert "".join(thought.text for thought in thoughts) == "".join(THOUGHT)
+    assert sum(thought.tokens for thought in thoughts) == len(THOUGHT)
 
 
 async def test_pictures_go_to_another_replica_or_are_refused(cluster: FakeCluster) -> None:

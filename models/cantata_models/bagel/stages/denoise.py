@@ -32,7 +32,7 @@ from cantata_models.bagel.sampling.noise import draw_noise, to_latents
 from cantata_models.bagel.sampling.thought import Thinker
 from cantata_models.bagel.stages.arrived import rows_of
 from cantata_models.bagel.stages.options import served_dtype
-from cantata_models.bagel.stages.phases import Drawing, Phase, Reading
+from cantata_models.bagel.stages.phases import Drawing, Phase, Reading, Thinking
 from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
 from cantata_models.bagel.vae.coder import PictureEncoder
 
@@ -45,10 +45,12 @@ class Job:
     phase: Phase
     done: int = 0
     """Steps."""
+    said: tuple[int, ...] = ()
+    """The thought's token of the last step; empty: there is none."""
 
 
 class Painter:
-    """Implements `contract.model.denoiser.Denoiser`.
+    """Implements `contract.model.denoiser.Writer`: it writes its thoughts.
 
     Args:
         reader: the network.
@@ -109,7 +111,12 @@ class Painter:
         # From here on nothing fails: either all jobs advance, or none.
         for job, phase in zip(jobs, phases, strict=True):
             job.phase, job.done = phase, job.done + 1
+            job.said = phase.thought.tokens[-1:] if isinstance(phase, Thinking) else ()
         return [None] * len(jobs)
+
+    def written(self, job: Job) -> NDArray[np.int32]:
+        """[1] the token that was thought last; [0]: none."""
+        return np.array(job.said, np.int32)
 
     def preview(self, job: Job) -> NDArray[np.uint8]:
         """[H, W, 3], a pixel for each place of a latent."""
