@@ -13,7 +13,9 @@ from cantata.api.chat.transcripts import Transcripts
 from cantata.api.drain import Drain
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.settings import ServerSettings
+from cantata.contract.catalogue import IMAGE_MODEL_ALIASES
 from cantata.contract.chat_service import ChatModel
+from cantata.contract.data.errors import InvalidRequest, ModelNotFound
 from cantata.contract.image_service import ImageModel, ImageService
 from cantata.contract.service import ServedModel
 from cantata.media.request_media import MediaReader
@@ -69,6 +71,32 @@ class ApiContext:
             return model
         able = (one for one in models.values() if _does(one, edits=edits))
         return next(able, model)
+
+    def conversing_painter(self, name: str | None) -> ImageModel:
+        """The model of this name that draws what a conversation comes to; None, and OpenAI's names,
+        mean the first.
+
+        Raises:
+            NotReady: no model is served yet.
+            ModelNotFound: none has that name.
+            InvalidRequest: the one that has it does not draw there.
+        """
+        self.lifecycle.check()
+        named = self.service.image_models.get(name or "")
+        able = [one for one in self.service.image_models.values() if one.limits.conversations]
+        if named is not None and named.limits.conversations:
+            return named
+        served = ", ".join(one.name for one in able) or "none"
+        if named is not None or name in self.service.chat_models:
+            raise InvalidRequest(
+                f"modalities: {name} draws no pictures in conversations; models that do: {served}",
+                "modalities",
+            )
+        if able and (name is None or name.startswith(IMAGE_MODEL_ALIASES)):
+            return able[0]
+        raise ModelNotFound(
+            f"no model {name!r} that draws in conversations; served: {served}", "model"
+        )
 
 
 def _does(model: ImageModel, *, edits: bool) -> bool:

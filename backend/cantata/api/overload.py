@@ -81,7 +81,9 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
         return {}
     path = str(scope["path"])
     if path == _CHAT:
-        return service.chat_models
+        painters = service.image_models.values()
+        drawing = {one.name: one for one in painters if one.limits.conversations}
+        return {**drawing, **service.chat_models}
     if path in _IMAGES:
         return service.image_models
     return service.models if path in _POSTS or path.startswith(_POSTS_UNDER) else {}

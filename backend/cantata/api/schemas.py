@@ -261,6 +261,8 @@ class ImageLimitsObject(WireModel):
     max_references: int
     options: list[str]
     """Fields of its own that a request may have."""
+    conversations: bool
+    """It draws in POST /v1/chat/completions, too."""
     note: str
     """What users should know beside it; may be empty."""
 

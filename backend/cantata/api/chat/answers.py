@@ -35,6 +35,9 @@ class CompletionDetails(WireModel):
     audio_tokens: int
     """Started 50 ms of its sound."""
     reasoning_tokens: int = 0
+    """Of the words in which a picture was planned."""
+    image_tokens: int = Field(default=0, exclude_if=lambda tokens: tokens == 0)
+    """Of a picture; absent if there is none."""
 
 
 class ChatUsage(WireModel):
@@ -60,16 +63,38 @@ class AnswerAudio(WireModel):
     """Unix time."""
 
 
+class ImageUrl(WireModel):
+    """Where a picture is."""
+
+    url: str
+    """`data:image/...;base64,...`"""
+
+
+class AnswerImage(WireModel):
+    """A picture of an answer. Not part of OpenAI's protocol, but of other services'."""
+
+    type: Literal["image_url"] = "image_url"
+    image_url: ImageUrl
+    index: Literal[0] = 0
+    """Among the answer's pictures."""
+    seed: int
+    """It was drawn with."""
+
+
 class AnswerMessage(WireModel):
     """The answer."""
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    """None if it is spoken, or only calls tools."""
+    """None if it is spoken, or only calls tools; empty if it is a picture."""
     refusal: None = None
     audio: AnswerAudio | None = None
     tool_calls: list[Call] | None = Field(default=None, exclude_if=lambda calls: calls is None)
     """Absent if there are none."""
+    images: list[AnswerImage] | None = Field(default=None, exclude_if=lambda images: images is None)
+    """Absent if there are none."""
+    reasoning_content: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    """In which words the answer was planned; absent if it was not."""
 
 
 class Choice(WireModel):
@@ -131,6 +156,8 @@ class Delta(SparseModel):
     content: str | None = None
     audio: AudioDelta | None = None
     tool_calls: list[CallDelta] | None = None
+    reasoning_content: str | None = None
+    images: list[AnswerImage] | None = None
 
 
 class ChunkChoice(WireModel):

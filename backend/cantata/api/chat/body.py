@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag
 
 from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
-from cantata.api.chat.neutral import only
 from cantata.api.chat.tools import MAX_TOOLS, Tool
+from cantata.api.images.body import PictureOptions
+from cantata.api.neutral import only
 from cantata.api.schemas import Name, Seed, Temperature, Text, VoiceName, WireModel
 
 MAX_STOPS = 4
@@ -68,9 +69,14 @@ class ChatBody(Neutral):
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Name | None = None
     """Absent: the server's first model that answers messages."""
-    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1)] | None = None
-    """With `audio`, the answer is spoken, and its text is the transcript. Absent: text."""
+    modalities: Annotated[list[Literal["text", "audio", "image"]], Field(min_length=1)] | None = (
+        None
+    )
+    """With `audio`, the answer is spoken, and its text is the transcript. With `image`, it is a
+    picture. Absent: text; a picture, if the model makes nothing else."""
     audio: AudioOptions = AudioOptions()
+    image_config: PictureOptions = PictureOptions()
+    """How a picture is drawn."""
     mm_processor_kwargs: MediaOptions = MediaOptions()
     """Not part of OpenAI's protocol."""
     stream: bool = False

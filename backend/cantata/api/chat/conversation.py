@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from cantata.api.chat.messages import (
     AssistantMessage,
@@ -17,7 +18,6 @@ from cantata.api.chat.messages import (
     ToolMessage,
 )
 from cantata.api.chat.transcripts import Transcripts
-from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Message, Modality, Part, Role, TextPart, ToolCall
 from cantata.contract.data.errors import InvalidRequest
 from cantata.media.request_media import RequestMedia
@@ -43,8 +43,21 @@ _ROLES = {
 }
 
 
+class Reader(Protocol):
+    """A model, as far as messages are concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def takes(self) -> frozenset[Modality]: ...
+
+    @property
+    def calls_tools(self) -> bool: ...
+
+
 def check_messages(
-    messages: Sequence[MessageBody], model: ChatModel, transcripts: Transcripts
+    messages: Sequence[MessageBody], model: Reader, transcripts: Transcripts
 ) -> None:
     """Reject what the model does not take, and too much of it, before any file is loaded.
 
@@ -61,7 +74,7 @@ def check_messages(
         )
 
 
-def _check_calls(messages: Sequence[MessageBody], model: ChatModel) -> None:
+def _check_calls(messages: Sequence[MessageBody], model: Reader) -> None:
     known: set[str] = set()
     for i, body in enumerate(messages):
         if isinstance(body, AssistantMessage) and body.tool_calls:
@@ -81,7 +94,7 @@ def _check_calls(messages: Sequence[MessageBody], model: ChatModel) -> None:
             raise InvalidRequest(f"{where}: {model.name} knows no tools", where)
 
 
-def _check_parts(messages: Sequence[MessageBody], model: ChatModel) -> None:
+def _check_parts(messages: Sequence[MessageBody], model: Reader) -> None:
     media_parts = 0
     for where, part in _parts(messages):
         modality = _MODALITIES[part.type]
@@ -132,13 +145,25 @@ async def read_messages(
         ) from None
 
 
+def pictures_in(messages: Sequence[MessageBody]) -> int:
+    """How many there are."""
+    return sum(isinstance(part, InputImage) for _, part in _parts(messages))
+
+
 def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
+    """With the place of each."""
     return [
-        (f"messages[{i}].content[{j}]", part)
+        (f"messages[{i}].{field}[{j}]", part)
         for i, body in enumerate(messages)
-        if isinstance(body.content, list)
-        for j, part in enumerate(body.content)
+        for field, parts in (("content", body.content), ("images", _made(body)))
+        if isinstance(parts, list)
+        for j, part in enumerate(parts)
     ]
+
+
+def _made(body: MessageBody) -> list[InputImage]:
+    """The pictures of an earlier answer."""
+    return body.images or [] if isinstance(body, AssistantMessage) else []
 
 
 def _characters(body: MessageBody, number: int, transcripts: Transcripts) -> int:
@@ -157,9 +182,10 @@ def _calls(body: MessageBody) -> tuple[ToolCall, ...]:
 
 
 def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
-    """What a message without content says: an earlier answer that was spoken, or only called."""
+    """What a message without content says: an earlier answer that was spoken, only called, or was a
+    picture."""
     assert isinstance(body, AssistantMessage)
-    if body.audio is None and body.tool_calls:
+    if body.audio is None and (body.tool_calls or body.images):
         return ""
     if body.audio is None:
         raise InvalidRequest(
@@ -171,7 +197,20 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
 async def _read(
     body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
 ) -> tuple[Part, ...]:
+    said = await _said(body, where, media, transcripts, films)
+    made = [
+        await _read_part(part, f"{where}.images[{j}].{part.type}", media, films)
+        for j, part in enumerate(_made(body))
+    ]
+    return *said, *made
+
+
+async def _said(
+    body: MessageBody, where: str, media: RequestMedia, transcripts: Transcripts, films: bool
+) -> tuple[Part, ...]:
     match body.content:
+        case "" if _made(body):
+            return ()
         case str(text):
             return (TextPart(text),)
         case list(parts):

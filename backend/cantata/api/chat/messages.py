@@ -128,6 +128,8 @@ class AssistantMessage(WireModel):
     content: TextContent | None = None
     audio: SpokenAnswer | None = None
     """Instead of `content`: its transcript."""
+    images: Annotated[list[InputImage], Field(max_length=MAX_PARTS)] | None = None
+    """That it made, behind `content`. Not part of OpenAI's protocol."""
     tool_calls: Annotated[list[Call], Field(max_length=MAX_TOOLS)] | None = None
 
 

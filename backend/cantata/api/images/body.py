@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cantata.api.chat.neutral import only
+from cantata.api.neutral import only
 from cantata.api.schemas import ModelOptions, Name, Seed, Text, WireModel
 from cantata.media.picture_files import BEST, PictureFormat
 
@@ -22,13 +22,9 @@ Prompt = Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
 Guidance = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
-class ImageOptions(ModelOptions):
-    """What both routes take. A model may have options of its own (`ImageLimits.options`)."""
+class PictureOptions(ModelOptions):
+    """How a picture is drawn. A model may have options of its own (`ImageLimits.options`)."""
 
-    prompt: Prompt
-    model: Name | None = None
-    """Absent, or one of OpenAI's names: the server's first model that draws."""
-    n: Annotated[int, Field(ge=1, le=MAX_PICTURES)] = 1
     size: Annotated[Text, Field(max_length=32)] = "auto"
     """`auto` or `WIDTHxHEIGHT` in pixels, within the model's limits."""
     quality: Quality = "auto"
@@ -37,16 +33,8 @@ class ImageOptions(ModelOptions):
     output_format: PictureFormat = "png"
     output_compression: Annotated[int, Field(ge=0, le=BEST)] | None = None
     """Of `jpeg` and `webp`: 100 is the best and the largest."""
-    response_format: Annotated[str, only("b64_json")] | None = None
-    stream: bool = False
-    partial_images: Annotated[int, Field(ge=0, le=MAX_PARTIAL_IMAGES)] = 0
-    """Pictures on the way, at most; in a stream."""
-
-    seed: Seed | None = None
-    """Same seed, same picture; the second picture of a request is drawn with the next seed, and
-    so on. Absent: a random one, which the answer tells. Not part of OpenAI's protocol, as all
-    that follow."""
     negative_prompt: Annotated[Text, Field(max_length=MAX_PROMPT_CHARACTERS)] | None = None
+    """Not part of OpenAI's protocol, as all that follow."""
     num_inference_steps: Annotated[int, Field(ge=1)] | None = None
     true_cfg_scale: Guidance | None = None
     """How much closer to the prompt than to the negative prompt; 1 is no guidance."""
@@ -56,6 +44,23 @@ class ImageOptions(ModelOptions):
     """Seconds that the caller waits."""
     priority: Literal["live", "batch"] = "live"
     """`batch` takes what other requests leave."""
+
+
+class ImageOptions(PictureOptions):
+    """What both routes take."""
+
+    prompt: Prompt
+    model: Name | None = None
+    """Absent, or one of OpenAI's names: the server's first model that draws."""
+    n: Annotated[int, Field(ge=1, le=MAX_PICTURES)] = 1
+    response_format: Annotated[str, only("b64_json")] | None = None
+    stream: bool = False
+    partial_images: Annotated[int, Field(ge=0, le=MAX_PARTIAL_IMAGES)] = 0
+    """Pictures on the way, at most; in a stream."""
+    seed: Seed | None = None
+    """Same seed, same picture; the second picture of a request is drawn with the next seed, and
+    so on. Absent: a random one, which the answer tells. Not part of OpenAI's protocol, as the
+    next one."""
     stream_progress: bool = False
     """Send an event for each step, too; in a stream."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
 from cantata.api.images.answers import Kind, QualityName
-from cantata.api.images.body import ImageOptions
+from cantata.api.images.body import ImageOptions, PictureOptions
 from cantata.api.images.sizes import guidance_of, quality_name, size_of, steps_of
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
@@ -16,7 +16,7 @@ from cantata.contract.image_service import ImageModel
 from cantata.media.images import Pixels
 from cantata.media.picture_files import BEST, PictureOutput
 
-_RANDOM_SEEDS = 2**32
+RANDOM_SEEDS = 2**32
 """Few enough for every client's numbers."""
 
 
@@ -117,8 +117,8 @@ def order_for(
         size_of(options.size, limits),
         steps_of(options, limits),
         guidance_of(options, limits),
-        secrets.randbelow(_RANDOM_SEEDS) if options.seed is None else options.seed,
-        _output(options),
+        secrets.randbelow(RANDOM_SEEDS) if options.seed is None else options.seed,
+        output_of(options),
     )
 
 
@@ -144,7 +144,12 @@ def _check_stream(options: ImageOptions) -> None:
             raise InvalidRequest(f'{field} needs "stream": true', field)
 
 
-def _output(options: ImageOptions) -> PictureOutput:
+def output_of(options: PictureOptions) -> PictureOutput:
+    """How a picture is written.
+
+    Raises:
+        InvalidRequest: png is to lose something.
+    """
     quality = BEST if options.output_compression is None else options.output_compression
     if options.output_format == "png" and quality != BEST:
         raise InvalidRequest(

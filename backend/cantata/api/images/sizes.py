@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 
 from cantata.api.images.answers import QualityName
-from cantata.api.images.body import ImageOptions, Quality
+from cantata.api.images.body import PictureOptions, Quality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageLimits
 
@@ -69,7 +69,7 @@ def quality_name(asked: Quality) -> QualityName:
     return _NAMES[asked]
 
 
-def steps_of(options: ImageOptions, limits: ImageLimits) -> int | None:
+def steps_of(options: PictureOptions, limits: ImageLimits) -> int | None:
     """How many steps of denoising; None: the model's default.
 
     Raises:
@@ -88,7 +88,7 @@ def steps_of(options: ImageOptions, limits: ImageLimits) -> int | None:
     return asked
 
 
-def guidance_of(options: ImageOptions, limits: ImageLimits) -> float | None:
+def guidance_of(options: PictureOptions, limits: ImageLimits) -> float | None:
     """How strong the guidance is; None: the model's default.
 
     Raises:

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: messages in, an answer out, in text or spoken."""
+"""POST /v1/chat/completions: messages in, an answer out, in text, spoken or drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from cantata.api.bodies import CheckedRoute
 from cantata.api.chat.answers import ChatCompletion
 from cantata.api.chat.body import ChatBody
 from cantata.api.chat.order import chat_order
+from cantata.api.chat.picture_order import asks_for_picture, picture_order
+from cantata.api.chat.pictures import StreamedPicture, WholePicture
 from cantata.api.chat.streamed import StreamedAnswer
 from cantata.api.chat.whole import WholeAnswer
 from cantata.api.context import Context
@@ -25,6 +27,9 @@ router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute)
 )
 async def chat_completions(body: ChatBody, context: Context) -> Response:
     """Continue a conversation. See docs/protocol.md."""
+    if asks_for_picture(context, body):
+        picture = picture_order(context, body)
+        return StreamedPicture(context, picture) if body.stream else WholePicture(context, picture)
     order = chat_order(context, body)
     if body.stream:
         return StreamedAnswer(context, order)

@@ -148,6 +148,7 @@ def _image_limits(model: ImageModel) -> ImageLimitsObject:
         min_references=limits.min_references,
         max_references=limits.max_references,
         options=list(limits.options),
+        conversations=limits.conversations,
         note=model.note,
     )
 

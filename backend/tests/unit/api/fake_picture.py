@@ -29,6 +29,7 @@ DRAWING = ImageLimits(
     options=("texture",),
 )
 EDITING = replace(DRAWING, min_references=1, max_references=2)
+CONVERSING = replace(DRAWING, max_references=2, conversations=True)
 SQUARE = 16
 """Pixels of a side."""
 NO_PREVIEW = np.zeros((0, 0, 3), np.uint8)
@@ -64,6 +65,8 @@ def expected_picture(request: ImageRequest, width: int, height: int) -> NDArray[
     """[H, W, 3]: what a request is answered with: squares of colours, which every part of the
     request changes."""
     pictures = [picture.tobytes() for picture in request.references]
+    turns = [(t.role, [p.tobytes() for p in t.pictures], t.text) for t in request.earlier]
+    pictures += [repr(turn).encode() for turn in turns]
     said = (request.prompt, request.negative_prompt, request.steps, request.guidance, pictures)
     seed = [request.seed, *repr(said).encode()]
     squares = height // SQUARE, width // SQUARE, 3

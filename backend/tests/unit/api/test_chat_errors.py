@@ -85,7 +85,7 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (part("input_audio", {"data": "", "format": "wav"}), f"{PLACE}.input_audio", "WAV, FLAC"),
     ({"messages": [{"role": "user", "content": "a"}] * (MAX_MESSAGES + 1)}, "messages", "1000"),
     (asking(modalities=[]), "modalities", "at least 1"),
-    (asking(modalities=["text", "smell"]), "modalities[1]", "'text' or 'audio'"),
+    (asking(modalities=["text", "smell"]), "modalities[1]", "'text', 'audio' or 'image'"),
     (asking(modalities="audio"), "modalities", "list"),
     (asking(**SPOKEN, audio={"voice": "bob"}), "audio.voice", "valid: ethan, chelsie"),
     (asking(**SPOKEN, audio={"format": "ogg"}), "audio.format", "'wav', 'aac', 'mp3'"),

@@ -7,10 +7,12 @@ import base64
 import io
 import wave
 from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 import openai
 import pytest
+from fake_picture import CONVERSING, FakeImageModel, expected_picture
 from fake_service import eventually
 from live_server import Server
 
@@ -166,3 +168,33 @@ async def test_closing_a_stream_frees_its_request(
     await stream.close()
     await eventually(lambda: model.counts.open == 0)
     assert model.counts.aborted == 1
+
+
+async def test_a_conversation_of_pictures(
+    server: Server, chat: openai.resources.chat.AsyncCompletions
+) -> None:
+    """An answer goes back as the client has it; the stream's comments do not disturb it."""
+    muse = FakeImageModel("muse", CONVERSING)
+    muse.behaviour.thought = ("A house,", " red.")
+    server.service.image_models = {muse.name: muse}
+    asked = {"modalities": ["text", "image"], "image_config": {"texture": "rough"}}
+    messages: list[Any] = [{"role": "user", "content": "A red house."}]
+    first = await chat.create(model="muse", messages=messages, seed=7, extra_body=asked)
+    answer = first.choices[0].message
+    assert answer.model_extra is not None
+    assert answer.model_extra["reasoning_content"] == "A house, red."
+    messages += [answer.model_dump(), {"role": "user", "content": "Now at night."}]
+    stream = await chat.create(model="muse", messages=messages, stream=True, extra_body=asked)
+    deltas = [chunk.choices[0].delta async for chunk in stream]
+    told = [(delta.model_extra or {}).get("reasoning_content") for delta in deltas]
+    assert "".join(text for text in told if text) == "A house, red."
+    [image] = [one for delta in deltas for one in (delta.model_extra or {}).get("images") or []]
+    assert image["image_url"]["url"].startswith("data:image/png;base64,")
+    before, request = muse.counts.requests
+    assert request.options == {"texture": "rough"}
+    assert [(turn.role, turn.text) for turn in request.earlier] == [
+        (Role.USER, "A red house."),
+        (Role.ASSISTANT, ""),
+    ]
+    (drawn,) = request.earlier[1].pictures
+    np.testing.assert_array_equal(drawn, expected_picture(before, *CONVERSING.default_size))

@@ -277,6 +277,7 @@ async def test_models_that_draw_are_listed(http: httpx.AsyncClient) -> None:
         "min_references": 0,
         "max_references": 0,
         "options": ["texture"],
+        "conversations": False,
         "note": "It is a fake.",
     }
     assert listed["solo"]["images"] is None

@@ -1,0 +1,148 @@
+"""A client's request for a picture in a conversation, checked against the model that is to draw
+it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cantata.api.chat.body import ChatBody
+from cantata.api.chat.conversation import check_messages, pictures_in
+from cantata.api.chat.turns import turns_of
+from cantata.api.context import ApiContext
+from cantata.api.images.order import RANDOM_SEEDS, output_of
+from cantata.api.images.sizes import guidance_of, size_of, steps_of
+from cantata.contract.data.chat import Message, Modality
+from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.pictures import ImageRequest
+from cantata.contract.image_service import ImageModel
+from cantata.media.picture_files import PictureOutput
+
+_OF_MESSAGES = ("prompt", "image")
+"""Fields of a picture's request that are messages here."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOrder:
+    """A checked request; its messages are still as the client wrote them."""
+
+    model: ImageModel
+    body: ChatBody
+    size: tuple[int, int] | None
+    steps: int | None
+    guidance: float | None
+    seed: int
+    output: PictureOutput
+
+    def request(self, messages: tuple[Message, ...], arrived_s: float) -> ImageRequest:
+        """What the model is asked, once the messages have been read.
+
+        Args:
+            messages: of the conversation.
+            arrived_s: when the request came, by the monotonic clock.
+
+        Raises:
+            InvalidRequest: the last message has no words.
+        """
+        options = self.body.image_config
+        *earlier, prompt = turns_of(messages)
+        width, height = self.size or (None, None)
+        return ImageRequest(
+            prompt.text,
+            prompt.pictures,
+            width,
+            height,
+            self.seed,
+            options.negative_prompt,
+            self.steps,
+            self.guidance,
+            deadline_s=None if options.deadline_s is None else arrived_s + options.deadline_s,
+            batch=options.priority == "batch",
+            options=options.own_options(self.model.limits.options),
+            earlier=tuple(earlier),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A model that draws, as a reader of messages."""
+
+    name: str
+    takes: frozenset[Modality]
+    calls_tools: bool = False
+
+
+def asks_for_picture(context: ApiContext, body: ChatBody) -> bool:
+    """Whether a request is for a picture: it says so, or its model makes nothing else."""
+    if body.modalities is not None:
+        return "image" in body.modalities
+    painter = context.service.image_models.get(body.model or "")
+    answers = body.model in context.service.chat_models
+    return painter is not None and painter.limits.conversations and not answers
+
+
+def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
+    """The checked request.
+
+    Raises:
+        InvalidRequest: a model that does not exist, or does not draw what a conversation comes to;
+            a part that it does not take, or an option outside what it takes.
+        Overloaded: every slot is taken.
+    """
+    model = context.conversing_painter(body.model)
+    if body.spoken:
+        raise InvalidRequest(
+            'modalities: an answer is spoken or drawn; valid: ["text", "image"]', "modalities"
+        )
+    if body.offered:
+        raise InvalidRequest(f"tools: {model.name} knows no tools; valid: []", "tools")
+    limits, options = model.limits, body.image_config
+    takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
+    check_messages(body.messages, _Reader(model.name, frozenset(takes)), context.transcripts)
+    _check_pictures(model, pictures_in(body.messages))
+    with told_in_conversation():
+        order = PictureOrder(
+            model,
+            body,
+            size_of(options.size, limits),
+            steps_of(options, limits),
+            guidance_of(options, limits),
+            secrets.randbelow(RANDOM_SEEDS) if body.seed is None else body.seed,
+            output_of(options),
+        )
+    # Before files are loaded for nothing.
+    model.check_room()
+    return order
+
+
+@contextmanager
+def told_in_conversation() -> Iterator[None]:
+    """Errors name fields as a conversation has them."""
+    try:
+        yield
+    except InvalidRequest as error:
+        # Subclasses are about something else than a field of the picture.
+        if type(error) is not InvalidRequest or error.param is None:
+            raise
+        if error.param in _OF_MESSAGES or error.param.startswith("messages"):
+            raise InvalidRequest(error.message, "messages") from None
+        where = f"image_config.{error.param}"
+        begun = error.message.removeprefix(error.param)
+        message = error.message if begun == error.message else where + begun
+        raise InvalidRequest(message, where) from None
+
+
+def _check_pictures(model: ImageModel, count: int) -> None:
+    least, most = model.limits.min_references, model.limits.max_references
+    if count < least:
+        raise InvalidRequest(
+            f"messages: {model.name} only changes pictures; show it one", "messages"
+        )
+    if count > most:
+        raise InvalidRequest(
+            f"messages hold {count} pictures; {model.name} takes up to {most}; leave out earlier "
+            "ones",
+            "messages",
+        )
