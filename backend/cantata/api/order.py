@@ -48,6 +48,7 @@ async def order_of(context: ApiContext, model: ServedModel, options: SpeechOptio
         temperature=options.temperature,
         instructions=options.instructions if follows else None,
         reference=voice.reference,
+        more_references=voice.more_references,
         options=options.own_options(model.capabilities.options),
     )
     ignored = ("instructions",) if options.instructions and not follows else ()

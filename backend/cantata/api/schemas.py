@@ -25,6 +25,7 @@ Speed = Annotated[float, Field(ge=0.25, le=4.0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Temperature = Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)]
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
+Transcript = Annotated[Text, Field(max_length=1000)]
 
 ResponseFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 SampleRate = Annotated[int, Field(ge=MIN_SAMPLE_RATE, le=MAX_SAMPLE_RATE)]
@@ -84,19 +85,21 @@ class SpeechOptions(ModelOptions):
     """1 to the model's `max_input_characters` characters."""
     model: Name | None = None
     """Absent: the server's default model."""
-    voice: VoiceName | None = None
-    """Absent: the model's default voice."""
+    voice: VoiceName | list[VoiceName] | None = None
+    """Absent: the model's default voice. A list has an uploaded voice for each speaker."""
     response_format: ResponseFormat = "mp3"
     sample_rate: SampleRate | None = None
     """Hz. Absent: the model's own. Not part of OpenAI's protocol."""
     speed: Speed = 1.0
     instructions: Text | None = None
     """Models without support ignore it, and the response says so."""
-    ref_audio: Text | None = None
+    ref_audio: Text | list[Text] | None = None
     """A recording of the speaker, as `data:audio/...;base64,...` or, where the server allows it,
-    an http(s) URL. For models that can follow one. Not part of OpenAI's protocol."""
-    ref_text: Annotated[Text, Field(max_length=1000)] | None = None
-    """What is said in `ref_audio`. Not part of OpenAI's protocol."""
+    an http(s) URL; or a list of one for each speaker. For models that can follow them. Not part
+    of OpenAI's protocol."""
+    ref_text: Transcript | list[Transcript] | None = None
+    """What is said in `ref_audio`; with a list, one for each of its recordings. Not part of
+    OpenAI's protocol."""
     seed: Seed | None = None
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
@@ -305,6 +308,8 @@ class CapabilitiesObject(WireModel):
     """Follows `instructions`; other models ignore them."""
     references: bool
     """Follows the recording of any speaker."""
+    max_references: int
+    """Recordings that one request may follow, one for each speaker; 0: none."""
     languages: list[str]
     """BCP 47; empty: unknown."""
     open_text: bool

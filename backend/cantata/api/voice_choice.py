@@ -1,7 +1,8 @@
-"""Voice selection: a voice of the model, an uploaded one, or the speaker of a recording."""
+"""Voice selection: a voice of the model, uploaded ones, or the speakers of recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cantata.api.context import ApiContext
@@ -14,53 +15,113 @@ from cantata.references.stored import StoredVoice
 
 @dataclass(frozen=True, slots=True)
 class ChosenVoice:
-    """The speaker of one request."""
+    """The speaker of one request, or its speakers."""
 
     id: str
-    """As the client sees it."""
+    """As the client sees it; of several speakers, the first one's."""
     voice: str
     """The model's own; with a reference, its default."""
     reference: ReferenceAudio | None = None
+    more_references: tuple[ReferenceAudio, ...] = ()
+    """Of the other speakers."""
 
 
 async def choose_voice(
     context: ApiContext,
     model: ServedModel,
-    voice: VoiceName | None,
-    ref_audio: str | None = None,
-    ref_text: str | None = None,
+    voice: VoiceName | Sequence[VoiceName] | None,
+    ref_audio: str | Sequence[str] | None = None,
+    ref_text: str | Sequence[str] | None = None,
 ) -> ChosenVoice:
     """Find the voice; a model's own voices take precedence over uploaded ones.
 
     Args:
         context: the app's parts.
-        model: must support recordings, if there is one.
-        voice: id, name or alias; None is the model's default.
-        ref_audio: a URL with a recording of the speaker instead.
-        ref_text: its transcript.
+        model: must support recordings, if there are any.
+        voice: id, name or alias; a list of uploaded ones, by speaker; None is the model's default.
+        ref_audio: a URL with a recording of the speaker instead, or a list of them.
+        ref_text: its transcript, or theirs.
 
     Raises:
-        InvalidRequest: no such voice, a model that does not support recordings, or a recording that
-            cannot be used.
+        InvalidRequest: no such voice, a model that does not support recordings or so many, or a
+            recording that cannot be used.
         StorageFailed: an uploaded voice cannot be read.
     """
-    if ref_audio is None and ref_text is not None:
-        raise InvalidRequest("ref_text is the transcript of ref_audio; send both", "ref_text")
+    if isinstance(voice, Sequence) and not isinstance(voice, str):
+        if ref_audio is not None or ref_text is not None:
+            param = "ref_text" if ref_audio is None else "ref_audio"
+            raise InvalidRequest("send a list of uploaded voices or ref_audio, not both", param)
+        return await _uploaded_speakers(context, model, [voice_id(each) for each in voice])
     name = voice_id(voice)
+    recordings = _with_transcripts(ref_audio, ref_text)
     uploaded = await _uploaded(context, model, name)
     if uploaded is None:
         own = model.voice(name).id
         if ref_audio is None:
             return ChosenVoice(own, own)
-        _check_capable(model, "ref_audio")
-        reference = await context.references.read(ref_audio, ref_text, "ref_audio")
-        return ChosenVoice(own, own, reference)
+        _check_capable(model, "ref_audio", len(recordings))
+        first, *others = [
+            await context.references.read(audio, text, "ref_audio") for audio, text in recordings
+        ]
+        return ChosenVoice(own, own, first, tuple(others))
     if ref_audio is not None:
         raise InvalidRequest("send an uploaded voice or ref_audio, not both", "ref_audio")
-    _check_capable(model, "voice")
+    return await _spoken_by(context, model, [uploaded])
+
+
+def _with_transcripts(
+    ref_audio: str | Sequence[str] | None, ref_text: str | Sequence[str] | None
+) -> list[tuple[str, str | None]]:
+    """The recordings of a request, each with its transcript."""
+    if ref_audio is None:
+        if ref_text is not None:
+            raise InvalidRequest("ref_text is the transcript of ref_audio; send both", "ref_text")
+        return []
+    if isinstance(ref_audio, str):
+        if ref_text is not None and not isinstance(ref_text, str):
+            raise InvalidRequest("ref_text is a list, but ref_audio is one recording", "ref_text")
+        return [(ref_audio, ref_text)]
+    if isinstance(ref_text, str) or len(ref_text or ref_audio) != len(ref_audio):
+        found = "one text" if isinstance(ref_text, str) else f"a list of {len(ref_text or ())}"
+        raise InvalidRequest(
+            f"ref_audio has {len(ref_audio)} recordings, so ref_text must be a list of as many "
+            f"transcripts, not {found}",
+            "ref_text",
+        )
+    if ref_text is None:
+        return [(audio, None) for audio in ref_audio]
+    return list(zip(ref_audio, ref_text, strict=True))
+
+
+async def _uploaded_speakers(
+    context: ApiContext, model: ServedModel, names: Sequence[str | None]
+) -> ChosenVoice:
+    """The uploaded voices of a text's speakers.
+
+    Raises:
+        InvalidRequest: one is not an uploaded voice.
+    """
+    _check_capable(model, "voice", len(names))
+    found = []
+    for name in names:
+        uploaded = await _uploaded(context, model, name)
+        if uploaded is None:
+            own = model.voice(name).id
+            raise InvalidRequest(
+                f"a list of voices takes uploaded ones; {own!r} is a voice of the model's own",
+                "voice",
+            )
+        found.append(uploaded)
+    return await _spoken_by(context, model, found)
+
+
+async def _spoken_by(
+    context: ApiContext, model: ServedModel, uploaded: Sequence[StoredVoice]
+) -> ChosenVoice:
+    _check_capable(model, "voice", len(uploaded))
     assert context.voices is not None
-    reference = await context.voices.reference(uploaded)
-    return ChosenVoice(uploaded.id, model.voice(None).id, reference)
+    first, *others = [await context.voices.reference(each) for each in uploaded]
+    return ChosenVoice(uploaded[0].id, model.voice(None).id, first, tuple(others))
 
 
 async def _uploaded(
@@ -77,10 +138,15 @@ async def _uploaded(
     return None
 
 
-def _check_capable(model: ServedModel, param: str) -> None:
+def _check_capable(model: ServedModel, param: str, recordings: int) -> None:
     if not model.capabilities.references:
         raise InvalidRequest(
             f"{model.name} cannot speak like a recording; its voices are: "
             f"{', '.join(voice.id for voice in model.voices)}",
             param,
+        )
+    most = model.capabilities.max_references
+    if not 1 <= recordings <= most:
+        raise InvalidRequest(
+            f"a list of {recordings} speakers; {model.name} follows 1 to {most} at a time", param
         )

@@ -17,6 +17,7 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.contract.voices import find_voice
+from cantata.engine.earlier_pieces import EarlierPieces
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_pipeline import ServedPipeline
@@ -181,6 +182,7 @@ class PipelineModel:
     async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
         playback, output = Playback(), self.orchestrator.sound_capacity
         samples = 0  # so far
+        earlier = EarlierPieces(part.request for part in parts if isinstance(part, Piece))
         for part in parts:
             if isinstance(part, Pause):
                 silence = self._silence(part)
@@ -189,7 +191,7 @@ class PipelineModel:
                 yield SpeechChunk(silence)
                 continue
             began_s = samples / self.sample_rate
-            request = replace(part.request, runs_dry_s=playback.runs_dry_s)
+            request = replace(earlier.taken_up(part.request), runs_dry_s=playback.runs_dry_s)
             async with (
                 self.orchestrator.open(request) as opened,
                 aclosing(self.orchestrator.sound(opened)) as made,
@@ -201,6 +203,9 @@ class PipelineModel:
                     samples += sound.units
                     words = spoken_words(part, sound.words, began_s)
                     yield SpeechChunk(sound.samples, words, chunk.milestones)
+                if (edge := earlier.edge_of(request)) is not None:
+                    async with aclosing(self.orchestrator.output(opened, edge)) as said:
+                        await earlier.keep(request, said)
 
     async def _watched(
         self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Pcm]], playback: Playback

@@ -1,4 +1,4 @@
-"""The encoder stage: from a recording to its frames of codes."""
+"""The encoder stage: from recordings to their frames of codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ class RecordingFrames:
 
     def key(self, inputs: EncoderInput) -> bytes:
         """Hash of the samples."""
-        return hashlib.sha256(inputs.samples.tobytes()).digest()
+        digest = hashlib.sha256()
+        for samples in inputs.recordings:
+            digest.update(len(samples).to_bytes(8, "little"))
+            digest.update(samples.tobytes())
+        return digest.digest()
 
     def run(self, batch: Sequence[EncoderInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
         """Encode recordings one after the other: padded to one length, they would influence each
@@ -31,7 +35,8 @@ class RecordingFrames:
         return [self._encode(inputs) for inputs in batch]
 
     def _encode(self, inputs: EncoderInput) -> Mapping[str, Payload]:
-        codes = self._encoder.encode(torch.from_numpy(inputs.samples))
+        encode = self._encoder.encode
+        codes = torch.cat([encode(torch.from_numpy(samples)) for samples in inputs.recordings])
         return {"frames": Codes(codes.cpu().numpy().astype(np.int32))}
 
 

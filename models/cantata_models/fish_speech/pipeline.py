@@ -1,16 +1,18 @@
 """The topology: a talker generates frames of 10 codes, and a codec decodes them to 44.1 kHz audio.
 
-A recording of the speaker to follow is encoded to frames first.
+Recordings of the speakers to follow are encoded to frames first. S2's frames go to the client, too:
+what it says next stands behind them.
 """
 
 from cantata.contract.data.chunks import Codes
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 
 ENCODER, TALKER = "encoder", "talker"
+S2_CODES = f"{TALKER}.codes"
 PACKAGE = "cantata_models.fish_speech"
 
 
-def _pipeline(talker: str) -> PipelineSpec:
+def _pipeline(talker: str, *more: EdgeSpec) -> PipelineSpec:
     """The pipeline around a talker's class."""
     return PipelineSpec(
         stages=(
@@ -27,8 +29,10 @@ def _pipeline(talker: str) -> PipelineSpec:
             EdgeSpec("encoder.frames", TALKER),
             EdgeSpec("talker.codes", "codec"),
             EdgeSpec("codec.pcm", CLIENT),
+            *more,
         ),
     )
 
 
-S2_PIPELINE, S1_PIPELINE = _pipeline("S2Talker"), _pipeline("S1Talker")
+S2_PIPELINE = _pipeline("S2Talker", EdgeSpec(S2_CODES, CLIENT))
+S1_PIPELINE = _pipeline("S1Talker")

@@ -6,7 +6,8 @@ from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.plugin import ModelPlugin
 from cantata_models.fish_speech.config import Layout
 from cantata_models.fish_speech.pipeline import S1_PIPELINE, S2_PIPELINE
-from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
+from cantata_models.fish_speech.request_builder import load_s1_builder
+from cantata_models.fish_speech.s2_request_builder import load_s2_builder
 
 # Only the doctor and tests call these. Their imports are local so that a server need not load torch
 # here.

@@ -1,11 +1,13 @@
 """The tokens of a prompt in both layouts.
 
-S2 has a chat: a system turn, with the recording's transcript and codes if there is one, then the
-text as a user's turn. S1 has no template. Segments are tokenized one by one, as published.
+S2 has a chat: a system turn, with the recordings' transcripts and codes if there are any, then the
+text as a user's turn, behind those that were spoken before. S1 has no template. Segments are
+tokenized one by one, as published.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,23 +25,24 @@ from cantata_models.fish_speech.text.tokenizers import TextTokenizer
 TASK = "convert the provided text to speech"
 REFERENCE_TASK = f"{TASK} reference to the following:\n\nText:\n"
 SPEECH = "\n\nSpeech:\n"
-FIRST_SPEAKER = SPEAKER.format(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens, less those of a recording's codes."""
+    """Tokens, less those of any codes."""
 
     tokens: tuple[int, ...]
-    recording_at: int | None
-    """In front of which token the codes stand; None: there are none."""
+    recordings_at: tuple[int, ...]
+    """In front of which token the codes of each recording stand."""
+    spoken_at: int = 0
+    """In front of which earlier turns stand."""
 
 
 class PromptBuilder(Protocol):
     """Lays out prompts for one checkpoint."""
 
-    def build(self, text: str, transcript: str | None) -> Prompt:
-        """The prompt of a text, in the voice of a recording if there is a transcript of it."""
+    def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
+        """The prompt of a text, in the voices of the recordings with these transcripts."""
         ...
 
 
@@ -55,25 +58,31 @@ class S2Prompts:
         start, end = special.id_of(IM_START), special.id_of(IM_END)
         self._system = (start, *encode("system\n"))
         self._user = (start, *encode("user\n"))
-        self._end = (end, *encode("\n"))
+        self.end = (end, *encode("\n"))
+        """Of every turn."""
         self._reply = (start, *encode("assistant\n"), special.id_of(VOICE))
 
-    def build(self, text: str, transcript: str | None) -> Prompt:
+    def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
         """Return the prompt of a text."""
         system: tuple[int, ...] = self._system
-        recording_at = None
-        if transcript is None:
+        recordings_at: tuple[int, ...] = ()
+        if not transcripts:
             system += self._encode(TASK)
         else:
-            for part in (REFERENCE_TASK, with_speaker(transcript), SPEECH):
+            tagged = (with_speaker(text, number) for number, text in enumerate(transcripts))
+            for part in (REFERENCE_TASK, "\n".join(tagged), SPEECH):
                 system += self._encode(part)
-            recording_at = len(system)
-        user = (*self._user, *self._encode(text), *self._end)
-        return Prompt((*system, *self._end, *user, *self._reply), recording_at)
+            recordings_at = (len(system),) * len(transcripts)
+        system += self.end
+        return Prompt(system + self.turn(text), recordings_at, len(system))
+
+    def turn(self, text: str) -> tuple[int, ...]:
+        """Return a user's turn and the beginning of its reply."""
+        return (*self._user, *self._encode(text), *self.end, *self._reply)
 
 
 class S1Prompts:
-    """S1's.
+    """S1's. All its recordings are of one speaker.
 
     Raises:
         ConfigError: (on construction) the tokenizer lacks a token of the template.
@@ -83,20 +92,22 @@ class S1Prompts:
         self._encode = tokenizer.encode
         self._begin = (special.id_of(INTERLEAVE),)
         self._end = (special.id_of(IM_END),)
-        known = special.ids.get(FIRST_SPEAKER)
-        self._speaker = tokenizer.encode(FIRST_SPEAKER) if known is None else (known,)
+        first = SPEAKER.format(0)
+        known = special.ids.get(first)
+        self._speaker = tokenizer.encode(first) if known is None else (known,)
 
-    def build(self, text: str, transcript: str | None) -> Prompt:
+    def build(self, text: str, transcripts: Sequence[str]) -> Prompt:
         """Return the prompt of a text."""
         tokens: tuple[int, ...] = self._begin
-        recording_at = None
-        if transcript is not None:
+        recordings_at = []
+        for transcript in transcripts:
             tokens += self._speaker + self._encode(transcript)
-            recording_at = len(tokens)
+            recordings_at.append(len(tokens))
             tokens += self._end
-        return Prompt(tokens + self._speaker + self._encode(text), recording_at)
+        return Prompt(tokens + self._speaker + self._encode(text), tuple(recordings_at))
 
 
-def with_speaker(transcript: str) -> str:
+def with_speaker(transcript: str, number: int) -> str:
     """Return a transcript with the tag of its speaker, which it may have already."""
-    return transcript if SPEAKER_TAG.search(transcript) else f"{FIRST_SPEAKER}{transcript}"
+    tagged = SPEAKER_TAG.search(transcript)
+    return transcript if tagged else f"{SPEAKER.format(number)}{transcript}"

@@ -1,18 +1,21 @@
-"""Builds stage inputs from requests, in the api process."""
+"""Builds stage inputs from requests, in the api process: what both layouts share, and S1's."""
 
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
 import soxr
+from numpy.typing import NDArray
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
+    Continuation,
     PipelineRequest,
     ReferenceAudio,
     SamplingOptions,
@@ -23,19 +26,28 @@ from cantata.contract.data.request import (
 from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.request_options import parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
-from cantata_models.fish_speech.config import SAMPLE_RATE, FishConfig, Layout, load_config
-from cantata_models.fish_speech.inputs import EncoderInput, TalkerInput
+from cantata_models.fish_speech.config import (
+    SAMPLE_RATE,
+    SAMPLES_PER_FRAME,
+    FishConfig,
+    Layout,
+    load_config,
+)
+from cantata_models.fish_speech.inputs import EncoderInput, Recorded, TalkerInput
 from cantata_models.fish_speech.pipeline import ENCODER, TALKER
-from cantata_models.fish_speech.prompt import PromptBuilder, S1Prompts, S2Prompts
-from cantata_models.fish_speech.request_options import S1Options, S2Options, SharedOptions
-from cantata_models.fish_speech.text.special_tokens import SPEAKER_TAG
-from cantata_models.fish_speech.text.tokenizers import S1Tokenizer, S2Tokenizer, check_plain
+from cantata_models.fish_speech.prompt import Prompt, PromptBuilder, S1Prompts
+from cantata_models.fish_speech.request_options import S1Options, SharedOptions
+from cantata_models.fish_speech.text.tokenizers import S1Tokenizer, check_plain
+from cantata_models.fish_speech.turns import can_be_spoken
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 WARM_UP_FRAMES = 12
 S1_PENALTY = 1.2
-S2_DEFAULTS = SamplingSettings(temperature=0.8, top_k=30, top_p=0.8)
 S1_DEFAULTS = SamplingSettings(temperature=0.7, top_k=0, top_p=0.7)
+MAX_SEED = 2**63
+MAX_REFERENCES = 4
+"""As many recordings of 15 s leave two thirds of a deployed request's positions."""
+Samples = NDArray[np.float32]
 Options = TypeVar("Options", bound=SharedOptions)
 
 
@@ -76,7 +88,11 @@ class FishRequestBuilder(Generic[Options]):
     @property
     def capabilities(self) -> Capabilities:
         """What the model can do."""
-        return Capabilities(references=True, options=tuple(self._options.model_fields))
+        return Capabilities(
+            references=True,
+            max_references=MAX_REFERENCES,
+            options=tuple(self._options.model_fields),
+        )
 
     @property
     def warm_up(self) -> SpeechRequest:
@@ -90,7 +106,7 @@ class FishRequestBuilder(Generic[Options]):
         )
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """Return one pipeline request for the whole text, all its speakers' turns together.
+        """Return a pipeline request for each part of the text that is spoken in one go.
 
         Raises:
             InvalidRequest: there is no text to speak, it has special tokens, a recording has no
@@ -99,31 +115,73 @@ class FishRequestBuilder(Generic[Options]):
         options = parse_fields(request.options, self._options)
         text = request.text.strip()
         check_plain(text, self._config.special, "input")
-        if not any(character.isalnum() for character in SPEAKER_TAG.sub("", text)):
+        if not can_be_spoken(text):
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
-        prompt = self._prompts.build(text, self._transcript(request.reference))
-        talker = TalkerInput(
-            tokens=prompt.tokens,
-            recording_at=prompt.recording_at,
-            max_frames=options.max_new_tokens and options.max_new_tokens - 1,
-            sampling=self._sampling(request, options),
-        )
-        inputs: dict[str, StageInput] = {TALKER: talker}
-        if request.reference is not None:
-            inputs[ENCODER] = EncoderInput(_resampled(request.reference))
-        return (PipelineRequest(f"{request_id}-0", inputs),)
-
-    def _transcript(self, reference: ReferenceAudio | None) -> str | None:
-        """Return what is said in a recording."""
-        if reference is None:
-            return None
-        transcript = (reference.transcript or "").strip()
-        if not transcript:
-            raise InvalidRequest(
-                "ref_text is missing: this model needs the recording's transcript", "ref_text"
+        transcripts = self._transcripts(request.references)
+        recordings = tuple(_resampled(reference) for reference in request.references)
+        inputs: dict[str, StageInput] = {ENCODER: EncoderInput(recordings)} if recordings else {}
+        sampling = self._sampling(request, options)
+        talkers = [
+            self._talker_input(
+                self._prompts.build(group, transcripts),
+                recordings,
+                options,
+                # With equal seeds, parts of equal text would begin with equal sound.
+                replace(sampling, seed=(sampling.seed + number) % MAX_SEED),
             )
-        check_plain(transcript, self._config.special, "ref_text")
-        return transcript
+            for number, group in enumerate(self._groups(text, options))
+        ]
+        ids = [f"{request_id}-{number}" for number in range(len(talkers))]
+        return tuple(
+            PipelineRequest(
+                ids[number],
+                inputs | {TALKER: talker},
+                continuation=self._continuation(ids[:number], talkers[: number + 1], inputs),
+            )
+            for number, talker in enumerate(talkers)
+        )
+
+    def _groups(self, text: str, options: Options) -> tuple[str, ...]:
+        """Return the parts of a text that are spoken in one go each: here, everything."""
+        return (text,)
+
+    def _continuation(
+        self,
+        earlier: Sequence[str],
+        talkers: Sequence[TalkerInput],
+        inputs: Mapping[str, StageInput],
+    ) -> Continuation | None:
+        """Return how the last of these parts takes up the ones before it: here, not at all."""
+        return None
+
+    def _talker_input(
+        self,
+        prompt: Prompt,
+        recordings: Sequence[Samples],
+        options: Options,
+        sampling: SamplingOptions,
+    ) -> TalkerInput:
+        lengths = (-(-len(samples) // SAMPLES_PER_FRAME) for samples in recordings)
+        return TalkerInput(
+            tokens=prompt.tokens,
+            recordings=tuple(map(Recorded, prompt.recordings_at, lengths)),
+            max_frames=options.max_new_tokens and options.max_new_tokens - 1,
+            sampling=sampling,
+            spoken_at=prompt.spoken_at,
+        )
+
+    def _transcripts(self, references: Sequence[ReferenceAudio]) -> list[str]:
+        """Return what is said in each recording."""
+        transcripts = [(reference.transcript or "").strip() for reference in references]
+        for number, transcript in enumerate(transcripts):
+            if not transcript:
+                which = f" {number + 1}" if len(transcripts) > 1 else ""
+                raise InvalidRequest(
+                    f"ref_text is missing: this model needs the transcript of recording{which}",
+                    "ref_text",
+                )
+            check_plain(transcript, self._config.special, "ref_text")
+        return transcripts
 
     def _sampling(self, request: SpeechRequest, options: Options) -> SamplingOptions:
         """Return sampling settings, the same for all codes of a frame."""
@@ -142,25 +200,18 @@ class FishRequestBuilder(Generic[Options]):
         )
 
 
-def load_s2_builder(checkpoint: Path) -> FishRequestBuilder[S2Options]:
-    """Return the request builder of an S2 checkpoint.
+def load_s1_builder(checkpoint: Path) -> FishRequestBuilder[S1Options]:
+    """Return the request builder of an S1 checkpoint.
 
     Raises:
         ConfigError: its configuration or its tokenizer cannot be used.
     """
-    config = load_config(checkpoint, Layout.S2)
-    prompts = S2Prompts(S2Tokenizer(checkpoint), config.special)
-    return FishRequestBuilder(config, prompts, S2Options, Defaults(S2_DEFAULTS, None))
-
-
-def load_s1_builder(checkpoint: Path) -> FishRequestBuilder[S1Options]:
-    """Return that of an S1 checkpoint; as `load_s2_builder`."""
     config = load_config(checkpoint, Layout.S1)
     prompts = S1Prompts(S1Tokenizer(checkpoint), config.special)
     return FishRequestBuilder(config, prompts, S1Options, Defaults(S1_DEFAULTS, S1_PENALTY))
 
 
-def _resampled(reference: ReferenceAudio) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _resampled(reference: ReferenceAudio) -> Samples:
     """Return a recording as one channel at the codec's rate."""
     samples = reference.mono
     if reference.sample_rate != SAMPLE_RATE:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cantata_models.fish_speech.turns import DEFAULT_BYTES
+
 
 class SharedOptions(BaseModel):
     """Request fields of both layouts. None means the published default."""
@@ -17,7 +19,7 @@ class SharedOptions(BaseModel):
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
     """S2 accepts it and does not use it: it draws repeated codes again instead."""
     max_new_tokens: Annotated[int, Field(ge=2)] | None = None
-    """One more than the maximum number of frames in the utterance."""
+    """One more than the maximum number of frames of what is spoken in one go."""
 
 
 class S1Options(SharedOptions):
@@ -26,6 +28,9 @@ class S1Options(SharedOptions):
 
 class S2Options(SharedOptions):
     """S2's."""
+
+    chunk_length: Annotated[int, Field(ge=1)] = DEFAULT_BYTES
+    """The most bytes of a group of turns, in UTF-8."""
 
     top_k: Annotated[int, Field(ge=0)] | None = None
     """0 means all."""

@@ -10,6 +10,7 @@ Letters: N rows, R requests, D hidden size, V codes in codebook 0, Q codebooks, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ from cantata_models.fish_speech.inputs import TalkerInput
 from cantata_models.fish_speech.networks.fast_decoder import FastDecoder
 from cantata_models.fish_speech.networks.parameters import load_parameters
 from cantata_models.fish_speech.networks.rotary import rounded
+from cantata_models.fish_speech.prompt_rows import Embedding, latest, prompt_rows
 from cantata_models.fish_speech.sampling import (
     PENALTY_FRAMES,
     RAS_FRAMES,
@@ -106,12 +108,12 @@ class FishTalker(nn.Module):
         return scores
 
     def open(self, inputs: TalkerInput) -> RowSource:
-        """Embed the prompt's rows, once its recording is encoded if it has one.
+        """Embed the prompt's rows, once its recordings are encoded if it has any.
 
         Raises:
             InvalidRequest: the prompt leaves no room for sound.
         """
-        if inputs.recording_at is None:
+        if not inputs.recordings:
             return self._begin(inputs, None)
 
         def begin(encoded: Sequence[Any]) -> RowSource:
@@ -175,12 +177,16 @@ class FishTalker(nn.Module):
             attention: Any = layer.self_attn
             attention.rotary_emb = rotary
 
-    def _begin(self, inputs: TalkerInput, recording: torch.Tensor | None) -> RowSource:
+    def _begin(self, inputs: TalkerInput, recorded: torch.Tensor | None) -> RowSource:
+        recordings = sum(recording.frames for recording in inputs.recordings)
+        room = self._max_positions - len(inputs.tokens) - recordings
+        spoken = latest(inputs.spoken, room, inputs.max_frames or MAX_NEW_TOKENS - 1)
         device = self.tokens.device
-        rows = self.embeddings(torch.tensor(inputs.tokens, device=device))
-        if recording is not None:
-            before, after = rows[: inputs.recording_at], rows[inputs.recording_at :]
-            rows = torch.cat((before, self.embed_frames(recording.to(device)), after))
+        embed = Embedding(
+            tokens=lambda tokens: self.embeddings(torch.tensor(tokens, device=device)),
+            frames=lambda frames: self.embed_frames(frames.to(device)),
+        )
+        rows = prompt_rows(replace(inputs, spoken=spoken), recorded, embed)
         # A frame's row is its own embedding: what follows the prompt adds nothing.
         rows = torch.cat((rows, torch.zeros_like(rows[:1])))
         prompt_len = len(rows) - 1

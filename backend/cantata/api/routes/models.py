@@ -61,6 +61,9 @@ async def list_audio_models(context: Context) -> AudioModelList:
                 capabilities=CapabilitiesObject(
                     instructions=model.capabilities.instructions,
                     references=model.capabilities.references,
+                    max_references=(
+                        model.capabilities.max_references if model.capabilities.references else 0
+                    ),
                     languages=list(model.capabilities.languages),
                     open_text=model.capabilities.open_text,
                     pauses=model.capabilities.pauses,

@@ -13,6 +13,8 @@ class Capabilities:
     """Follows `SpeechRequest.instructions`."""
     references: bool = False
     """Follows `SpeechRequest.reference`, a recording of any speaker."""
+    max_references: int = 1
+    """Recordings that one request may follow, one for each speaker of its text."""
     languages: tuple[str, ...] = ()
     """BCP 47 tags of what it speaks; empty: unknown."""
     open_text: bool = False

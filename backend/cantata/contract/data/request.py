@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Payload
 
 
 class StageInput(Protocol):
@@ -82,12 +84,20 @@ class SpeechRequest:
     instructions: str | None = None
     reference: ReferenceAudio | None = None
     """Imitate this speaker instead of using `voice`, for models that support it."""
+    more_references: tuple[ReferenceAudio, ...] = ()
+    """Of the text's other speakers, behind `reference`: together at most
+    `Capabilities.max_references`."""
     continued: bool = False
     """The end of a text whose beginning has been spoken: it may consist of pauses only."""
     line_start: bool = True
     """`text` begins a line of the caller's; a mark such as `>` means something else inside one."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of `Capabilities.options`, as the caller wrote them in JSON; the plug-in checks them."""
+
+    @property
+    def references(self) -> tuple[ReferenceAudio, ...]:
+        """All recordings, by speaker."""
+        return () if self.reference is None else (self.reference, *self.more_references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,20 @@ class TextSpan:
 
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """How a piece of a text takes up what earlier pieces of it have said. It stays in the api's
+    process; the stages get the inputs that it makes."""
+
+    earlier: tuple[str, ...]
+    """Ids of those pieces."""
+    source: str
+    """`stage.port` at which they said it; an edge leads from there to the client."""
+    inputs: Callable[[Sequence[Payload]], Mapping[str, StageInput]]
+    """From what each of `earlier` said there, whole, to the inputs that take the place of the
+    piece's own, for the same stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +146,8 @@ class PipelineRequest:
     words: tuple[TextSpan, ...] = ()
     """The position of each spoken word in the request's text; several words of one number share its
     span. Empty for models without word times."""
+    continuation: Continuation | None = None
+    """None: it says what it would say alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
     assert audio[0]["capabilities"] == {
         "instructions": True,
         "references": False,
+        "max_references": 0,
         "languages": ["en"],
         "open_text": True,
         "pauses": False,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,11 +22,18 @@ from cantata.contract.process.stage import Stage
 from cantata.engine import feed_forward
 from cantata.engine.ar import build_stage
 from cantata_models.fish_speech.config import SAMPLE_RATE, Layout
+from cantata_models.fish_speech.inputs import EncoderInput
 from cantata_models.fish_speech.pipeline import ENCODER, S1_PIPELINE, S2_PIPELINE, TALKER
 from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
-from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
+from cantata_models.fish_speech.request_builder import load_s1_builder
+from cantata_models.fish_speech.s2_request_builder import load_s2_builder
 from cantata_models.fish_speech.tests.parity.prompt_statement import s1_prompt, s2_prompt
-from cantata_models.fish_speech.tests.parity.scenarios import SHAPES, Scenario, recording
+from cantata_models.fish_speech.tests.parity.scenarios import (
+    SECONDS,
+    SHAPES,
+    Scenario,
+    recording,
+)
 from cantata_models.fish_speech.tests.parity.talker_statement import Said, TalkerStatement
 
 DEPLOYMENT = ArDeployment(slots=8, max_model_len=512)
@@ -37,10 +44,12 @@ CodeArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One utterance and the scores from which its codes were chosen."""
+    """What was spoken last of a text, and the scores from which its codes were chosen."""
 
     codes: CodeArray
     """[T, Q]"""
+    earlier: Sequence[CodeArray]
+    """[T, Q] each: what was spoken before it."""
     first_scores: torch.Tensor
     """[T or T + 1, V] by code 0."""
     residual_scores: torch.Tensor
@@ -75,10 +84,9 @@ class LoadedTalker:
             assert not result.failures
             self.stage.receive(result.chunks)
 
-    def recorded_frames(self) -> torch.Tensor:
-        """[C, Q]: what the encoder makes of the scenarios' recording."""
-        (request,) = self.builder.build("frames", request_of(Scenario("", "", "Yes.", 2, "Yes.")))
-        self.encoder.add("frames", request.inputs[ENCODER], batch=False)
+    def recorded_frames(self, seconds: float = SECONDS[0]) -> torch.Tensor:
+        """[C, Q]: what the encoder makes of a recording alone."""
+        self.encoder.add("frames", EncoderInput((recording(seconds),)), batch=False)
         (chunk,) = self.encoder.step().chunks
         assert isinstance(chunk.payload, Codes)
         return torch.from_numpy(chunk.payload.values).long()
@@ -112,28 +120,34 @@ class Talkers:
 
 def request_of(scenario: Scenario, **fields: Any) -> SpeechRequest:
     """Return the request that a caller would send for a scenario."""
-    reference = None
-    if scenario.transcript is not None:
-        reference = ReferenceAudio(recording()[:, None], SAMPLE_RATE, scenario.transcript)
+    recordings = [
+        ReferenceAudio(recording(seconds)[:, None], SAMPLE_RATE, transcript)
+        for seconds, transcript in zip(SECONDS, scenario.transcripts, strict=False)
+    ]
+    options = {"max_new_tokens": scenario.max_new_tokens, "repetition_penalty": 1.0}
+    if scenario.max_bytes is not None:
+        options["chunk_length"] = scenario.max_bytes
     return SpeechRequest(
         scenario.text,
         voice="default",
-        reference=reference,
-        **{
-            "temperature": 0.0,
-            "seed": 0,
-            "options": {"max_new_tokens": scenario.max_new_tokens, "repetition_penalty": 1.0},
-            **fields,
-        },
+        reference=recordings[0] if recordings else None,
+        more_references=tuple(recordings[1:]),
+        **{"temperature": 0.0, "seed": 0, "options": options, **fields},
     )
 
 
 def speak(loaded: LoadedTalker, requests: Mapping[str, SpeechRequest]) -> dict[str, CodeArray]:
-    """Run requests together until all end; returns [T, Q] codes by name."""
-    codes: dict[str, list[CodeArray]] = {name: [] for name in requests}
+    """Run texts that are spoken in one go together; returns [T, Q] codes by name."""
+    pieces = {}
     for name, request in requests.items():
-        (built,) = loaded.builder.build(name, request)
-        loaded.add(name, built)
+        (pieces[name],) = loaded.builder.build(name, request)
+    return _run(loaded, pieces)
+
+
+def _run(loaded: LoadedTalker, pieces: Mapping[str, PipelineRequest]) -> dict[str, CodeArray]:
+    codes: dict[str, list[CodeArray]] = {name: [] for name in pieces}
+    for name, piece in pieces.items():
+        loaded.add(name, piece)
     while loaded.stage.has_work():
         result = loaded.stage.step()
         assert not result.failures
@@ -144,12 +158,23 @@ def speak(loaded: LoadedTalker, requests: Mapping[str, SpeechRequest]) -> dict[s
 
 
 def observe(loaded: LoadedTalker, request: SpeechRequest) -> Observed:
-    """Run one request alone and keep its scores."""
+    """Run one text alone, as the server does, and keep the scores of what is spoken last."""
+    *pieces, last = loaded.builder.build("text", request)
+    said: dict[str, CodeArray] = {}
+    for piece in pieces:
+        said |= _run(loaded, {piece.request_id: _taken_up(piece, said)})
     with _watched(loaded.talker) as (first, residual):
-        codes = speak(loaded, {"request": request})["request"]
+        codes = _run(loaded, {"last": _taken_up(last, said)})["last"]
     books = loaded.talker.num_codebooks - 1
-    others = torch.stack(residual)
-    return Observed(codes, torch.stack(first), others.view(-1, books, others.shape[1]))
+    others = torch.stack(residual).view(-1, books, residual[0].shape[-1])
+    return Observed(codes, list(said.values()), torch.stack(first), others)
+
+
+def _taken_up(piece: PipelineRequest, said: Mapping[str, CodeArray]) -> PipelineRequest:
+    if piece.continuation is None:
+        return piece
+    earlier = [Codes(said[name]) for name in piece.continuation.earlier]
+    return replace(piece, inputs=piece.continuation.inputs(earlier))
 
 
 def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) -> list[str]:
@@ -157,10 +182,14 @@ def differences(loaded: LoadedTalker, observed: Observed, scenario: Scenario) ->
     frames; empty if it does not."""
     statement, count = loaded.statement, len(observed.codes)
     layout = s2_prompt if statement.is_s2 else s1_prompt
-    prompt, place = layout(loaded.checkpoint, scenario.text.strip(), scenario.transcript)
-    context = None if place is None else (place, loaded.recorded_frames())
+    *earlier, text = scenario.groups or (scenario.text.strip(),)
+    if len(observed.earlier) != len(earlier):
+        return [f"{len(observed.earlier)} groups before the last, {len(earlier)} expected"]
+    prompt, places = layout(loaded.checkpoint, text, scenario.transcripts, earlier)
+    frames = [loaded.recorded_frames(seconds) for seconds in SECONDS[: len(scenario.transcripts)]]
+    frames += [torch.from_numpy(codes).long() for codes in observed.earlier]
     said = _said(loaded, observed.codes)
-    first, residual = statement.scores(prompt, context, said)
+    first, residual = statement.scores(prompt, list(zip(places, frames, strict=True)), said)
     found = []
     chosen = first[: count + 1].argmax(dim=1)
     ends = (chosen == statement.end).nonzero().flatten().tolist()

@@ -6,7 +6,7 @@ for the fault must then differ from the statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -43,13 +43,6 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
         return make
 
     return register
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("fish_speech"))
-    yield talkers
-    talkers.close()
 
 
 def _rotary(loaded: LoadedTalker) -> Any:
@@ -198,12 +191,12 @@ def another_task(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
 
 @fault("recording")
 def transcript_without_a_speaker(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt, "with_speaker", lambda transcript: transcript)
+    patch.setattr(prompt, "with_speaker", lambda transcript, number: transcript)
 
 
 @fault("recording_tagged")
 def transcript_with_two_speakers(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt, "with_speaker", lambda transcript: f"<|speaker:0|>{transcript}")
+    patch.setattr(prompt, "with_speaker", lambda transcript, number: f"<|speaker:0|>{transcript}")
 
 
 @fault("recording")
@@ -211,7 +204,8 @@ def recording_behind_its_place(loaded: LoadedTalker, patch: pytest.MonkeyPatch) 
     begin = loaded.talker._begin
 
     def later(inputs: Any, recording: Any) -> Any:
-        return begin(replace(inputs, recording_at=inputs.recording_at + 1), recording)
+        (place,) = inputs.recordings
+        return begin(replace(inputs, recordings=(replace(place, at=place.at + 1),)), recording)
 
     patch.setattr(loaded.talker, "_begin", later)
 
@@ -219,7 +213,80 @@ def recording_behind_its_place(loaded: LoadedTalker, patch: pytest.MonkeyPatch) 
 @fault("s1_recording")
 def last_reference_frame_missing(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
     begin = loaded.talker._begin
-    patch.setattr(loaded.talker, "_begin", lambda inputs, frames: begin(inputs, frames[:-1]))
+
+    def shorter(inputs: Any, frames: torch.Tensor) -> Any:
+        (place,) = inputs.recordings
+        fewer = replace(place, frames=place.frames - 1)
+        return begin(replace(inputs, recordings=(fewer,)), frames[:-1])
+
+    patch.setattr(loaded.talker, "_begin", shorter)
+
+
+@fault("two_voices")
+def both_recordings_of_one_speaker(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(prompt, "with_speaker", lambda transcript, number: f"<|speaker:0|>{transcript}")
+
+
+@fault("two_voices")
+def recordings_swapped(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    encode = loaded.encoder.add
+
+    def swapped(name: str, inputs: Any, *, batch: bool) -> None:
+        encode(name, replace(inputs, recordings=inputs.recordings[::-1]), batch=batch)
+
+    patch.setattr(loaded.encoder, "add", swapped)
+
+
+@fault("s1_recordings")
+def both_recordings_in_one_place(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    begin = loaded.talker._begin
+
+    def joined(inputs: Any, recording: Any) -> Any:
+        first, second = inputs.recordings
+        return begin(replace(inputs, recordings=(first, replace(second, at=first.at))), recording)
+
+    patch.setattr(loaded.talker, "_begin", joined)
+
+
+def _spoken(loaded: LoadedTalker, patch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    """Change what stands in a prompt of earlier turns."""
+    begin = loaded.talker._begin
+
+    def changed(inputs: Any, recording: Any) -> Any:
+        spoken = tuple(change(inputs.spoken))
+        return begin(replace(inputs, spoken=spoken), recording)
+
+    patch.setattr(loaded.talker, "_begin", changed)
+
+
+@fault("second_group")
+def what_was_said_is_forgotten(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    _spoken(loaded, patch, lambda spoken: ())
+
+
+@fault("second_group")
+def what_was_said_without_its_end(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    _spoken(loaded, patch, lambda spoken: [replace(one, end=one.end[1:]) for one in spoken])
+
+
+@fault("second_group")
+def the_text_without_its_sound(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    _spoken(loaded, patch, lambda spoken: [replace(one, codes=one.codes[:0]) for one in spoken])
+
+
+@fault("last_group")
+def earlier_groups_the_wrong_way_round(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    _spoken(loaded, patch, lambda spoken: spoken[::-1])
+
+
+@fault("last_group")
+def earlier_groups_behind_the_text(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
+    begin = loaded.talker._begin
+
+    def later(inputs: Any, recording: Any) -> Any:
+        return begin(replace(inputs, spoken_at=len(inputs.tokens)), recording)
+
+    patch.setattr(loaded.talker, "_begin", later)
 
 
 @fault("one_frame")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest
 from cantata_models.fish_speech.config import SAMPLE_RATE
 from cantata_models.fish_speech.inputs import EncoderInput, TalkerInput
 from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S1, TINY_S2
 from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
-from cantata_models.fish_speech.request_builder import load_s1_builder, load_s2_builder
+from cantata_models.fish_speech.request_builder import load_s1_builder
+from cantata_models.fish_speech.s2_request_builder import load_s2_builder
 from cantata_models.fish_speech.tests.parity.prompt_statement import s1_prompt, s2_prompt
 from cantata_models.fish_speech.tests.parity.scenarios import recording
 
@@ -40,9 +43,28 @@ def s1(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_checkpoint(tmp_path_factory.mktemp("s1"), TINY_S1, 1)
 
 
+def laid_out(inputs: TalkerInput) -> tuple[list[int], list[int]]:
+    """All tokens of a prompt, and in front of which frames stand."""
+    tokens, places = list(inputs.tokens[: inputs.spoken_at]), []
+    for turns in inputs.spoken:
+        tokens += turns.tokens
+        places.append(len(tokens))
+        tokens += turns.end
+    tokens += inputs.tokens[inputs.spoken_at :]
+    return tokens, [place.at for place in inputs.recordings] + places
+
+
 def reference(transcript: str | None, rate: int = SAMPLE_RATE, channels: int = 1) -> ReferenceAudio:
     samples = np.repeat(recording()[:, None], channels, axis=1)
     return ReferenceAudio(samples, rate, transcript)
+
+
+def following(transcripts: Sequence[str]) -> dict[str, Any]:
+    """The fields of a request that follows recordings with these transcripts."""
+    if not transcripts:
+        return {}
+    first, *others = [reference(transcript) for transcript in transcripts]
+    return {"reference": first, "more_references": tuple(others)}
 
 
 def built(builder: Any, text: str = "Hello.", **fields: Any) -> PipelineRequest:
@@ -58,23 +80,55 @@ def talker_input(builder: Any, text: str = "Hello.", **fields: Any) -> TalkerInp
     return inputs
 
 
-@pytest.mark.parametrize("transcript", [None, "We sat.", "<|speaker:2|>We sat.", " We  sat "])
+@pytest.mark.parametrize(
+    "transcripts",
+    [(), ("We sat.",), ("<|speaker:2|>We sat.",), (" We  sat ",), ("We sat.", "Then it rained.")],
+)
 @pytest.mark.parametrize("text", TEXTS)
-def test_prompts_are_the_statement_s(s2: Path, text: str, transcript: str | None) -> None:
-    sound = None if transcript is None else reference(transcript)
-    inputs = talker_input(load_s2_builder(s2), text, reference=sound)
-    expected = s2_prompt(s2, text.strip(), transcript and transcript.strip())
-    assert (list(inputs.tokens), inputs.recording_at) == expected
+def test_prompts_are_the_statement_s(s2: Path, text: str, transcripts: tuple[str, ...]) -> None:
+    inputs = talker_input(load_s2_builder(s2), text, **following(transcripts))
+    stripped = [transcript.strip() for transcript in transcripts]
+    assert laid_out(inputs) == s2_prompt(s2, text.strip(), stripped)
 
 
-@pytest.mark.parametrize("transcript", [None, "We sat on the porch."])
+@pytest.mark.parametrize("transcripts", [(), ("We sat on the porch.",), ("We sat.", "It rained.")])
 @pytest.mark.parametrize("text", TEXTS)
-def test_s1_s_prompts_are_the_statement_s(s1: Path, text: str, transcript: str | None) -> None:
+def test_s1_s_prompts_are_the_statement_s(
+    s1: Path, text: str, transcripts: tuple[str, ...]
+) -> None:
     if "<|speaker" in text:
         pytest.skip("special in this checkpoint's library, text in ours")
-    sound = None if transcript is None else reference(transcript)
-    inputs = talker_input(load_s1_builder(s1), text, reference=sound)
-    assert (list(inputs.tokens), inputs.recording_at) == s1_prompt(s1, text.strip(), transcript)
+    inputs = talker_input(load_s1_builder(s1), text, **following(transcripts))
+    assert laid_out(inputs) == s1_prompt(s1, text.strip(), transcripts)
+
+
+def test_a_group_stands_behind_what_was_said(s2: Path) -> None:
+    turns = ["<|speaker:0|>Hello.", "<|speaker:1|>Yes?", "<|speaker:0|>The other one."]
+    asked = SpeechRequest(
+        " ".join(turns), "default", seed=4, options={"chunk_length": 1}, **following(["We sat."])
+    )
+    pieces = load_s2_builder(s2).build("a", asked)
+    assert [piece.request_id for piece in pieces] == ["a-0", "a-1", "a-2"]
+    assert pieces[0].continuation is None
+    said = [Codes(np.full((count, 10), count, np.int32)) for count in (3, 5)]
+    for number, piece in enumerate(pieces):
+        inputs = piece.inputs
+        if number:
+            assert piece.continuation is not None
+            assert piece.continuation.earlier == ("a-0", "a-1")[:number]
+            inputs = piece.continuation.inputs(said[:number])
+        assert set(inputs) == {"encoder", "talker"}
+        talker = inputs["talker"]
+        assert isinstance(talker, TalkerInput)
+        expected = s2_prompt(s2, turns[number], ["We sat."], turns[:number])
+        assert laid_out(talker) == expected
+        for turn, codes in zip(talker.spoken, said[:number], strict=True):
+            np.testing.assert_array_equal(turn.codes, codes.values)
+        assert talker.sampling.seed == 4 + number
+
+
+def test_s1_speaks_every_text_in_one_go(s1: Path) -> None:
+    built(load_s1_builder(s1), "<|speaker:0|>Hello. " * 30)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +138,16 @@ def test_s1_s_prompts_are_the_statement_s(s1: Path, text: str, transcript: str |
         ({"text": "<|semantic:7|> no"}, "input", r"'<\|semantic:' is a special token"),
         ({"text": "<|speaker:0|><|speaker:1|>"}, "input", "nothing that can be spoken"),
         ({"text": "..."}, "input", "nothing that can be spoken"),
-        ({"reference": reference(None)}, "ref_text", "needs the recording's transcript"),
-        ({"reference": reference("  ")}, "ref_text", "needs the recording's transcript"),
+        ({"reference": reference(None)}, "ref_text", "needs the transcript of recording"),
+        ({"reference": reference("  ")}, "ref_text", "needs the transcript of recording"),
+        (following(["Yes.", " "]), "ref_text", "needs the transcript of recording 2"),
         ({"reference": reference("a <|voice|>")}, "ref_text", "special token"),
         ({"options": {"top_p": 0}}, "top_p", "greater than 0"),
         ({"options": {"top_k": -1}}, "top_k", "greater than or equal to 0"),
         ({"options": {"max_new_tokens": 1}}, "max_new_tokens", "greater than or equal to 2"),
         ({"options": {"repetition_penalty": 3}}, "repetition_penalty", "less than or equal to 2"),
-        ({"options": {"chunk_length": 200}}, "chunk_length", "Extra inputs"),
+        ({"options": {"chunk_length": 0}}, "chunk_length", "greater than or equal to 1"),
+        ({"options": {"iterative_prompt": True}}, "iterative_prompt", "Extra inputs"),
     ],
 )
 def test_what_cannot_be_served_is_named(
@@ -102,11 +158,12 @@ def test_what_cannot_be_served_is_named(
     assert refusal.value.param == param
 
 
-def test_s1_has_no_top_k(s1: Path) -> None:
+def test_s1_has_neither_top_k_nor_groups(s1: Path) -> None:
     builder = load_s1_builder(s1)
-    assert "top_k" not in builder.capabilities.options
-    with pytest.raises(InvalidRequest, match="top_k"):
-        built(builder, options={"top_k": 5})
+    for option in ("top_k", "chunk_length"):
+        assert option not in builder.capabilities.options
+        with pytest.raises(InvalidRequest, match=option):
+            built(builder, options={option: 5})
 
 
 def test_a_recording_is_brought_to_the_codec_s_rate(s2: Path) -> None:
@@ -115,9 +172,10 @@ def test_a_recording_is_brought_to_the_codec_s_rate(s2: Path) -> None:
         request = built(builder, reference=reference("Yes.", rate, channels))
         encoder = request.inputs["encoder"]
         assert isinstance(encoder, EncoderInput)
-        assert len(encoder.samples) == round(len(recording()) * SAMPLE_RATE / rate)
+        (samples,) = encoder.recordings
+        assert len(samples) == round(len(recording()) * SAMPLE_RATE / rate)
         if rate == SAMPLE_RATE:
-            np.testing.assert_allclose(encoder.samples, recording(), atol=1e-7)
+            np.testing.assert_allclose(samples, recording(), atol=1e-7)
     assert "encoder" not in built(builder).inputs
 
 

@@ -20,6 +20,7 @@ from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
 from cantata_models.fish_speech.tests.parity.codec_statement import CodecStatement
 from cantata_models.fish_speech.tests.parity.prompt_statement import s2_prompt
 from cantata_models.fish_speech.tests.parity.scenarios import (
+    SECONDS,
     SHAPES,
     Scenario,
     recording,
@@ -66,33 +67,46 @@ def data_url(samples: NDArray[np.float32], rate: int = SAMPLE_RATE) -> str:
 
 
 def greedy(checkpoint: Path, scenario: Scenario) -> NDArray[np.float64]:
-    """[N]: the statements' sound of a greedy utterance, frame after frame."""
+    """[N]: the statements' sound of a greedy text, group after group, frame after frame."""
     talker, codec = TalkerStatement(checkpoint), CodecStatement(checkpoint)
-    prompt, place = s2_prompt(checkpoint, scenario.text, scenario.transcript)
-    context = None
-    if place is not None:
-        context = place, codec.encode(torch.from_numpy(recording()))[0]
-    codes: list[list[int]] = []
+    seconds = SECONDS[: len(scenario.transcripts)]
+    frames = [codec.encode(torch.from_numpy(recording(each)))[0] for each in seconds]
+    sounds, groups = [], scenario.groups or (scenario.text,)
+    for number, text in enumerate(groups):
+        prompt, places = s2_prompt(checkpoint, text, scenario.transcripts, groups[:number])
+        codes = _greedy_codes(talker, prompt, list(zip(places, frames, strict=True)))
+        frames.append(codes)
+        sounds.append(codec.decode(codes).numpy())
+    return np.concatenate(sounds)
+
+
+def _greedy_codes(
+    talker: TalkerStatement, prompt: list[int], context: list[tuple[int, torch.Tensor]]
+) -> torch.Tensor:
+    """[T, Q]"""
+    codes = torch.zeros(0, talker.books, dtype=torch.long)
     for _ in range(FRAMES):
-        frame = [0] * talker.books
-        for book in range(talker.books):
-            tensor = torch.tensor([*codes, frame])
-            said = Said(tensor[:, 0] + talker.begin, tensor)
-            first, residual = talker.scores(prompt, context, said)
-            chosen = first[-2] if book == 0 else residual[-1, book - 1]
-            frame[book] = int(chosen.argmax()) - (talker.begin if book == 0 else 0)
-        codes.append(frame)
-    return codec.decode(torch.tensor(codes)).numpy()
+        first, last = talker.slow_scores(prompt, context, Said(codes[:, 0] + talker.begin, codes))
+        frame = torch.zeros(talker.books, dtype=torch.long)
+        frame[0] = first[-1].argmax() - talker.begin
+        for book in range(1, talker.books):
+            frame[book] = talker.frame_scores(last[-1], frame)[book - 1].argmax()
+        codes = torch.cat((codes, frame[None]))
+    return codes
 
 
-@pytest.mark.parametrize("name", ["speakers", "recording"])
+@pytest.mark.parametrize("name", ["speakers", "recording", "last_group"])
 def test_what_is_heard_is_what_the_statements_say(server: str, checkpoint: Path, name: str) -> None:
     scenario = scenario_named(name)
     fields: dict[str, Any] = {}
-    if scenario.transcript is not None:
-        fields = {"ref_audio": data_url(recording()), "ref_text": scenario.transcript}
+    if scenario.transcripts:
+        recordings = [recording(seconds) for seconds in SECONDS[: len(scenario.transcripts)]]
+        fields["ref_audio"] = [data_url(samples) for samples in recordings]
+        fields["ref_text"] = scenario.transcripts
+    if scenario.max_bytes is not None:
+        fields["chunk_length"] = scenario.max_bytes
     sound = heard(server, input=scenario.text, temperature=0, **fields)
-    assert len(sound) == 2 * FRAMES * SAMPLES_PER_FRAME
+    assert len(sound) == 2 * FRAMES * SAMPLES_PER_FRAME * max(1, len(scenario.groups))
     samples = np.frombuffer(sound, "<i2") / 32768
     assert np.abs(samples).max() > 0.05
     np.testing.assert_allclose(samples, greedy(checkpoint, scenario), rtol=0, atol=1e-4)
@@ -102,8 +116,9 @@ def test_listings_tell_what_it_can_do(server: str) -> None:
     (model,) = httpx.get(f"{server}/v1/audio/models").json()["models"]
     assert (model["id"], model["sample_rate"]) == ("fish-speech-s2", SAMPLE_RATE)
     assert model["capabilities"]["references"]
+    assert model["capabilities"]["max_references"] == 4
     assert set(model["capabilities"]["options"]) == {
-        *("top_k", "top_p", "repetition_penalty", "max_new_tokens")
+        *("top_k", "top_p", "repetition_penalty", "max_new_tokens", "chunk_length")
     }
 
 

@@ -32,26 +32,51 @@ class Scenario:
     name: str
     shape: str
     text: str
-    max_new_tokens: int = 13
-    transcript: str | None = None
-    """Of a recording; None: there is none."""
+    max_new_tokens: int = 9
+    transcripts: tuple[str, ...] = ()
+    """Of recordings, one for each speaker."""
+    groups: tuple[str, ...] = ()
+    """What is spoken in one go each, one after the other; empty: the whole text."""
+    max_bytes: int | None = None
+    """Of a group; None: the default."""
     seed: int = 1
     """Of the checkpoint."""
 
 
+TURNS = (
+    "<|speaker:0|>Who is there in the other one?",
+    "<|speaker:1|>It is the neighbour.",
+    "<|speaker:0|>Then come on in.",
+)
+DIALOGUE = f"{TURNS[0]} {TURNS[1]}"
+SECONDS = (1.1, 1.0)
+"""Of the speakers' recordings."""
 SCENARIOS = (
     Scenario("plain", "s2", "Good morning, the train is late again."),
     Scenario("direction", "s2", "[whisper] The other one is [laughing] on the table."),
     Scenario("speakers", "s2", "<|speaker:0|>Who is there?<|speaker:1|>It is the neighbour."),
-    Scenario("recording", "s2", "And then it rained.", transcript="We sat on the porch."),
-    Scenario("recording_tagged", "s2", "Good.", transcript="<|speaker:3|>Yes, on the other one."),
+    Scenario("recording", "s2", "And then it rained.", transcripts=("We sat on the porch.",)),
+    Scenario(
+        "recording_tagged", "s2", "Good.", transcripts=("<|speaker:3|>Yes, on the other one.",)
+    ),
+    Scenario("two_voices", "s2", DIALOGUE, transcripts=("Yes, on the other one.", "We sat.")),
+    Scenario("second_group", "s2", DIALOGUE, groups=TURNS[:2], max_bytes=40),
+    Scenario(
+        "last_group",
+        "s2",
+        f"{DIALOGUE} {TURNS[2]}",
+        transcripts=("We sat on the porch.", "In the inner one."),
+        groups=TURNS,
+        max_bytes=50,
+    ),
     Scenario("ends", "s2-ending", "Here is the end of it.", max_new_tokens=80),
     Scenario("chinese", "s2", "\u4f60\u597d\uff0c2026\u5e74\u3002"),
     Scenario("one_frame", "s2", "Yes.", max_new_tokens=2),
     Scenario("long", "s2", "On and on the other inner thing there. " * 6, max_new_tokens=40),
     Scenario("projected", "s2-narrow", "The letter is in the drawer."),
-    Scenario("s1_plain", "s1", "The inner one is (excited) here.", max_new_tokens=30),
-    Scenario("s1_recording", "s1", "And then it rained.", transcript="We sat on the porch."),
+    Scenario("s1_plain", "s1", "The inner one is (excited) here.", max_new_tokens=16),
+    Scenario("s1_recording", "s1", "And then it rained.", transcripts=("We sat on the porch.",)),
+    Scenario("s1_recordings", "s1", "In the other one.", transcripts=("We sat.", "On the porch.")),
     Scenario("s1_tied", "s1-tied", "On the table."),
 )
 

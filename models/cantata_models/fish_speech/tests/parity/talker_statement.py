@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,24 +60,31 @@ class TalkerStatement:
         return dict(torch.load(checkpoint / "model.pth", weights_only=True))
 
     def scores(
-        self, prompt: list[int], recording: tuple[int, torch.Tensor] | None, said: Said
+        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: Said
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """What every choice of an utterance was made from.
 
         Args:
-            prompt: tokens, less those of a recording.
-            recording: in front of which of them its frames stand, and the frames [C, Q].
+            prompt: tokens, less those of frames.
+            frames: those that stand there, [C, Q], and in front of which of them, in order.
             said: the utterance.
 
         Returns:
             [T + 1, V] scores of tokens, -inf where one cannot be chosen, and [T, Q - 1, codes].
         """
-        rows = self.prompt_rows(prompt, recording)
+        first, last = self.slow_scores(prompt, frames, said)
+        scores = [self.frame_scores(last[t], said.codes[t]) for t in range(len(said.codes))]
+        return first, torch.stack(scores) if scores else torch.zeros(0)
+
+    def slow_scores(
+        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]], said: Said
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[T + 1, V] as `scores`, and [T + 1, D]: what the fast stack takes for each frame."""
+        rows = self.prompt_rows(prompt, frames)
         length = len(rows)
         rows = torch.cat([rows, self._frame_rows(said)])
         prefix = "text_model.model." if self.is_s2 else ""
-        hidden = self._stack(rows, prefix, self._slow, normed=True)
-        hidden = hidden[length - 1 :]
+        hidden = self._stack(rows, prefix, self._slow, normed=True)[length - 1 :]
         normed = self._norm(hidden, f"{prefix}norm")
         tied = self._slow["tie_word_embeddings"]
         head = self._weights[f"{prefix}embeddings.weight" if tied else "output.weight"]
@@ -86,24 +94,20 @@ class TalkerStatement:
             barred[self.begin : self.begin + self.size] = False
             barred[self.end] = False
             first[:, barred] = -torch.inf
-        last = normed if self.is_s2 else hidden
-        frames = [self._frame_scores(last[t], said.codes[t]) for t in range(len(said.codes))]
-        residual = torch.stack(frames) if frames else torch.zeros(0)
-        return first, residual
+        return first, normed if self.is_s2 else hidden
 
     def prompt_rows(
-        self, prompt: list[int], recording: tuple[int, torch.Tensor] | None
+        self, prompt: list[int], frames: Sequence[tuple[int, torch.Tensor]]
     ) -> torch.Tensor:
         """[L, D] input rows of a prompt."""
         table = self._weights[
             "text_model.model.embeddings.weight" if self.is_s2 else "embeddings.weight"
         ]
         rows = table[torch.tensor(prompt)]
-        if recording is None:
-            return rows
-        place, codes = recording
-        made = self._frame_rows(Said(codes[:, 0] + self.begin, codes))
-        return torch.cat([rows[:place], made, rows[place:]])
+        for place, codes in reversed(frames):
+            made = self._frame_rows(Said(codes[:, 0] + self.begin, codes))
+            rows = torch.cat([rows[:place], made, rows[place:]])
+        return rows
 
     def _frame_rows(self, said: Said) -> torch.Tensor:
         """[T, D]."""
@@ -120,8 +124,9 @@ class TalkerStatement:
             rows.append(row)
         return torch.stack(rows) if rows else torch.zeros(0, self._slow["dim"]).double()
 
-    def _frame_scores(self, hidden: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """[D] and [Q] -> [Q - 1, codes]."""
+    def frame_scores(self, hidden: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """[D] and a frame [Q] -> [Q - 1, codes]: of each code behind the first, by those in front
+        of it."""
         prefix = "audio_decoder." if self.is_s2 else "fast_"
         if f"{prefix}project_in.weight" in self._weights:
             weight, bias = (

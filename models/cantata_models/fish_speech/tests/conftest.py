@@ -1,0 +1,17 @@
+"""What the tests of this model share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cantata_models.fish_speech.tests.talker_driver import Talkers
+
+
+@pytest.fixture(scope="package")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
+    """One engine for each checkpoint, for all files that run them."""
+    talkers = Talkers(tmp_path_factory.mktemp("fish_speech"))
+    yield talkers
+    talkers.close()
