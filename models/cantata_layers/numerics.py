@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -37,9 +38,15 @@ def check_products(*groups: Products) -> NumericsReport:
 
 def _differences(group: Products) -> Iterator[str]:
     for inputs, outputs in group.shapes:
-        generator = torch.Generator().manual_seed(inputs + outputs)
-        weight = torch.randn(outputs, inputs, generator=generator)
-        row = torch.randn(inputs, generator=generator)
-        product = RowProduct(weight, *group.layouts)
-        if differing := differing_counts(product, row, group.counts, AMONG):
+        if differing := _differing(inputs, outputs, group.layouts, group.counts):
             yield f"{inputs} x {outputs} with {', '.join(map(str, differing))} rows"
+
+
+@cache  # models have shapes in common, and a large one takes seconds
+def _differing(
+    inputs: int, outputs: int, layouts: tuple[int, ...], counts: tuple[int, ...]
+) -> list[int]:
+    generator = torch.Generator().manual_seed(inputs + outputs)
+    weight = torch.randn(outputs, inputs, generator=generator)
+    row = torch.randn(inputs, generator=generator)
+    return differing_counts(RowProduct(weight, *layouts), row, counts, AMONG)
