@@ -17,7 +17,6 @@ from cantata.api.bodies import EncodingMiddleware, UnreadBodyMiddleware
 from cantata.api.context import ApiContext
 from cantata.api.drain import DrainMiddleware
 from cantata.api.lifecycle import ServiceLifecycle
-from cantata.api.openapi import errors_as
 from cantata.api.overload import OverloadMiddleware
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
 from cantata.api.routes import (
@@ -31,7 +30,7 @@ from cantata.api.routes import (
     speech_websocket,
     voices,
 )
-from cantata.api.schemas import ErrorBody
+from cantata.api.routing import add_routes
 from cantata.api.settings import ReferenceSettings, ServerSettings
 from cantata.contract.image_service import ImageService
 from cantata.media.fetching import Fetcher
@@ -100,7 +99,7 @@ def create_app(
         images,
         realtime,
     ):
-        app.include_router(routes.router, responses=errors_as(ErrorBody))
+        add_routes(app, routes.router)
     mount_adapters(app)
     return app
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from cantata.api.schemas import ErrorBody
 from cantata.audio.formats import AudioFormat
 
 Responses = dict[int | str, dict[str, Any]]
@@ -43,3 +44,7 @@ def errors_as(body: type[BaseModel]) -> Responses:
     """Every error has this body. Saying so also keeps FastAPI's own 422, which is never sent, out
     of the document."""
     return {status: {"model": body} for status in ("4XX", "5XX")}
+
+
+ERRORS = errors_as(ErrorBody)
+"""Of the routes that answer in the protocol's own format."""

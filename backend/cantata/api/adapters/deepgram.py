@@ -35,7 +35,7 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
 from cantata.api.framing import AudioFraming
 from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoken, parse_message
-from cantata.api.openapi import sound
+from cantata.api.openapi import errors_as, sound
 from cantata.api.order import Order, check_text
 from cantata.api.outbox import AudioFrame, Item
 from cantata.api.sessions.connection import Channel
@@ -55,7 +55,9 @@ PREFIX = "/v1/speak"
 IDLE_TIMEOUT_S = 3600.0
 """Clients keep a connection idle for their next turn, up to an hour."""
 
-router = APIRouter(tags=["deepgram"], route_class=CheckedRoute)
+router = APIRouter(
+    tags=["deepgram"], route_class=CheckedRoute, responses=errors_as(DeepgramErrorBody)
+)
 
 _FOREIGN_VOICES = re.compile(r"aura[-\w]*", re.ASCII)
 _CODE_OF_STATUS = {

@@ -27,7 +27,7 @@ from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
 from cantata.api.framing import AudioFraming, Framing
-from cantata.api.openapi import answers, sound
+from cantata.api.openapi import answers, errors_as, sound
 from cantata.api.order import Order, check_text
 from cantata.api.speech_response import SpeechResponse
 from cantata.contract.data.errors import CantataError
@@ -37,7 +37,9 @@ from cantata.contract.service import SpokenWord
 PREFIX = "/v1/text-to-speech"
 PREFIXES = (PREFIX, "/v1/voices", "/v2/voices")
 
-router = APIRouter(tags=["elevenlabs"], route_class=CheckedRoute)
+router = APIRouter(
+    tags=["elevenlabs"], route_class=CheckedRoute, responses=errors_as(ElevenLabsErrorBody)
+)
 
 _FOREIGN_MODELS = re.compile(r"eleven_\w+", re.ASCII)
 _FOREIGN_VOICES = re.compile(r"[A-Za-z0-9]{20}")

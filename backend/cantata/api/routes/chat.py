@@ -15,9 +15,9 @@ from cantata.api.chat.streamed import StreamedAnswer
 from cantata.api.chat.whole import WholeAnswer
 from cantata.api.context import Context
 from cantata.api.framing import SSE_MEDIA_TYPE
-from cantata.api.openapi import answers
+from cantata.api.openapi import ERRORS, answers
 
-router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute)
+router = APIRouter(prefix="/v1/chat", tags=["chat"], route_class=CheckedRoute, responses=ERRORS)
 
 
 @router.post(

@@ -14,11 +14,11 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.drain import GoingAway
 from cantata.api.health_schemas import Health, Readiness, ReplicaHealth, StageHealth
 from cantata.api.lifecycle import NotReady, Phase
-from cantata.api.openapi import answers
+from cantata.api.openapi import ERRORS, answers
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.metrics import CONTENT_TYPE
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], responses=ERRORS)
 
 Status = Literal["starting", "ok", "degraded", "stopping", "failed", "stopped"]
 

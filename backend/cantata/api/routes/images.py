@@ -17,9 +17,9 @@ from cantata.api.images.order import ImageOrder, image_order
 from cantata.api.images.response import ImagesResponse
 from cantata.api.images.streamed import StreamedImages
 from cantata.api.images.whole import WholeImages
-from cantata.api.openapi import Responses, events
+from cantata.api.openapi import ERRORS, Responses, events
 
-router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute)
+router = APIRouter(prefix="/v1/images", tags=["images"], route_class=CheckedRoute, responses=ERRORS)
 
 
 def _answers(kind: Kind) -> Responses:

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from cantata.api.context import ApiContext, Context
+from cantata.api.openapi import ERRORS
 from cantata.api.routes.voices import uploaded_voices
 from cantata.api.schemas import (
     AudioModelList,
@@ -27,7 +28,7 @@ from cantata.contract.data.errors import ModelNotFound
 from cantata.contract.image_service import ImageModel
 from cantata.contract.service import ServedModel
 
-router = APIRouter(prefix="/v1", tags=["models"])
+router = APIRouter(prefix="/v1", tags=["models"], responses=ERRORS)
 
 
 @router.get("/models")

@@ -8,13 +8,13 @@ from starlette.responses import Response
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import Context
 from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, framing_of
-from cantata.api.openapi import either, events, sound
+from cantata.api.openapi import ERRORS, either, events, sound
 from cantata.api.order import order_of
 from cantata.api.schemas import SpeechBody
 from cantata.api.speech_response import SpeechResponse
 from cantata.audio.formats import FORMATS
 
-router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute)
+router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
 
 
 @router.post(

@@ -16,7 +16,7 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.encoder import encoding
 from cantata.api.errors import describe
 from cantata.api.framing import usage_of
-from cantata.api.openapi import answers
+from cantata.api.openapi import ERRORS, answers
 from cantata.api.order import Order, order_of
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
@@ -24,7 +24,7 @@ from cantata.api.utterance import open_utterance
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 logger = logging.getLogger(__name__)
-router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute)
+router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
 
 _MEDIA_TYPE = "application/x-ndjson"
 _AT_A_TIME = 4

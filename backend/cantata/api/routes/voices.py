@@ -11,6 +11,7 @@ from fastapi import APIRouter, File, Form, Header, Request, UploadFile
 from cantata.api.bodies import CheckedRoute
 from cantata.api.callers import is_local_program
 from cantata.api.context import ApiContext, Context
+from cantata.api.openapi import ERRORS
 from cantata.api.schemas import DeletedVoice, UploadedVoice, VoiceObject
 from cantata.api.security import has_key
 from cantata.contract.data.errors import (
@@ -26,7 +27,7 @@ from cantata.references.stored import StoredVoice, Voices
 from cantata.references.upload import check_upload
 
 logger = logging.getLogger(__name__)
-router = APIRouter(prefix="/v1/audio", tags=["voices"], route_class=CheckedRoute)
+router = APIRouter(prefix="/v1/audio", tags=["voices"], route_class=CheckedRoute, responses=ERRORS)
 
 
 @router.post("/voices")
