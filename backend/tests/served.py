@@ -7,7 +7,7 @@ tests use too: a server by `cantata serve` would import vLLM and the api once mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +20,11 @@ from cantata.api.lifecycle import Phase
 from cantata.api.listening import listen, url_of
 from cantata.api.operator import OperatorOptions, settings_for
 from cantata.api.serve import make_server
-from cantata.engine.plan import plan_services, preload_stages
+from cantata.config import load_deployment
+from cantata.contract.model.plugin import ModelPlugin
+from cantata.engine.plan import ServicePlan, plan_services, preload_stages
 from cantata.engine.service import create_service
+from cantata.plugins import LocatedModel
 
 START_DEADLINE_S = 240.0
 
@@ -42,6 +45,28 @@ def served(checkpoint: Path, voices: Path, *, pages: bool = False) -> Iterator[s
         RuntimeError: the model could not be started.
     """
     plans = plan_services([str(checkpoint)], dtype="float32")
+    with served_plans(plans, voices, pages=pages) as url:
+        yield url
+
+
+def planned(plugin: ModelPlugin, folder: Path) -> ServicePlan:
+    """How to serve a plug-in that need not be installed, with random weights in float32.
+
+    Args:
+        folder: exists; for the weights.
+    """
+    assert plugin.write_random_checkpoint is not None
+    plugin.write_random_checkpoint(folder)
+    located = LocatedModel(plugin, folder)
+    deployment = load_deployment(plugin.deployment, located.pipeline).with_dtype("float32")
+    return ServicePlan(located, located.pipeline, deployment)
+
+
+@contextmanager
+def served_plans(
+    plans: Sequence[ServicePlan], voices: Path, *, pages: bool = False
+) -> Iterator[str]:
+    """As `served`, for several models."""
     preload_stages(plans)
     with listen("127.0.0.1", 0) as listener:
         settings = settings_for(OperatorOptions(voices_dir=voices), "127.0.0.1")

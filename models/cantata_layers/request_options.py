@@ -1,12 +1,14 @@
-"""Validates a request's model-specific fields."""
+"""A request's model-specific fields: validated, and described for clients."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.errors import InvalidRequest
 
 Options = TypeVar("Options", bound=BaseModel)
@@ -25,3 +27,30 @@ def parse_fields(values: Mapping[str, Any], kind: type[Options]) -> Options:
         field = str(problem["loc"][0])
         shown = repr(problem["input"])[:80]
         raise InvalidRequest(f"{field}: {problem['msg']}, not {shown}", field) from None
+
+
+@cache
+def field_schemas(kind: type[BaseModel]) -> OptionSchemas:
+    """The JSON Schema of each field, whole in itself.
+
+    `null` is left out: in a request it means the same as no field. So are names of Pydantic's own
+    making.
+    """
+    whole = kind.model_json_schema()
+    shared = whole.get("$defs", {})
+    return {name: _plain(schema, shared) for name, schema in whole["properties"].items()}
+
+
+def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = [one for one in schema.get("anyOf", [{}]) if one.get("type") != "null"]
+    own = {key: value for key, value in schema.items() if key != "anyOf"}
+    found = {**kinds[0], **own} if len(kinds) == 1 else {**own, "anyOf": kinds}
+    reference = found.pop("$ref", None)
+    if reference is not None:
+        found = {**shared[reference.rsplit("/", 1)[1]], **found}
+    found.pop("title", None)
+    if "description" in found:
+        found["description"] = " ".join(found["description"].split())
+    if found.get("default", ...) is None:
+        del found["default"]
+    return found

@@ -262,8 +262,10 @@ class ImageLimitsObject(WireModel):
     min_references: int
     """Pictures that it edits together: at least."""
     max_references: int
-    options: list[str]
-    """Fields of its own that a request may have."""
+    negative_prompt: bool
+    """Whether a request may have one."""
+    options: dict[str, dict[str, Any]]
+    """Fields of its own that a request may have: name -> JSON Schema."""
     conversations: bool
     """It draws in POST /v1/chat/completions, too."""
     note: str
@@ -319,8 +321,11 @@ class CapabilitiesObject(WireModel):
     # JSON has no tuples.
     paces: Annotated[tuple[float, float], Field(strict=False)]
     """Slowest and fastest `speed` of the model itself; beyond them its sound is stretched."""
-    options: list[str]
-    """Request fields that this model accepts in addition to the common ones."""
+    speaker_tag: str
+    """Begins a speaker's turn in a text, with `{n}` for the speaker's number from 0; empty: a text
+    has one speaker."""
+    options: dict[str, dict[str, Any]]
+    """Request fields that it accepts in addition to the common ones: name -> JSON Schema."""
 
 
 class AudioModelObject(WireModel):

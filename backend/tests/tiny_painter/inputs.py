@@ -51,3 +51,8 @@ class TinySize:
 
     width: int
     height: int
+    shade: float = 0.0
+    """How much darker, up to black."""
+    ink: str = "colour"
+    """Or `grey`."""
+    mirrored: bool = False

@@ -6,6 +6,9 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.chunks import Image, Progress, Rows
 from cantata.contract.data.errors import InvalidRequest
@@ -14,6 +17,7 @@ from cantata.contract.data.request import PipelineRequest, StageInput
 from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
+from cantata_layers.request_options import field_schemas, parse_fields
 from tiny_painter.inputs import CELL, TinyCanvas, TinyPrompt, TinyReferences, TinySize
 from tiny_painter.stages import forward_size
 
@@ -57,6 +61,19 @@ PAINTER = PipelineSpec(
     ),
 )
 
+
+class TinyOptions(BaseModel):
+    """Of its own."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    shade: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How much darker the picture is; 1 is black."""
+    ink: Literal["colour", "grey"] | None = None
+    """Colours, or shades of grey."""
+    mirrored: bool = False
+
+
 LIMITS = ImageLimits(
     default_size=(64, 64),
     multiple=CELL,
@@ -67,6 +84,7 @@ LIMITS = ImageLimits(
     default_guidance=1.0,
     max_guidance=20.0,
     max_references=2,
+    options=field_schemas(TinyOptions),
 )
 
 WARM_UP = (
@@ -88,6 +106,7 @@ class TinyImageBuilder:
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
         if "UNSPEAKABLE" in request.prompt:
             raise InvalidRequest("prompt: this word has no colour", "prompt")
+        options = parse_fields(request.options, TinyOptions)
         width, height = request.width or 64, request.height or 64
         found = FAULTS.search(request.prompt)
         canvas = TinyCanvas(
@@ -104,7 +123,9 @@ class TinyImageBuilder:
         inputs: dict[str, StageInput] = {
             "text": TinyPrompt(request.prompt),
             "denoiser": canvas,
-            "decoder": TinySize(width, height),
+            "decoder": TinySize(
+                width, height, options.shade, options.ink or "colour", options.mirrored
+            ),
         }
         if request.references:
             inputs["looking"] = TinyReferences(request.references)

@@ -149,13 +149,21 @@ class TinyDecoder:
         latents = fed.arrived["latents"]
         assert isinstance(latents, Rows)
         grid = (fed.inputs.height // CELL, fed.inputs.width // CELL, CHANNELS)
-        return _pixels(latents.values).reshape(grid).repeat(CELL, axis=0).repeat(CELL, axis=1)
+        cells = _finished(_pixels(latents.values).reshape(grid), fed.inputs)
+        return cells.repeat(CELL, axis=0).repeat(CELL, axis=1)
 
 
 def forward_size(canvas: TinyCanvas) -> ForwardSize:
     """Of one step: two branches if it is guided."""
     branches = 2 if canvas.guidance > 1 else 1
     return ForwardSize(branches * canvas.tokens, branches * canvas.tokens**2)
+
+
+def _finished(cells: NDArray[np.uint8], how: TinySize) -> NDArray[np.uint8]:
+    """As the request's own options say."""
+    darker = (cells * np.float32(1 - how.shade)).astype(np.uint8)
+    inked = darker if how.ink == "colour" else np.broadcast_to(darker[..., :1], darker.shape)
+    return inked[:, ::-1] if how.mirrored else inked
 
 
 def _pixels(latents: NDArray[np.float32]) -> NDArray[np.uint8]:

@@ -44,6 +44,18 @@ class AudibleDecoder(RunningSumDecoder):
     samples_per_frame = 19_200
 
 
+class StereoDecoder(RunningSumDecoder):
+    """The right channel is the left one upside down."""
+
+    sample_rate = 24_000
+    channels = 2
+    samples_per_frame = 1_920
+
+    def decode(self, state: torch.Tensor, slots: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        left = super().decode(state, slots, codes)
+        return torch.cat([left, -left], dim=-1)
+
+
 class LatentSumDecoder:
     """The same over latents: each sample is the sum of all whole thousandths up to its frame.
 
@@ -86,6 +98,11 @@ def load_decoder(checkpoint: Path, device: torch.device) -> RunningSumDecoder:
 def load_audible_decoder(checkpoint: Path, device: torch.device) -> AudibleDecoder:
     """Another one."""
     return AudibleDecoder()
+
+
+def load_stereo_decoder(checkpoint: Path, device: torch.device) -> StereoDecoder:
+    """One for loudspeakers."""
+    return StereoDecoder()
 
 
 def load_latent_decoder(checkpoint: Path, device: torch.device) -> LatentSumDecoder:

@@ -19,7 +19,7 @@ from cantata.contract.model.picture import PlannedImage
 from cantata.contract.model.pipeline import CODES, PROGRESS
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.text.pictures import Size, size_of
-from cantata_layers.request_options import parse_fields
+from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.bagel.config import MARKS, PIXELS_PER_TOKEN, load_config
 from cantata_models.bagel.context_parts import (
     picture_tokens,
@@ -40,7 +40,7 @@ from cantata_models.bagel.inputs import (
     ThoughtInput,
 )
 from cantata_models.bagel.network.load import latent_side
-from cantata_models.bagel.options import MOST_GUIDANCE, NAMES, DrawOptions
+from cantata_models.bagel.options import MOST_GUIDANCE, DrawOptions
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.prompts import Texts
@@ -95,7 +95,8 @@ class PictureBuilder:
             default_guidance=GUIDANCE,
             max_guidance=MOST_GUIDANCE,
             max_references=MOST_REFERENCES,
-            options=NAMES,
+            negative_prompt=False,
+            options=field_schemas(DrawOptions),
             conversations=True,
         )
 

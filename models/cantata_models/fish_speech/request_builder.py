@@ -24,7 +24,7 @@ from cantata.contract.data.request import (
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.request_options import parse_fields
+from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.fish_speech.config import (
     SAMPLE_RATE,
@@ -37,6 +37,7 @@ from cantata_models.fish_speech.inputs import EncoderInput, Recorded, TalkerInpu
 from cantata_models.fish_speech.pipeline import ENCODER, TALKER
 from cantata_models.fish_speech.prompt import Prompt, PromptBuilder, S1Prompts
 from cantata_models.fish_speech.request_options import S1Options, SharedOptions
+from cantata_models.fish_speech.text.special_tokens import SPEAKER
 from cantata_models.fish_speech.text.tokenizers import S1Tokenizer, check_plain
 from cantata_models.fish_speech.turns import can_be_spoken
 
@@ -91,7 +92,8 @@ class FishRequestBuilder(Generic[Options]):
         return Capabilities(
             references=True,
             max_references=MAX_REFERENCES,
-            options=tuple(self._options.model_fields),
+            speaker_tag=SPEAKER.format("{n}") if self._config.layout is Layout.S2 else "",
+            options=field_schemas(self._options),
         )
 
     @property

@@ -12,7 +12,9 @@ from cantata_models.fish_speech.turns import DEFAULT_BYTES
 class SharedOptions(BaseModel):
     """Request fields of both layouts. None means the published default."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
 
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Of the plain distribution, before the temperature."""

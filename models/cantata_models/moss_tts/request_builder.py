@@ -19,7 +19,7 @@ from cantata.contract.data.request import (
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.request_options import parse_fields
+from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
@@ -78,7 +78,7 @@ class MossRequestBuilder(Generic[Options]):
     @property
     def capabilities(self) -> Capabilities:
         """What both models can do."""
-        return Capabilities(references=True, options=tuple(self.options.model_fields))
+        return Capabilities(references=True, options=field_schemas(self.options))
 
     @property
     def warm_up(self) -> SpeechRequest:

@@ -10,7 +10,6 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata_models.moss_tts.prompt import Mode
 
 TopK = Annotated[int, Field(ge=0)]
-"""0 means all."""
 TopP = Annotated[float, Field(gt=0, le=1)]
 MAX_PART_TOKENS = 75
 """Text tokens of a part; a longer text is split if it imitates a speaker."""
@@ -19,20 +18,27 @@ MAX_PART_TOKENS = 75
 class SharedOptions(BaseModel):
     """Request fields that both models have. None means the default."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
     not_in_continuations: ClassVar[tuple[str, ...]] = ()
     """Fields that a continuation cannot have."""
 
     mode: Literal["voice_clone", "continuation"] | None = None
-    """What a recording is for. None: one with a transcript is continued, any other imitated."""
+    """What a recording is for. By default, one with a transcript is continued, any other
+    imitated."""
     top_k: TopK | None = None
+    """Of every codebook; 0 means all."""
     top_p: TopP | None = None
+    """Of every codebook."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
     """Of every codebook."""
     text_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Of the choice between going on and stopping, as the next two. 0 is greedy."""
+    """Of the choice between going on and stopping; 0 is greedy."""
     text_top_k: TopK | None = None
+    """Of the choice between going on and stopping; 0 means all."""
     text_top_p: TopP | None = None
+    """Of the choice between going on and stopping."""
     max_new_tokens: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of 80 ms frames."""
 
@@ -43,13 +49,15 @@ class LocalOptions(SharedOptions):
     not_in_continuations = ("tokens",)
 
     language: str | None = None
-    """A name such as "German", its BCP 47 tag, or "Auto"; see `languages`."""
+    """A name such as "German", its BCP 47 tag, or "Auto"."""
     tokens: Annotated[int, Field(ge=1)] | None = None
     """Wanted number of 80 ms frames."""
     quality: str | None = None
-    """In words, as the next two."""
+    """The prompt's field "Quality", in words."""
     sound_event: str | None = None
+    """The prompt's field "Sound Event", in words."""
     ambient_sound: str | None = None
+    """The prompt's field "Ambient Sound", in words."""
 
 
 class NanoOptions(SharedOptions):

@@ -21,13 +21,13 @@ from cantata.contract.data.request import (
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES, aliases_of
+from cantata_layers.request_options import field_schemas
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
 from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
 from cantata_models.qwen3_tts.prompt import SpokenText
 from cantata_models.qwen3_tts.request_options import (
     LANGUAGE_TAGS,
-    OPTION_NAMES,
     RequestOptions,
     language_code,
     parse_options,
@@ -83,7 +83,7 @@ class Qwen3RequestBuilder:
             references=config.kind is ModelKind.BASE,
             languages=tuple(tag for tag in tags if tag is not None),
             open_text=True,
-            options=OPTION_NAMES,
+            options=field_schemas(RequestOptions),
         )
 
     @property

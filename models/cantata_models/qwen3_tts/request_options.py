@@ -35,7 +35,9 @@ LANGUAGE_TAGS: Mapping[str, str] = {
 class RequestOptions(BaseModel):
     """Request fields specific to this model. None means the checkpoint's default."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
 
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
     """The checkpoint's task; other tasks are rejected."""
@@ -48,12 +50,11 @@ class RequestOptions(BaseModel):
     top_k: Annotated[int, Field(ge=0)] | None = None
     """0 means all."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Of the likeliest codes, so many as have this probability together."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    """Of codes that the utterance has used."""
     max_new_tokens: Annotated[int, Field(ge=2)] | None = None
     """One more than the maximum number of 80 ms frames in the utterance."""
-
-
-OPTION_NAMES = tuple(RequestOptions.model_fields)
 
 
 def parse_options(values: Mapping[str, Any], config: Qwen3TtsConfig) -> RequestOptions:

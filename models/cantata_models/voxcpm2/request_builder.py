@@ -18,7 +18,7 @@ from cantata.contract.data.request import (
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.request_options import parse_fields
+from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import load_config
 from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
@@ -57,7 +57,7 @@ class VoxCpm2RequestBuilder:
             instructions=True,
             references=True,
             languages=LANGUAGES,
-            options=tuple(RequestOptions.model_fields),
+            options=field_schemas(RequestOptions),
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from cantata.api.schemas import (
 )
 from cantata.api.security import is_trusted
 from cantata.audio.formats import FORMATS
+from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import ModelNotFound
 from cantata.contract.image_service import ImageModel
@@ -69,7 +71,8 @@ async def list_audio_models(context: Context) -> AudioModelList:
                     open_text=model.capabilities.open_text,
                     pauses=model.capabilities.pauses,
                     paces=model.capabilities.paces,
-                    options=list(model.capabilities.options),
+                    speaker_tag=model.capabilities.speaker_tag,
+                    options=_schemas(model.capabilities.options),
                 ),
             )
             for model in _served(context)
@@ -151,10 +154,15 @@ def _image_limits(model: ImageModel) -> ImageLimitsObject:
         max_guidance=limits.max_guidance,
         min_references=limits.min_references,
         max_references=limits.max_references,
-        options=list(limits.options),
+        negative_prompt=limits.negative_prompt,
+        options=_schemas(limits.options),
         conversations=limits.conversations,
         note=model.note,
     )
+
+
+def _schemas(options: OptionSchemas) -> dict[str, dict[str, Any]]:
+    return {name: dict(schema) for name, schema in options.items()}
 
 
 def _formats_of(model: ServedModel) -> list[FormatObject]:

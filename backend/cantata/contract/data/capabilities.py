@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+OptionSchemas = Mapping[str, Mapping[str, Any]]
+"""Name of a request field -> JSON Schema of its value, with the default if the model has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,10 @@ class Capabilities:
     paces: tuple[float, float] = (1.0, 1.0)
     """The slowest and the fastest `SpeechRequest.speed` that the model itself
     supports; its builder gets no other. Beyond them, the engine stretches the sound."""
-    options: tuple[str, ...] = ()
+    speaker_tag: str = ""
+    """What begins a speaker's turn in a text of several speakers, with `{n}` for the speaker's
+    number from 0; empty: a text has one speaker."""
+    options: OptionSchemas = field(default_factory=dict)
     """Request fields that it accepts beyond those of `SpeechRequest`."""
 
     def pace(self, speed: float) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.chat import Role
 
 
@@ -78,7 +79,9 @@ class ImageLimits:
     """Above 0: it only edits."""
     max_references: int = 0
     """0: it takes no pictures. Of a conversation: all of its pictures together."""
-    options: tuple[str, ...] = ()
-    """Names of fields of its own that a request may have."""
+    negative_prompt: bool = True
+    """Whether a request may say what the picture shall not show."""
+    options: OptionSchemas = field(default_factory=dict)
+    """Fields of its own that a request may have."""
     conversations: bool = False
     """Whether requests may have `earlier` turns: it draws what a conversation comes to."""

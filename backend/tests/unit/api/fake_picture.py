@@ -26,7 +26,7 @@ DRAWING = ImageLimits(
     max_steps=10,
     default_guidance=2.0,
     max_guidance=8.0,
-    options=("texture",),
+    options={"texture": {"type": "object"}},
 )
 EDITING = replace(DRAWING, min_references=1, max_references=2)
 CONVERSING = replace(DRAWING, max_references=2, conversations=True)

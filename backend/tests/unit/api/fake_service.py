@@ -114,7 +114,10 @@ class FakeModel:
     ) -> None:
         self.name = name
         self.capabilities = Capabilities(
-            instructions=instructions, languages=("en",), open_text=instructions, options=("mood",)
+            instructions=instructions,
+            languages=("en",),
+            open_text=instructions,
+            options={"mood": {"type": "string"}},
         )
         self.voices = VOICES
         self.sample_rate = sample_rate

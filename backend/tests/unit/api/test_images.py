@@ -276,7 +276,8 @@ async def test_models_that_draw_are_listed(http: httpx.AsyncClient) -> None:
         "max_guidance": 8.0,
         "min_references": 0,
         "max_references": 0,
-        "options": ["texture"],
+        "negative_prompt": True,
+        "options": {"texture": {"type": "object"}},
         "conversations": False,
         "note": "It is a fake.",
     }

@@ -116,7 +116,8 @@ async def test_listings_are_objects(asgi: httpx.AsyncClient) -> None:
         "open_text": True,
         "pauses": False,
         "paces": [1.0, 1.0],
-        "options": ["mood"],
+        "speaker_tag": "",
+        "options": {"mood": {"type": "string"}},
     }
     formats = {one["id"]: one for one in audio[1]["formats"]}
     assert list(formats) == ["mp3", "opus", "aac", "flac", "wav", "pcm"]

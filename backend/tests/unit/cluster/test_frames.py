@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cantata.cluster.bodies import decode, encode
+from cantata.cluster.cards import Announcement, SpeakingModel
 from cantata.cluster.faults import error_of, fault_of
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.errors import Garbage, Refused
@@ -22,6 +23,7 @@ from cantata.cluster.link.frames import Frame, FrameParser, header_of
 from cantata.cluster.link.hello import Hello, Side
 from cantata.cluster.messages import Opened, Reports, Sound, SpeakOrder
 from cantata.contract.data import errors
+from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.contract.process.steps import Histogram, ReuseReport, StepReport
 from cantata.contract.service import SpokenWord, StageReport
@@ -74,6 +76,18 @@ def test_messages_with_arrays_survive() -> None:
     assert reference.samples.flags.writeable
     assert arrived.request.options == {"mood": ["x", 1]}
     assert (arrived.request.text, arrived.request.seed, arrived.batch) == ("Grüße, 世界.", 7, True)
+
+
+def test_what_a_model_can_do_survives() -> None:
+    can = Capabilities(
+        instructions=True,
+        languages=("en", "de"),
+        paces=(0.5, 2.0),
+        options={"pair": {"prefixItems": [{"type": "number"}, {}], "default": [0.5, None]}},
+    )
+    card = SpeakingModel("tiny", "identity", (), 24_000, 2, 100, False, can)
+    announced = Announcement("tiny", (card,), (), ())
+    assert decode(body_of(announced), Announcement) == announced
 
 
 def test_every_part_of_a_report_survives() -> None:
