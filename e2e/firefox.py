@@ -19,13 +19,14 @@ from typing import IO, Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from cantata_bench.server import end
+
 from .server import wait_until
 
 NAMES = ("firefox-esr", "firefox")
 READY = "WebDriver BiDi listening on "
 ANSWER_DEADLINE_S = 120.0
 START_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 20.0
 PREFERENCES = {
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
@@ -127,8 +128,12 @@ def running_firefox(command: str, folder: Path, sound: str) -> Iterator[Firefox]
     started = [command, *options, "--remote-debugging-port", "0"]
     log = folder / "firefox.log"
     with log.open("wb") as errors, ended(started, {"PULSE_SERVER": sound}, stderr=errors):
-        wait_until(lambda: READY in log.read_text(), START_DEADLINE_S, "Firefox listens")
-        (address,) = re.findall(rf"{READY}(\S+)", log.read_text())
+
+        def addresses() -> list[str]:
+            return re.findall(rf"{READY}(\S+)\n", log.read_text())  # with its end: the whole of it
+
+        wait_until(lambda: bool(addresses()), START_DEADLINE_S, "Firefox listens")
+        (address,) = addresses()
         with connect(f"{address}/session", max_size=None) as socket:
             yield Firefox(socket)
 
@@ -140,5 +145,4 @@ def ended(command: list[str], variables: dict[str, str], stderr: IO[bytes]) -> I
     try:
         yield
     finally:
-        process.terminate()
-        process.wait(STOP_DEADLINE_S)
+        end(process)

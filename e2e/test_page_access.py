@@ -14,6 +14,8 @@ import pytest
 import soundfile
 from playwright.sync_api import Page, expect
 
+from cantata_bench.server import end
+
 from .own_server import AUTHORIZATION, KEY, Apart, OwnServer, enter_key
 from .page_code import code_in, open_code
 from .server import READY_DEADLINE_S, Server, wait_until
@@ -41,7 +43,7 @@ def page_apart(own_server: OwnServer) -> Iterator[Apart]:
     def is_served() -> bool:
         assert process.poll() is None, "the page's process ended"
         try:
-            return httpx.get(apart.allowed).status_code == httpx.codes.OK
+            return httpx.get(apart.allowed, timeout=60).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 
@@ -49,8 +51,7 @@ def page_apart(own_server: OwnServer) -> Iterator[Apart]:
         wait_until(is_served, READY_DEADLINE_S, "the page is served")
         yield apart
     finally:
-        process.terminate()
-        process.wait()
+        end(process)
 
 
 def speak_to_the_end(page: Page) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 READY_DEADLINE_S = 240.0
 STOP_DEADLINE_S = 30.0
+_PORTS = range(20_000, 32_000)
+"""Below those that systems give to clients and to whoever asks for any: no other process takes one
+of these while the server starts, or while it is away between two starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,30 @@ class RunningServer:
 
 
 def free_port() -> int:
-    """A free TCP port on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A free TCP port on loopback, another one each time.
+
+    Raises:
+        RuntimeError: none is free.
+    """
+    # Not the shared generator: tests that seed it would all get the same ports.
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"no TCP port from {_PORTS.start} to {_PORTS.stop - 1} is free")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end; kill it if it has not after `STOP_DEADLINE_S`."""
+    process.terminate()
+    try:
+        process.wait(STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @contextmanager
@@ -63,12 +86,7 @@ def running_server(
         _wait_until_ready(url, process, log, started)
         yield RunningServer(url, time.monotonic() - started, process.pid)
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
 
 
 def stage_gauges(url: str, metric: str) -> dict[str, float]:

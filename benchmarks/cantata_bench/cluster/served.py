@@ -20,7 +20,7 @@ from cantata.plugins import locate
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec
-from cantata_bench.server import READY_DEADLINE_S, free_port, running_server
+from cantata_bench.server import READY_DEADLINE_S, end, free_port, running_server
 from cantata_bench.summary import summarise
 from cantata_bench.target import Target
 
@@ -119,8 +119,7 @@ def running_replica(log: Path, options: tuple[str, ...]) -> Iterator[RunningRepl
             time.sleep(0.05)
         yield RunningReplica(address, process.pid)
     finally:
-        process.terminate()
-        process.wait()
+        end(process)
 
 
 def _measured(way: _Loaded, streams: int, seconds: float) -> Way:
