@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 from rich.console import Console
 from rich.table import Table
 
@@ -20,7 +20,10 @@ from cantata_bench.server import free_port, running_server
 from .chromium import Driver
 from .own_server import OwnServer
 from .server import Server
-from .speech_page import SpeechPage
+from .speech_page import LOAD_DEADLINE_MS, SpeechPage
+
+# Playwright waits 5 s otherwise: on a busy machine a page may take longer.
+expect.set_options(timeout=LOAD_DEADLINE_MS)
 
 # With packages of their own: make test-clients, make test-cluster.
 collect_ignore = ["clients", "cluster"]

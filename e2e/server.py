@@ -20,7 +20,7 @@ class Server:
     """Of every request."""
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=10.0)
+        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=60.0)
 
     def speech(self, **fields: object) -> httpx.Response:
         url = f"{self.url}/v1/audio/speech"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ NOTE_MARKED_WORDS = """
     if (word) window.marked.push([word, window.cantata.heardSeconds]);
   });
   window.noting.observe(shadow, { attributeFilter: ["data-word"] });
+}
+"""
+
+PRESS_ONCE_PLAYING = """
+(button) => {
+  const look = () => {
+    if (window.cantata.state === "playing") button.click();
+    else requestAnimationFrame(look);
+  };
+  look();
 }
 """
 
@@ -121,6 +132,21 @@ class SpeechPage:
         state = str(reached.json_value())
         assert state in states, f"{state}: {self.status().inner_text()}"
         return state
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The block begins a turn; returns when its sound has been played. A test that waits for
+        "playing" instead may look too late, on a busy machine, and then waits for ever."""
+        self.page.evaluate("window.before = window.cantata.metrics")  # every turn has its own
+        yield
+        self.page.wait_for_function("window.cantata.metrics !== window.before")
+        self.wait_for_state("done")
+
+    def press_once_playing(self, name: str) -> None:
+        """The page itself presses a button as soon as sound plays: a click from here may come
+        after the end of a short one."""
+        button = self.page.get_by_role("button", name=name, exact=True)
+        button.evaluate(PRESS_ONCE_PLAYING)
 
     def metrics(self) -> dict[str, Any]:
         return dict(self.page.evaluate("window.cantata.metrics"))

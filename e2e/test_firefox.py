@@ -15,9 +15,9 @@ from timed import timed
 
 from .continuity import first_fault
 from .firefox import Firefox, find_firefox, null_sound, running_firefox
-from .server import READY_DEADLINE_S, Server, wait_until
+from .server import READY_DEADLINE_S, STOP_DEADLINE_S, Server, wait_until
 from .speech_page import PLAYED_AS_BASE64, turn_figures
-from .test_page import LONG_TEXT, MOST_SECONDS_TO_SILENCE, SENTENCES, STOP_DEADLINE_S
+from .test_page import LONG_TEXT, MOST_SECONDS_TO_SILENCE, SENTENCES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 

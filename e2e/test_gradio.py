@@ -17,6 +17,8 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 from playwright.sync_api import Locator, Page, expect
 
+from cantata_bench.server import end
+
 from .conftest import GIVEN_URL, ROOT
 from .server import READY_DEADLINE_S, Server, wait_until
 from .speech_page import SPEECH_DEADLINE_MS, SpeechPage
@@ -64,8 +66,7 @@ def chat(server: Server, other_origin: str) -> Iterator[str]:
         wait_until(is_served, READY_DEADLINE_S, "the example is served")
         yield other_origin
     finally:
-        process.terminate()
-        process.wait()
+        end(process)
 
 
 def test_an_answer_is_spoken_while_it_is_written(browser_page: Page, chat: str) -> None:
@@ -99,14 +100,12 @@ def test_the_servers_own_app_plays_what_the_api_returns(browser_page: Page, serv
     page.open(f"{server.url}/gradio")
     browser_page.get_by_label("Text").fill(SENTENCE)
     for _ in range(2):  # the same text again is spoken again
-        page.press("Speak")
-        page.wait_for_state("playing")
-        page.wait_for_state("done")
+        with page.turn():
+            page.press("Speak")
     answer = server.speech(input=SENTENCE, response_format="pcm")
     np.testing.assert_array_equal(page.played(), np.frombuffer(answer.content, dtype="<i2"))
+    page.press_once_playing("Stop")
     page.press("Speak")
-    page.wait_for_state("playing")
-    page.press("Stop")
     page.wait_for_state("stopped")
     elsewhere = [url for url in asked if not url.startswith((server.url, "data:", "blob:"))]
     assert elsewhere == []

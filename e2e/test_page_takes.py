@@ -47,11 +47,8 @@ def press_in(take: Locator, name: str) -> None:
 
 
 def play_to_the_end(speech_page: SpeechPage, take: Locator, name: str) -> None:
-    page = speech_page.page
-    page.evaluate("window.before = window.cantata.metrics")  # every turn has an object of its own
-    press_in(take, name)
-    page.wait_for_function("window.cantata.metrics !== window.before")
-    speech_page.wait_for_state("done")
+    with speech_page.turn():
+        press_in(take, name)
 
 
 def test_takes_are_kept_played_saved_compared_and_cleared(

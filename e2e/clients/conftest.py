@@ -63,7 +63,7 @@ def server() -> Iterator[Address]:
 @pytest.fixture(scope="session")
 def painter(server: Address) -> dict[str, Any]:
     """The server's first model that draws, as it is listed."""
-    models = httpx.get(f"{server.http}/v1/models").json()["data"]
+    models = httpx.get(f"{server.http}/v1/models", timeout=60).json()["data"]
     for model in models:
         if model["images"] is not None:
             return dict(model)

@@ -2,7 +2,7 @@
 
 const MOST_TAKES = 10;
 const MOST_BYTES = 64 * 2 ** 20; // of one take: 22 minutes of mono at 24 kHz
-const OPEN_MS = 3_000;
+const OPEN_MS = 10_000; // a busy machine takes seconds
 
 /**
  * Resolves with an object of `add(take, samples)`, `list()`, `samples(id)` and `clear()`, all of
