@@ -159,7 +159,10 @@ async def assert_idle(url: str) -> None:
         ]
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
-    async with httpx.AsyncClient(base_url=url, verify=False) as http, asyncio.timeout(20):
+    async with (
+        httpx.AsyncClient(base_url=url, verify=False, timeout=60) as http,
+        asyncio.timeout(20),
+    ):
         while True:
             found = counts((await http.get("/metrics")).text)
             assert len(found) >= 2

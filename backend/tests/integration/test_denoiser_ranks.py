@@ -40,7 +40,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     yield service.image_models[PLUGIN.name]
     ranks |= {*denoiser(service.image_models[PLUGIN.name]).children()}
     await service.stop()
-    _, alive = psutil.wait_procs(ranks, timeout=10)
+    _, alive = psutil.wait_procs(ranks, timeout=60)
     assert not alive
 
 
@@ -75,7 +75,7 @@ async def test_one_that_dies_takes_the_other_with_it_and_both_are_started_again(
     (rank,) = stage.children()
     assert rank.cmdline()[0] == f"{stage.cmdline()[0]}:rank-1"
     (rank if killed == "rank" else stage).kill()
-    _, alive = await asyncio.to_thread(psutil.wait_procs, [rank, stage], timeout=10)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, [rank, stage], timeout=60)
     assert not alive
     np.testing.assert_array_equal(await picture_in_the_end(model), before)
     assert denoiser(model).pid != stage.pid

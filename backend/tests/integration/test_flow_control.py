@@ -45,7 +45,7 @@ async def until_free(server: TinyServer) -> None:
 
 async def gauges(server: TinyServer) -> dict[str, float]:
     """What the stages hold, according to `/metrics`."""
-    async with httpx.AsyncClient(base_url=server.url) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
         lines = (await http.get("/metrics")).text.splitlines()
     return {
         name: float(value)

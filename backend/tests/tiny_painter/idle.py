@@ -10,7 +10,7 @@ from cantata.engine.image_model import PipelineImageModel
 async def until_free(model: PipelineImageModel) -> None:
     """No stage holds anything."""
     stages = model.orchestrator.stages.values()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while any([any((await stage.counts()).values()) for stage in stages]):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

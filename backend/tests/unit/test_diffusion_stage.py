@@ -294,7 +294,7 @@ class Waiting(TinyDenoiser):
 
     def advance(self, jobs: Sequence[TinyJob]) -> Sequence[CantataError | None]:
         self.begun.set()
-        assert self.may_end.wait(10)
+        assert self.may_end.wait(60)
         return super().advance(jobs)
 
 

@@ -240,7 +240,7 @@ class Gate(Doubling):
         self.opened = threading.Event()
 
     def run(self, batch: Sequence[Sound]) -> Sequence[Mapping[str, Payload] | CantataError]:
-        assert self.opened.wait(10)
+        assert self.opened.wait(60)
         return super().run(batch)
 
 

@@ -186,7 +186,7 @@ def running_loop(
     finally:
         control.close()
         upstream.close()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -34,7 +34,7 @@ async def misuse_socket(server: Server, dice: random.Random) -> None:
 async def misuse_http(server: Server, dice: random.Random) -> None:
     body = {"input": "hello " * dice.randint(1, 10), "response_format": "pcm"}
     async with (
-        httpx.AsyncClient(base_url=server.url) as http,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as http,
         http.stream("POST", "/v1/audio/speech", json=body) as response,
     ):
         pieces = response.aiter_raw()

@@ -33,7 +33,7 @@ class HeldEncoder:
         self.threads.append(threading.get_ident())
         self.entered.set()
         if len(samples) > len(SHORT):
-            assert self.may_go_on.wait(10)
+            assert self.may_go_on.wait(60)
         data = self._encoder.feed(samples)
         self.calls.append("feed")
         return data
@@ -61,14 +61,14 @@ async def test_a_cancelled_encoder_is_freed_once_its_thread_is_done() -> None:
     held = HeldEncoder()
     encoder = ResponseEncoder(held, OUTPUT)
     feeding = asyncio.create_task(encoder.feed(LONG))
-    await asyncio.to_thread(held.entered.wait, 10)
+    await asyncio.to_thread(held.entered.wait, 60)
     feeding.cancel()
     await asyncio.wait([feeding])
     assert feeding.cancelled()
     encoder.close()
     assert held.calls == []
     held.may_go_on.set()
-    await eventually(lambda: held.calls == ["feed", "close"], timeout_s=10)
+    await eventually(lambda: held.calls == ["feed", "close"])
 
 
 @pytest.mark.parametrize(

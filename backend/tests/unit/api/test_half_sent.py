@@ -113,7 +113,7 @@ async def test_half_sent_heads_do_not_block_new_connections() -> None:
     async with (
         limited(head_timeout_s=3600, max_connections=24) as server,
         client(server.socket_url) as listener,
-        httpx.AsyncClient() as http,
+        httpx.AsyncClient(timeout=60) as http,
     ):
         await listener.configure()
         halves = [await opened(server, GET) for _ in range(100)]

@@ -26,7 +26,7 @@ async def test_health_answers_while_the_service_starts() -> None:
     service.may_start.clear()
     async with (
         running(service) as server,
-        httpx.AsyncClient(base_url=server.url) as http,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as http,
     ):
         health = await http.get("/health")
         assert (health.status_code, health.json()["status"]) == (200, "starting")
@@ -74,7 +74,7 @@ async def test_a_failed_start_is_reported(error: Exception) -> None:
     service = FakeService(start_error=error)
     async with (
         running(service) as server,
-        httpx.AsyncClient(base_url=server.url) as http,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as http,
     ):
         await server.app.state.context.lifecycle.settled.wait()
         health = await http.get("/health")

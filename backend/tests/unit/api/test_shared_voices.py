@@ -33,7 +33,7 @@ async def servers(tmp_path: Path) -> AsyncIterator[list[Server]]:
 
 
 async def upload(server: Server, name: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=server.url) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
         return await http.post(
             VOICES,
             data={"name": name, "consent": "true"},
@@ -46,7 +46,7 @@ async def test_a_voice_that_one_server_stored_speaks_at_the_other(servers: list[
     made = await upload(first, "Ada")
     assert made.status_code == 200, made.text
     assert (await upload(second, "ada")).status_code == 409
-    async with httpx.AsyncClient(base_url=second.url) as http:
+    async with httpx.AsyncClient(base_url=second.url, timeout=60) as http:
         spoken = await http.post("/v1/audio/speech", json={"input": "hi", "voice": "ADA"})
         assert spoken.status_code == 200, spoken.text
         assert second.solo.counts.requests[-1].reference is not None

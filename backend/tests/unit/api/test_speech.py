@@ -178,7 +178,7 @@ async def test_disconnect_aborts_and_waits_for_it(server: Server, chunks: int) -
     how = server.solo.behaviour
     how.interval_s, how.abort_s, how.chunks = 0.01, 0.05, 1000
     how.first_after_s = 10.0 if chunks == 0 else 0.0
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         request = client.build_request("POST", "/v1/audio/speech", json={"input": "hello"})
         asking = asyncio.create_task(client.send(request, stream=True))
         await eventually(lambda: server.solo.counts.open == 1)

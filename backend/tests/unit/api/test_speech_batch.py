@@ -126,7 +126,7 @@ async def test_lines_come_as_they_are_ready(server: Server, http: httpx.AsyncCli
 async def test_a_disconnect_cancels_all(server: Server) -> None:
     how = server.solo.behaviour
     how.interval_s, how.abort_s, how.chunks = 0.01, 0.05, 1000
-    async with httpx.AsyncClient(base_url=server.url) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
         asking = asyncio.create_task(client.post(URL, json=items(*"abcdefgh")))
         await eventually(lambda: server.solo.counts.open == 4)
         asking.cancel()
@@ -194,7 +194,10 @@ async def test_an_invalid_batch_is_rejected_as_a_whole(
 async def test_nothing_is_spoken_before_the_service_is_ready() -> None:
     service = FakeService()
     service.may_start.clear()
-    async with running(service) as server, httpx.AsyncClient(base_url=server.url) as client:
+    async with (
+        running(service) as server,
+        httpx.AsyncClient(base_url=server.url, timeout=60) as client,
+    ):
         response = await client.post(URL, json=items("hello"))
         assert (response.status_code, response.json()["error"]["code"]) == (503, "not_ready")
         service.may_start.set()

@@ -140,7 +140,7 @@ async def test_a_page_of_an_allowed_site_may_send_the_token(tmp_path: Path) -> N
     async with running(FakeService(), settings) as server:
         asked = {"origin": site, "access-control-request-method": "DELETE"}
         asked["access-control-request-headers"] = "x-deletion-token"
-        async with httpx.AsyncClient(base_url=server.url) as http:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
             allowed = await http.options(f"{VOICES}/x", headers=asked)
     assert allowed.status_code == 200
     assert "x-deletion-token" in allowed.headers["access-control-allow-headers"]

@@ -138,7 +138,7 @@ async def test_voices_are_kept_for_the_next_start(settings: ServerSettings) -> N
     for start in range(2):
         async with running(FakeService(), settings) as server:
             await server.app.state.context.lifecycle.settled.wait()
-            async with httpx.AsyncClient(base_url=server.url) as http:
+            async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
                 if start == 0:
                     assert (await upload(http)).status_code == 200
                 assert [voice["name"] for voice in await uploaded(http)] == ["Ada"]
@@ -147,7 +147,7 @@ async def test_voices_are_kept_for_the_next_start(settings: ServerSettings) -> N
 async def test_uploads_are_off_without_a_folder() -> None:
     async with running(FakeService(), ServerSettings()) as server:
         await server.app.state.context.lifecycle.settled.wait()
-        async with httpx.AsyncClient(base_url=server.url) as http:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
             refused = await upload(http)
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
             assert (await http.delete(f"{VOICES}/x")).status_code == 403

@@ -113,7 +113,7 @@ def test_what_is_heard_is_what_the_statements_say(server: str, checkpoint: Path,
 
 
 def test_listings_tell_what_it_can_do(server: str) -> None:
-    (model,) = httpx.get(f"{server}/v1/audio/models").json()["models"]
+    (model,) = httpx.get(f"{server}/v1/audio/models", timeout=60).json()["models"]
     assert (model["id"], model["sample_rate"]) == ("fish-speech-s2", SAMPLE_RATE)
     assert model["capabilities"]["references"]
     assert model["capabilities"]["max_references"] == 4

@@ -225,7 +225,7 @@ def test_a_wav_is_stereo_at_48_khz(url: str) -> None:
 
 def test_listings_tell_what_each_model_can_do(local: str, nano: str) -> None:
     for url, name in ((local, "moss-tts-local"), (nano, "moss-tts-nano")):
-        (model,) = httpx.get(f"{url}/v1/audio/models").json()["models"]
+        (model,) = httpx.get(f"{url}/v1/audio/models", timeout=60).json()["models"]
         assert (model["id"], model["sample_rate"], model["channels"]) == (name, SAMPLE_RATE, 2)
         assert model["sampled"]
         assert model["capabilities"]["references"]

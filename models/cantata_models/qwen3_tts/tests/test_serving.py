@@ -162,14 +162,14 @@ async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: str) -> 
 
 
 def test_listings_tell_what_the_checkpoint_can_do(custom: str, base: str) -> None:
-    (model,) = httpx.get(f"{custom}/v1/audio/models").json()["models"]
+    (model,) = httpx.get(f"{custom}/v1/audio/models", timeout=60).json()["models"]
     assert (model["id"], model["sample_rate"]) == ("qwen3-tts", SAMPLE_RATE)
     assert model["capabilities"]["languages"] == ["zh", "en", "de"]
     assert {"language", "task_type", "top_k"} <= set(model["capabilities"]["options"])
     assert not model["capabilities"]["references"]
-    voices = httpx.get(f"{custom}/v1/audio/voices").json()["voices"]
+    voices = httpx.get(f"{custom}/v1/audio/voices", timeout=60).json()["voices"]
     assert [voice["id"] for voice in voices] == ["vivian", "ryan", "dylan"]
-    (cloning,) = httpx.get(f"{base}/v1/audio/models").json()["models"]
+    (cloning,) = httpx.get(f"{base}/v1/audio/models", timeout=60).json()["models"]
     assert cloning["capabilities"]["references"]
 
 

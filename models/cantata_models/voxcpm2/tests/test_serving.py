@@ -102,7 +102,7 @@ def test_every_mode_sounds_different(url: str) -> None:
 
 
 def test_the_listing_tells_what_the_model_can_do(url: str) -> None:
-    (model,) = httpx.get(f"{url}/v1/audio/models").json()["models"]
+    (model,) = httpx.get(f"{url}/v1/audio/models", timeout=60).json()["models"]
     assert (model["id"], model["sample_rate"], model["channels"]) == ("voxcpm2", 48_000, 1)
     able = model["capabilities"]
     assert able["references"]

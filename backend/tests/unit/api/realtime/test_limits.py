@@ -76,7 +76,7 @@ async def test_http_says_what_a_handshake_would(
         assert (answer.status_code, answer.json()["error"]) == (status, error)
         return status
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         for query in ("", "?model=solo", "?model=gpt-realtime"):
             assert (await client.get(address + query)).status_code == 204
         assert await compare("?model=nobody") == 404
