@@ -13,20 +13,24 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families
 
 import namespaces
 from cantata.cluster.address import Address
 from cantata.cluster.directory import StaticDirectory
+from cantata.cluster.edge.picking import at_home, home_of
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.key import KEY_VARIABLE, LinkKey
 from cantata.contract.data.errors import ReplicaLost, StageDied
-from cantata.contract.data.request import SpeechRequest
+from cantata.contract.data.request import ReferenceAudio, SpeechRequest
+from cantata.metrics import Metrics
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.checkpoint import save_tiny_checkpoint
 
@@ -40,6 +44,8 @@ WITHIN_S = 2.0
 PORT = 8100
 TEXT = "One two three four five six seven eight nine ten."
 """50 frames of 0.8 s: far more than links and decoders hold for a listener that does not read."""
+RECORDINGS, ROUNDS = 4, 3
+"""Recordings for each replica, and how often each is spoken like."""
 HEARD = 3
 """Chunks before a fault."""
 
@@ -142,8 +148,9 @@ async def cluster(replicas: list[ReplicaProcess]) -> AsyncIterator[TinyCluster]:
     await edge.stop()
 
 
-async def spoken(cluster: TinyCluster, text: str) -> bytes:
-    async with cluster.edge.model("tiny").speak(SpeechRequest(text, "tiny")) as utterance:
+async def spoken(cluster: TinyCluster, text: str, recording: ReferenceAudio | None = None) -> bytes:
+    request = SpeechRequest(text, "tiny", reference=recording)
+    async with cluster.edge.model("tiny").speak(request) as utterance:
         return np.concatenate([chunk.samples async for chunk in utterance]).tobytes()
 
 
@@ -210,6 +217,48 @@ async def on(cluster: TinyCluster) -> ReplicaProcess:
     counts = cluster.streams()
     assert sorted(counts.values()) == [SLOTS // 2, SLOTS // 2]
     return cluster.replicas[min(counts)]
+
+
+def reused(metrics: str, what: str) -> list[float]:
+    """What each replica's encoder has counted."""
+    found = {
+        sample.labels["replica"]: sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == f"cantata_stage_{what}_total"
+    }
+    return [found[replica] for replica in sorted(found)]
+
+
+def recordings_for(cluster: TinyCluster) -> list[ReferenceAudio]:
+    """So many that are at home at each replica, whatever its address is."""
+    free = dict.fromkeys(cluster.replicas, SLOTS)
+    found: dict[str | None, list[ReferenceAudio]] = {replica: [] for replica in free}
+    for number in count():
+        samples = np.random.default_rng(number).random((6, 1), np.float32)
+        recording = ReferenceAudio(samples, 24_000)
+        known = found[at_home(free, home_of(recording))]
+        known += [recording] * (len(known) < RECORDINGS)
+        if all(len(known) == RECORDINGS for known in found.values()):
+            break
+    return [recording for known in found.values() for recording in known]
+
+
+async def test_each_recording_is_encoded_at_one_replica_and_then_found_there(
+    cluster: TinyCluster,
+) -> None:
+    await cluster.known(2)
+    recordings = recordings_for(cluster)
+    sounds = [
+        [await spoken(cluster, "Hi.", recording) for recording in recordings] for _ in range(ROUNDS)
+    ]
+    assert len(set(sounds[0])) == 2 * RECORDINGS
+    assert sounds == [sounds[0]] * ROUNDS
+    edge = cluster.edge
+    metrics = Metrics().render(await edge.stage_reports(), {}, edge.replica_reports()).decode()
+    encodes, hits = reused(metrics, "encodes"), reused(metrics, "hits")
+    assert encodes == [RECORDINGS] * 2
+    assert hits == [(ROUNDS - 1) * RECORDINGS] * 2
 
 
 async def test_a_pulled_cable_is_not_heard(cluster: TinyCluster, undisturbed: list[bytes]) -> None:

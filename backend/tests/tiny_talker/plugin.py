@@ -19,7 +19,7 @@ from cantata.contract.data.request import (
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import TEXT_VOCAB
-from tiny_talker.inputs import TinyInput, TinyText
+from tiny_talker.inputs import TinyInput, TinySound, TinyText
 
 FRAMES_PER_WORD = 5
 MAX_PROMPT = 16
@@ -53,19 +53,23 @@ TWO_TALKERS = PipelineSpec(
     ),
 )
 """The second talker speaks what the first one says, while it says it. The client gets both."""
-ENCODED = PipelineSpec(
-    stages=(
-        StageSpec(
-            "encoder",
-            StageKind.FEED_FORWARD,
-            "tiny_talker.encoder:load_encoder",
-            outputs={"rows": Rows},
-        ),
-        *PIPELINE.stages,
-    ),
-    edges=(EdgeSpec("encoder.rows", "talker"), *PIPELINE.edges),
-)
-"""The talker follows a recording, if a request has one."""
+
+
+def with_encoder(pipeline: PipelineSpec) -> PipelineSpec:
+    """The same, and its talker follows a recording, if a request has one."""
+    encoder = StageSpec(
+        "encoder",
+        StageKind.FEED_FORWARD,
+        "tiny_talker.encoder:load_encoder",
+        outputs={"rows": Rows},
+    )
+    return PipelineSpec(
+        stages=(encoder, *pipeline.stages),
+        edges=(EdgeSpec("encoder.rows", "talker"), *pipeline.edges),
+    )
+
+
+ENCODED = with_encoder(PIPELINE)
 THINKING = PipelineSpec(
     stages=(
         StageSpec(
@@ -87,6 +91,7 @@ HEARD_FIRST = 3
 """Frames with which the second one begins."""
 AUDIBLE = pipeline_with("PatientTalker", "load_audible_decoder")
 """As many bytes as a real voice, with enough time per frame that a busy machine keeps up."""
+FOLLOWING = with_encoder(AUDIBLE)
 SLOW = pipeline_with("TinyTalker", "load_slow_decoder")
 """Keeps up with three listeners at most."""
 
@@ -102,9 +107,8 @@ class TinyRequestBuilder:
         sentences = list(re.finditer(r"[^.]*\w[^.]*", request.text))
         if not sentences:
             raise InvalidRequest("nothing to say", "input")
-        sampling = SamplingOptions(request.seed or 0, request.temperature)
         return tuple(
-            self._piece(f"{request_id}-{index}", sentence, sampling)
+            self._piece(f"{request_id}-{index}", sentence, request)
             for index, sentence in enumerate(sentences)
         )
 
@@ -114,21 +118,26 @@ class TinyRequestBuilder:
         return feed
 
     def _piece(
-        self, request_id: str, sentence: re.Match[str], sampling: SamplingOptions
+        self, request_id: str, sentence: re.Match[str], request: SpeechRequest
     ) -> PipelineRequest:
         words = [
             TextSpan(sentence.start() + word.start(), sentence.start() + word.end())
             for word in re.finditer(r"\w+", sentence[0])
         ]
         frames = FRAMES_PER_WORD * len(words)
+        reference = request.reference
         payload = TinyInput(
             text=[ord(character) % TEXT_VOCAB for character in sentence[0].strip()[:MAX_PROMPT]],
             max_frames=frames,
             min_frames=frames,
+            follows=reference is not None,
             words=len(words),
-            sampling=sampling,
+            sampling=SamplingOptions(request.seed or 0, request.temperature),
         )
-        return PipelineRequest(request_id, {"talker": payload}, words=tuple(words))
+        inputs: dict[str, StageInput] = {"talker": payload}
+        if reference is not None:
+            inputs["encoder"] = TinySound(reference.mono)
+        return PipelineRequest(request_id, inputs, words=tuple(words))
 
 
 class TinyTextFeed:

@@ -21,7 +21,7 @@ from cantata.config import parse_deployment
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.service import PipelineService
-from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
+from tiny_talker.plugin import FOLLOWING, PLUGIN, TinyRequestBuilder
 
 DRAIN_S = 60.0
 
@@ -31,11 +31,12 @@ async def main(folder: Path, address: Address, slots: int) -> None:
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     stages = {
+        "encoder": {"slots": slots},
         "talker": {"slots": slots, "max_model_len": 128},
         "decoder": {"slots": slots, "credit_s": 4.0},
     }
-    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, AUDIBLE)
-    orchestrator = Orchestrator(AUDIBLE, folder, deployment, logging.WARNING)
+    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, FOLLOWING)
+    orchestrator = Orchestrator(FOLLOWING, folder, deployment, logging.WARNING)
     model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False)
     identity = {model.name: identity_of(folder, deployment)}
     host = ReplicaHost(PipelineService([model]), identity, listen(address), read_key(None))

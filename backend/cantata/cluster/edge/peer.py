@@ -68,6 +68,9 @@ class Peer:
         """It is no longer one of the replicas: nothing more is ordered."""
         self._last_reports: list[StageReport] = []
 
+    def __str__(self) -> str:
+        return str(self.address)
+
     @property
     def is_ready(self) -> bool:
         """It takes orders."""

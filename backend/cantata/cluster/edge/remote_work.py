@@ -54,6 +54,8 @@ class Order(Generic[O, E]):
     """Those that follow, by kind."""
     read: Callable[[Any], E]
     """An event as it has just arrived."""
+    home: bytes | None = None
+    """Of `picking.home_of`, if a replica encodes something for it."""
 
 
 class Splice(Protocol[E]):
@@ -189,7 +191,9 @@ class RemoteWork(Generic[O, E]):
             left_s = max(0.0, deadline_s - time.monotonic())
             queued, again = self._order.queued, again or bool(refusals)
             try:
-                peer = await self._waiting.place(self._fits, left_s, queued=queued, again=again)
+                peer = await self._waiting.place(
+                    self._fits, self._order.home, left_s, queued=queued, again=again
+                )
             except StageDied:
                 if refusals:
                     raise min(refusals, key=lambda one: one.retry_after_s) from None
@@ -217,7 +221,9 @@ class RemoteWork(Generic[O, E]):
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
             queued = self._order.queued
-            peer = await self._waiting.next_place(self._fits, left_s, queued=queued)
+            peer = await self._waiting.next_place(
+                self._fits, self._order.home, left_s, queued=queued
+            )
             if peer is None:
                 raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
             self._splice.repeat()

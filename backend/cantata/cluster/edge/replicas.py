@@ -10,7 +10,7 @@ from cantata.cluster.address import Address
 from cantata.cluster.directory import ReplicaDirectory
 from cantata.cluster.edge.losses import Losses
 from cantata.cluster.edge.peer import Peer
-from cantata.cluster.edge.picking import most_free
+from cantata.cluster.edge.picking import at_home, most_free
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.heart import Heart
 
@@ -64,9 +64,20 @@ class Replicas:
         """Replicas that take orders for a model."""
         return [peer for peer in self.peers if peer.serves(model) is not None and fits(peer)]
 
-    def best(self, model: str, fits: Fits = lambda peer: True) -> Peer | None:
-        """The replica with most free places, in turn if several have; None: none has any."""
-        best = most_free({p: p.free(model) for p in self.serving(model, fits)}, self._turn)
+    def best(
+        self, model: str, fits: Fits = lambda peer: True, home: bytes | None = None
+    ) -> Peer | None:
+        """The replica that is to serve a request; None: none has a free place.
+
+        Args:
+            fits: which replicas may.
+            home: of `picking.home_of`, if something must be encoded first. None: the one with most
+                free places, in turn if several have.
+        """
+        free = {peer: peer.free(model) for peer in self.serving(model, fits)}
+        if home is not None:
+            return at_home(free, home)
+        best = most_free(free, self._turn)
         self._turn += best is not None
         return best
 

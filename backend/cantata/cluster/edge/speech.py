@@ -8,6 +8,7 @@ from typing import cast
 
 from cantata.cluster.cards import SpeakingModel
 from cantata.cluster.edge.kept_text import KeptText
+from cantata.cluster.edge.picking import home_of
 from cantata.cluster.edge.remote_work import Order, RemoteWork
 from cantata.cluster.edge.served import RemoteVoiced
 from cantata.cluster.edge.splice import SoundSplice
@@ -84,6 +85,7 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             opened=(Kind.OPENED, Opened),
             events={Kind.SOUND: Sound},
             read=lambda sound: cast(Sound, sound).chunk,
+            home=None if request.reference is None else home_of(request.reference),
         )
         if text is None:
             return self._remote(ordered, request, SoundSplice())

@@ -45,11 +45,14 @@ class Waiting:
             waiting = "1 request is" if count == 1 else f"{count} requests are"
             raise self._refusal(QUEUE_FULL, f"{waiting} waiting for a place")
 
-    async def place(self, fits: Fits, wait_s: float, *, queued: bool, again: bool) -> Peer:
+    async def place(
+        self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool, again: bool
+    ) -> Peer:
         """The replica to order from, at once: the next one may be told of the same place.
 
         Args:
             fits: which replicas may take it.
+            home: of `picking.home_of`, if it has one.
             wait_s: for at most so long.
             queued: it waits here; else it is for the replica to take or refuse.
             again: it had its turn, and the replica had no place after all.
@@ -61,7 +64,7 @@ class Waiting:
         if not self._replicas.serving(self._model, fits):
             raise StageDied(f"no replica serves model {self._model!r} now")
         if not queued:
-            return self._least_busy(fits)
+            return self._least_busy(fits, home)
         turn = object()
         if again:
             self._line.appendleft(turn)
@@ -71,7 +74,7 @@ class Waiting:
         try:
             async with asyncio.timeout(wait_s):
                 while True:
-                    free = self._replicas.best(self._model, fits)
+                    free = self._replicas.best(self._model, fits, home)
                     if free is not None and self._line[0] is turn:
                         return free
                     await self._replicas.changed()
@@ -83,21 +86,26 @@ class Waiting:
             if self._line:
                 self._replicas.look_again()
 
-    async def next_place(self, fits: Fits, wait_s: float, *, queued: bool) -> Peer | None:
+    async def next_place(
+        self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool
+    ) -> Peer | None:
         """The same for what listeners hear already: ahead of the queue, and None instead of an
         error."""
         try:
             async with asyncio.timeout(wait_s):
                 while True:
                     if not queued and self._replicas.serving(self._model, fits):
-                        return self._least_busy(fits)
-                    if (free := self._replicas.best(self._model, fits)) is not None:
+                        return self._least_busy(fits, home)
+                    if (free := self._replicas.best(self._model, fits, home)) is not None:
                         return free
                     await self._replicas.changed()
         except TimeoutError:
             return None
 
-    def _least_busy(self, fits: Fits) -> Peer:
+    def _least_busy(self, fits: Fits, home: bytes | None) -> Peer:
+        """Of those that may take it, whether they have a free place or not."""
+        if (free := self._replicas.best(self._model, fits, home)) is not None:
+            return free
         able = self._replicas.serving(self._model, fits)
         return max(able, key=lambda peer: peer.free(self._model))
 
