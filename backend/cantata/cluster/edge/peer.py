@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Before the next attempts to connect; the last one from then on."""
 _REFUSED_PAUSE_S = 10.0
-"""An operator must change something first."""
+"""After a refusal, or what cannot be read: an operator must change something first."""
 
 
 class Peer:
@@ -185,14 +185,14 @@ class Peer:
         """Connect, and connect again, until cancelled."""
         failures = 0
         while True:
-            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             try:
-                error = await self._connected()
+                error, pause_s = await self._connected(), _PAUSES_S[0]
                 failures = 0
             except LinkLost as refusal:
-                error = refusal
+                error, pause_s = refusal, _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
                 failures += 1
-                pause_s = _REFUSED_PAUSE_S if isinstance(refusal, Refused) else pause_s
+            if isinstance(error, Refused | Garbage):
+                pause_s = _REFUSED_PAUSE_S
             if error.reason != self._trouble:
                 logger.warning("%s", error.reason)
             self._trouble = error.reason

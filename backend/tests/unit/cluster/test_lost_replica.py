@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cantata.cluster.address import Address
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.edge.splice import SoundSplice
+from cantata.cluster.messages import MoreText
 from cantata.contract.data.errors import Quarantined, ReplicaLost, StageDied
 from cantata.contract.data.request import SpeechRequest, Voice
 from cantata.contract.service import SpeechChunk, SpokenWord
@@ -219,6 +220,30 @@ async def test_an_edge_connects_again() -> None:
         await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
         await cluster.known(1)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+async def test_a_replica_that_cannot_be_understood_is_not_asked_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as one of another release: each attempt would be a line in both logs."""
+    monkeypatch.setattr("cantata.cluster.edge.peer._PAUSES_S", (0.0,))
+    async with fake_cluster(1) as cluster:
+        with monkeypatch.context() as patched:
+            other = "cantata.cluster.replica.host.announcement_of"
+            patched.setattr(other, lambda *given: MoreText("of another release"))
+            stranger = await cluster.add()
+            cluster.tell()
+            await eventually(lambda: any(one.lost for one in cluster.edge.replica_reports()))
+            for number in range(20):
+                text = f"{number} {TEXT}"
+                assert await spoken(cluster, text) == undisturbed(cluster, text)
+        [report] = [
+            one
+            for one in cluster.edge.replica_reports()
+            if one.address == str(stranger.host.address)
+        ]
+        assert (report.lost, report.ready) == (1, False)
+        assert "no Announcement" in str(report.trouble)
 
 
 async def test_a_lost_edge_frees_what_it_ordered() -> None:
