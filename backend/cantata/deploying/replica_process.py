@@ -48,6 +48,7 @@ class _Report:
             "address": str(self._host.address),
             "ready": status.ready,
             "draining": status.draining,
+            "edges": status.edges,
             "places": sum(model.places for model in models),
             "in_use": sum(model.in_use for model in models),
         }

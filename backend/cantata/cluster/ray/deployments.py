@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments, read_arguments
 from cantata.cluster.ray.authentication import check_authentication
 from cantata.cluster.ray.hosted import start_process
-from cantata.cluster.ray.roll import ANNOUNCE_EVERY_S, Roll, as_plain, from_plain
+from cantata.cluster.ray.roll import ANNOUNCE_EVERY_S, Demand, Roll, as_plain, from_plain
 from cantata.cluster.ray.serve_api import DirectoryGone, DirectoryHandle, node_address
 from cantata.contract.data.errors import ConfigError, StageDied
 
@@ -23,6 +23,8 @@ logger = logging.getLogger("ray.serve")
 """Serve collects it."""
 _HANGS_AFTER_S = 60.0
 """A process that has said nothing for so long, of what it says twice a second, is replaced."""
+MET_WITHIN_S = 10.0
+"""An edge that has not found a replica for so long will not be waited for: it may be gone."""
 
 
 class Directory:
@@ -32,7 +34,7 @@ class Directory:
         check_authentication(os.environ, "the directory's machine")
         self._roll = Roll(time.monotonic)
 
-    async def announce(self, id: str, address: str, model: str, serving: bool) -> float:
+    async def announce(self, id: str, address: str, model: str, serving: bool) -> Demand:
         """As `Roll.announce`."""
         return self._roll.announce(id, address, model, serving=serving)
 
@@ -128,8 +130,9 @@ class Replica(_Supervisor):
     async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
         model = read_arguments(ModelArguments, arguments)
         self.drain_s, self._model = model.drain_s, model.name
-        self._share = 0.0
+        self._demand: Demand | None = None
         await self._start({"host": node_address(), "arguments": dict(arguments)})
+        await self._met()
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Called by Serve; `PlacesPolicy` reads it."""
@@ -137,8 +140,22 @@ class Replica(_Supervisor):
         return {
             "places": float(said.get("places", 0)),
             "in_use": float(said.get("in_use", 0)),
-            "waiting": self._share,
+            "waiting": 0.0 if self._demand is None else self._demand.waiting,
         }
+
+    async def _met(self) -> None:
+        """Return when the edges know this replica, or after a while. Serve stops an older one as
+        soon as this one runs, and no request must come to an edge between the two."""
+        try:
+            async with asyncio.timeout(MET_WITHIN_S):
+                while self._process.ended is None and not self._is_met():
+                    await self._process.news()
+        except TimeoutError:
+            logger.warning("not all edges have found this replica within %g s", MET_WITHIN_S)
+
+    def _is_met(self) -> bool:
+        demand = self._demand
+        return demand is not None and self._process.said.get("edges", 0) >= demand.edges
 
     def _is_up(self, said: Mapping[str, Any]) -> bool:
         return bool(said.get("ready"))
@@ -147,7 +164,7 @@ class Replica(_Supervisor):
         if "address" not in said:  # its last words are those of an error
             return
         serving = not said["draining"] and self._process.ended is None
-        self._share = await directory.announce(
+        self._demand = await directory.announce(
             self._id, str(said["address"]), self._model, serving=serving
         )
 

@@ -31,6 +31,16 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """What a replica hears of the edges."""
+
+    waiting: float
+    """Its share of the requests for its model that wait there."""
+    edges: int
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Replica:
     at_s: float
     address: str
@@ -60,7 +70,7 @@ class Roll:
         self._replicas: dict[str, _Replica] = {}
         self._edges: dict[str, _Edge] = {}
 
-    def announce(self, id: str, address: str, model: str, *, serving: bool) -> float:
+    def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
         """A replica is there.
 
         Args:
@@ -68,19 +78,17 @@ class Roll:
             address: where its links begin.
             model: what it speaks with.
             serving: whether it takes requests; not while it loads or drains.
-
-        Returns:
-            Its share of the requests for its model that wait at the edges.
         """
         now_s = self._clock()
         self._replicas[id] = _Replica(now_s, address, model, serving)
+        edges = _fresh(self._edges, now_s)
         if not serving:
-            return 0.0
+            return Demand(0.0, len(edges))
         sharing = [
             one for one in _fresh(self._replicas, now_s) if one.serving and one.model == model
         ]
-        waiting = sum(edge.waiting.get(model, 0) for edge in _fresh(self._edges, now_s))
-        return waiting / len(sharing)
+        waiting = sum(edge.waiting.get(model, 0) for edge in edges)
+        return Demand(waiting / len(sharing), len(edges))
 
     def read(self, edge: str, waiting: Mapping[str, int]) -> Present:
         """What there is, for an edge.

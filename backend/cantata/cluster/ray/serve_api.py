@@ -21,6 +21,7 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
 from cantata.cluster.ray.arguments import DIRECTORY
 from cantata.cluster.ray.policy import DOWN_AFTER_S, UP_AFTER_S, Load, wanted
+from cantata.cluster.ray.roll import Demand
 from cantata.cluster_options import NodeLabel, ReplicasOptions
 from cantata.contract.data.errors import ConfigError
 
@@ -170,13 +171,14 @@ class DirectoryHandle:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> float:
+    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
         """As `Roll.announce`.
 
         Raises:
             DirectoryGone: it does not answer.
         """
-        return float(await self._call("announce", id, address, model, serving))
+        demand: Demand = await self._call("announce", id, address, model, serving)
+        return demand
 
     async def read(self, edge: str, waiting: Mapping[str, int]) -> Mapping[str, Any]:
         """As `Roll.read`, plain; errors as of `announce`."""

@@ -63,7 +63,10 @@ class ReplicaHost:
         """As edges know it, and how much is waiting."""
         names = self._ledger.names if self._is_started else ()
         return ReplicaStatus(
-            self._is_ready, self._ledger.draining, {name: self._status(name) for name in names}
+            self._is_ready,
+            self._ledger.draining,
+            len(self._sessions),
+            {name: self._status(name) for name in names},
         )
 
     def _status(self, name: str) -> ModelStatus:

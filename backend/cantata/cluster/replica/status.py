@@ -28,5 +28,7 @@ class ReplicaStatus:
     """Every model accepts orders."""
     draining: bool
     """It ends what it speaks and takes nothing new."""
+    edges: int
+    """That have a link to it."""
     models: Mapping[str, ModelStatus]
     """By name."""

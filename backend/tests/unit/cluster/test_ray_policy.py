@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cantata.cluster.ray.policy import Load, wanted
-from cantata.cluster.ray.roll import FORGET_AFTER_S, Present, Roll, as_plain, from_plain
+from cantata.cluster.ray.roll import FORGET_AFTER_S, Demand, Present, Roll, as_plain, from_plain
 
 IDLE = Load(10, 0, 0)
 
@@ -77,15 +77,15 @@ def test_what_waits_at_the_edges_is_shared_by_the_replicas_of_its_model() -> Non
     roll = Roll(clock)
     roll.read("e", {"solo": 4, "duet": 1})
     roll.read("f", {"solo": 2})
-    assert roll.announce("a", "h1:1", "solo", serving=True) == 6
-    assert roll.announce("b", "h2:1", "solo", serving=True) == 3
-    assert roll.announce("c", "h3:1", "solo", serving=False) == 0
-    assert roll.announce("d", "h4:1", "duet", serving=True) == 1
-    assert roll.announce("d", "h4:1", "other", serving=True) == 0
+    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(6, edges=2)
+    assert roll.announce("b", "h2:1", "solo", serving=True) == Demand(3, edges=2)
+    assert roll.announce("c", "h3:1", "solo", serving=False) == Demand(0, edges=2)
+    assert roll.announce("d", "h4:1", "duet", serving=True) == Demand(1, edges=2)
+    assert roll.announce("d", "h4:1", "other", serving=True) == Demand(0, edges=2)
     roll.read("e", {})
-    assert roll.announce("a", "h1:1", "solo", serving=True) == 1
+    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(1, edges=2)
     clock.now_s += FORGET_AFTER_S + 1
-    assert roll.announce("a", "h1:1", "solo", serving=True) == 0, "that edge is gone"
+    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(0, edges=0), "they are gone"
 
 
 def test_a_message_of_it_says_the_same() -> None:

@@ -22,6 +22,7 @@ with warnings.catch_warnings():
     from cantata.cluster.ray.serve_api import DirectoryGone
 
 from cantata.cluster.ray.arguments import ModelArguments, as_plain
+from cantata.cluster.ray.roll import Demand
 from cantata.cluster_options import ReplicasOptions
 from cantata.contract.data.errors import ConfigError, StageDied
 
@@ -34,15 +35,16 @@ async def main():
     if told["arguments"]["model"] == "missing":
         actor.say({"error": "there is no such model"})
         return 1
-    ending, told_twice, drained = asyncio.Event(), asyncio.Event(), []
+    ending, told_twice, drained, said = asyncio.Event(), asyncio.Event(), [], []
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
 
     def report():
+        said.append(None)
         if ending.is_set():
             drained.append(None)
         if len(drained) == 3:
             told_twice.set()
-        figures = {"places": 8, "in_use": 3}
+        figures = {"places": 8, "in_use": 3, "edges": len(said)}
         return {"address": "h:1", "ready": True, "draining": ending.is_set(), **figures}
 
     async with hosted(actor, report):
@@ -59,15 +61,16 @@ class KnownDirectory:
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
         self.refusals_left = 0
+        self.edges = 0
         self._asked = asyncio.Event()
 
-    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> float:
+    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
         self._asked.set()
         if self.refusals_left:
             self.refusals_left -= 1
             raise DirectoryGone("it is starting")
         self.heard.append((address, model, serving))
-        return 1.5
+        return Demand(1.5, self.edges)
 
     async def hears(self, *what: object) -> None:
         async with asyncio.timeout(60):
@@ -131,6 +134,24 @@ async def test_a_replica_whose_process_dies_or_hangs_is_unhealthy(
             await replica._process.news()
     with pytest.raises(StageDied, match="ended with -9"):
         await replica.check_health()
+    await vars(replica)["__del__"]()
+
+
+async def test_a_replica_is_up_once_the_edges_have_found_it(directory: KnownDirectory) -> None:
+    """An older one is stopped at that moment."""
+    directory.edges = 3
+    replica = await started()
+    assert replica._process.said["edges"] >= directory.edges
+    await vars(replica)["__del__"]()
+
+
+async def test_an_edge_that_does_not_come_is_not_waited_for(
+    directory: KnownDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployments, "MET_WITHIN_S", 0.1)
+    directory.edges = 1_000
+    replica = await started()
+    await replica.check_health()
     await vars(replica)["__del__"]()
 
 
