@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from cantata import doctor
 from cantata.contract.model.numerics import NumericsReport, differing_counts
-from cantata.contract.model.row_products import RowLinear
+from cantata.contract.model.row_products import RowLinear, is_packed
 from cantata.plugins import installed_plugins
 from fewer_instructions import run_again, with_fewer_instructions
 
@@ -70,6 +70,28 @@ def test_a_row_product_follows_its_weight() -> None:
     torch.autograd.backward(layer(rows).sum())
     assert layer.weight.grad is not None
     assert layer.bfloat16()(rows.bfloat16()).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("rows", [1, 3, 22])
+def test_bfloat16_row_products_are_torch_s(rows: int) -> None:
+    """Packed where this CPU can; bfloat16 keeps eight bits of a number."""
+    torch.manual_seed(0)
+    layer = RowLinear(1024, 96).requires_grad_(False).bfloat16()
+    given = torch.randn(rows, 1024).bfloat16()
+    made = layer(given)
+    exact = functional.linear(given.double(), layer.weight.double(), layer.bias.double())
+    torch.testing.assert_close(made.double(), exact, rtol=2**-7, atol=2**-8)
+    assert made.dtype == torch.bfloat16
+    layer.weight.mul_(2)
+    layer.bias.mul_(2)
+    assert torch.equal(layer(given), 2 * made), "it follows its weight"
+
+
+def test_a_weight_of_another_dtype_or_device_is_not_packed() -> None:
+    weight = torch.zeros(2, 2)
+    assert is_packed(weight)
+    assert not is_packed(weight.half())
+    assert not is_packed(weight.to("meta"))
 
 
 @with_fewer_instructions

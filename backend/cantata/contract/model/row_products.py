@@ -4,9 +4,14 @@ torch's own product is MKL's, whose kernels add in an order that depends on the 
 AMD's CPUs below four rows, on Intel's with AVX2 for half of all numbers of rows, however large.
 With weights that oneDNN packed once, a row gets the same bits among any number of rows, on AVX2 and
 on AVX-512; only a single row of more than a thousand values takes another kernel (AVX-512).
+
+In bfloat16 a product is no more exact than torch's own. It is packed because torch lays out the
+weights anew in every call, which costs as much as the product of a few rows.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import torch
 from torch import nn
@@ -20,7 +25,8 @@ class RowProduct:
     """[R, in] @ weight.T + bias -> [R, out], exact per row, without gradients.
 
     Args:
-        weight: [out, in] float32 on the CPU; copied into a new layout, so it may change later.
+        weight: [out, in] of a dtype that `is_packed`, on the CPU; copied into a new layout, so it
+            may change later.
         typical_rows: for which oneDNN lays out the weights.
     """
 
@@ -50,14 +56,14 @@ class RowProducts:
     def __call__(
         self, rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, key: int = 0
     ) -> torch.Tensor:
-        """[..., in] -> [..., out]: exact per row in float32 on a CPU, torch's product elsewhere.
+        """[..., in] -> [..., out]: exact per row in float32 on a CPU.
 
         Args:
             key: tells the weights apart.
         """
-        # A GPU's products, and those below float32, are not exact per row anyway.
-        exact = weight.device.type == "cpu" and weight.dtype == rows.dtype == torch.float32
-        if not exact or (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)):
+        # A GPU's products are not exact per row anyway.
+        packed = weight.dtype == rows.dtype and is_packed(weight)
+        if not packed or (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad)):
             return functional.linear(rows, weight, bias)
         product = self._products.get(key)
         if product is None or not product.is_of(weight):
@@ -75,6 +81,18 @@ class RowLinear(nn.Linear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return self._products(input, self.weight, self.bias)
+
+
+def is_packed(weight: torch.Tensor) -> bool:
+    """Whether oneDNN has kernels on this machine for a packed weight like this one."""
+    if weight.device.type != "cpu":
+        return False
+    return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and _has_bfloat16())
+
+
+@cache
+def _has_bfloat16() -> bool:
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _identity(tensor: torch.Tensor) -> tuple[int, int]:
