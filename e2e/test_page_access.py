@@ -69,7 +69,7 @@ def test_the_page_asks_for_a_key_until_it_is_right_and_keeps_it(
 ) -> None:
     browser_page.goto(locked_server.url)
     dialog = browser_page.get_by_role("dialog", name="API key")
-    expect(dialog).to_contain_text("This server speaks to those with a key.")
+    expect(dialog).to_contain_text("This server needs an API key.")
     enter_key(browser_page, WRONG_KEY)
     expect(dialog).to_contain_text("The server does not know this key.")
     enter_key(browser_page, KEY)

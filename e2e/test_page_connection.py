@@ -60,9 +60,9 @@ def test_a_frozen_server_is_noticed_on_every_tab_until_it_answers_again(
     speech_page: SpeechPage, own_server: OwnServer
 ) -> None:
     with own_server.frozen():
-        expect_notice_on_every_tab(speech_page, "The speech server does not answer.")
+        expect_notice_on_every_tab(speech_page, "The server does not answer.")
         expect(speech_page.page.locator("[data-role=metrics-status]")).to_have_text(
-            "The speech server does not answer."
+            "The server does not answer."
         )
     expect(notice_of(speech_page.page)).to_have_text("Ready, 4 voices", timeout=LOAD_DEADLINE_MS)
     assert notice_of(speech_page.page).get_attribute("data-lost") == "false"
@@ -128,7 +128,7 @@ def test_a_stream_whose_connection_is_lost_without_a_close_ends_and_can_be_conti
     begin_long_speech(speech_page)
     with own_server.frozen():
         speech_page.page.wait_for_function("window.cantata.state === 'error'")
-        expect(speech_page.status()).to_have_text("The speech server does not answer.")
+        expect(speech_page.status()).to_have_text("The server does not answer.")
         came = speech_page.metrics()["receivedFrames"]
         assert came == len(speech_page.played())
     expect_the_rest_spoken(speech_page, own_server, came)
@@ -140,7 +140,7 @@ def test_a_killed_server_is_noticed_and_its_successor_speaks_the_rest(
     page = speech_page.page
     begin_long_speech(speech_page)
     own_server.kill()
-    expect_notice_on_every_tab(speech_page, "The speech server cannot be reached. Is it running?")
+    expect_notice_on_every_tab(speech_page, "The server cannot be reached. Is it running?")
     speech_page.tab("Speak")
     expect(speech_page.status()).to_have_text(
         "The connection closed before the speech was complete."

@@ -24,6 +24,7 @@ STYLES = (
     "keep",
     "talk",
     "draw",
+    "offer",
     "narrow",
     "forced",
 )

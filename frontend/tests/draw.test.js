@@ -6,10 +6,11 @@ import { Drawing, DrawingState } from "../cantata_web/static/draw/drawing.js";
 import { readEvents } from "../cantata_web/static/draw/events.js";
 import { Painters } from "../cantata_web/static/draw/painters.js";
 import { offeredSizes, whyNotSize } from "../cantata_web/static/draw/sizes.js";
+import { Catalogue } from "../cantata_web/static/offer/catalogue.js";
 import { Studio } from "../cantata_web/static/draw/studio.js";
 
 const LIMITS = { default_size: "1328x1328", multiple: 16, min_side: 64, max_pixels: 4_194_304 };
-const REQUEST = { model: "m", prompt: "a hat", size: "64x64", seed: 7, references: [] };
+const REQUEST = { model: "m", prompt: "a hat", size: "64x64", seed: 7, references: [], options: {} };
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 /** Answers each request when the test says so. */
@@ -117,13 +118,13 @@ test("a size that a model does not draw is refused with what is valid", () => {
 });
 
 test("a picture shows its steps and previews, and ends with its file", async () => {
-  const drawing = new Drawing(server, REQUEST);
+  const drawing = new Drawing(server, { ...REQUEST, options: { think: true } });
   const over = drawing.start();
   const [call] = server.calls;
   assert.equal(call.path, "v1/images/generations");
   assert.deepEqual(JSON.parse(call.options.body), {
     model: "m", prompt: "a hat", size: "64x64", seed: 7,
-    stream: true, partial_images: 3, stream_progress: true,
+    stream: true, partial_images: 3, stream_progress: true, think: true,
   });
   call.send("image_generation.progress", progress(1));
   const preview = { ...fields, partial_image_index: 0, b64_json: btoa("noise") };
@@ -142,12 +143,15 @@ test("a picture shows its steps and previews, and ends with its file", async () 
 
 test("pictures that are edited go as a form, without fields that are not set", () => {
   const references = [new File(["x"], "cat.jpg"), new Blob(["y"])];
-  void new Drawing(server, { ...REQUEST, references, negative_prompt: undefined }).start();
+  const asked = { ...REQUEST, references, negative_prompt: undefined };
+  void new Drawing(server, { ...asked, options: { interval: [0.4, 1], ink: "7" } }).start();
   const [{ path, options }] = server.calls;
   assert.equal(path, "v1/images/edits");
   assert.deepEqual(options.body.getAll("image[]").map(({ name }) => name), ["cat.jpg", "picture.png"]);
   assert.equal(options.body.get("stream"), "true");
   assert.equal(options.body.get("seed"), "7");
+  const own = ["interval", "ink"].map((name) => JSON.parse(options.body.get(name)));
+  assert.deepEqual(own, [[0.4, 1], "7"], "a text that looks like a number stays one");
   assert.equal(options.body.has("negative_prompt"), false);
   assert.equal(options.headers, undefined, "the browser writes the form's boundary");
 });
@@ -264,8 +268,9 @@ test("a model that starts later is loading until its stages run", async (context
     asked.push(path);
     return { "v1/models": { data }, health: { stages } }[path];
   };
-  const painters = new Painters({ json });
-  await painters.load();
+  const catalogue = new Catalogue({ json });
+  const painters = new Painters({ json }, catalogue);
+  await catalogue.load();
   assert.deepEqual(painters.models.map(({ id }) => id), ["draws"]);
   assert.equal(painters.loading("draws"), false, "not known yet");
   await painters.look();

@@ -68,7 +68,7 @@ def test_without_scripts_the_page_says_what_is_missing(client: TestClient) -> No
     page = client.get("/").text
     (shown,) = re.findall(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
     assert "needs JavaScript" in shown
-    assert "POST /v1/audio/speech" in shown
+    assert "GET /v1/models" in shown
 
 
 @pytest.mark.parametrize(

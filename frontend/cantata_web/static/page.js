@@ -6,6 +6,7 @@ import { Server } from "./api/server.js";
 import { UploadedVoices } from "./clone/voices.js";
 import { Painters } from "./draw/painters.js";
 import { Studio } from "./draw/studio.js";
+import { Catalogue } from "./offer/catalogue.js";
 import { BrowserStore } from "./kept/browserstore.js";
 import { Readings } from "./speech/readings.js";
 import { openTakes } from "./kept/takes.js";
@@ -13,6 +14,7 @@ import { Speaker } from "./speech/speaker.js";
 import { State } from "./speech/states.js";
 import { openTalk, TalkReadings } from "./talk/open.js";
 import { TalkState } from "./talk/states.js";
+import { Answerer } from "./views/answerer.js";
 import { Choices } from "./views/choices.js";
 import { CloneView } from "./views/clone.js";
 import { CodeView } from "./views/code.js";
@@ -22,6 +24,7 @@ import { Hush } from "./views/hush.js";
 import { MetricsView } from "./views/metrics.js";
 import { ServerNotice } from "./views/notice.js";
 import { NowPlaying } from "./views/nowplaying.js";
+import { OfferView } from "./views/offer.js";
 import { counted } from "./views/plural.js";
 import { ParallelView } from "./views/parallel.js";
 import { Settings } from "./views/settings.js";
@@ -42,11 +45,13 @@ function start(root) {
   const confirm = confirmDialog(root.querySelector("[data-role='confirm']"));
 
   const choices = new Choices(server);
+  const catalogue = new Catalogue(server);
   const settings = new Settings(part("speak"), { choices, store });
   const speaker = new Speaker(server);
   const hush = new Hush(root);
   // Before the views: they change their status lines at the same events.
-  const { talk, voice } = openTalk(server, settings);
+  const answerer = new Answerer(part("talk"), { settings, catalogue });
+  const { talk, voice } = openTalk(server, () => answerer.choice);
   const hear = () => {
     hush.set((speaker.busy && speaker.state !== State.PAUSED) || voice.active);
   };
@@ -63,7 +68,7 @@ function start(root) {
   choices.addEventListener("change", () => code.refresh());
   new TakesView(part("speak"), { speaker, speak, takes: openTakes(base), confirm });
   const preview = offerPreview(part("speak"), { server, settings, speaker, speak });
-  new TalkView(part("talk"), { talk, voice, settings });
+  new TalkView(part("talk"), { talk, voice, answerer });
   // One voice at a time, and none that the microphone would take for the user's.
   talk.addEventListener("state", () => {
     if (talk.state !== TalkState.CONNECTING) return;
@@ -76,7 +81,7 @@ function start(root) {
   });
   const parallel = new ParallelView(part("parallel"), { server, settings });
   const metrics = new MetricsView(part("metrics"), server);
-  const painters = new Painters(server);
+  const painters = new Painters(server, catalogue);
   const studio = new Studio(server);
   const draw = new DrawView(part("draw"), { studio, painters, confirm });
   const tabs = startTabs(root, (name) => {
@@ -107,7 +112,7 @@ function start(root) {
   });
   refuseStrays(document);
   expose(speaker, { parallel, talk, voice, studio });
-  const offered = { choices, painters, tabs };
+  const offered = { choices, catalogue, view: new OfferView(root, { choices, catalogue, tabs }) };
   connect(server, offered, new ServerNotice(root.querySelector("[data-role='server']")));
 }
 
@@ -134,7 +139,7 @@ function offerPreview(root, { server, settings, speaker, speak }) {
 }
 
 // Whatever the server offers is read again whenever it comes back: it may be another one.
-function connect(server, { choices, painters, tabs }, notice) {
+function connect(server, { choices, catalogue, view }, notice) {
   const connection = new Connection(server);
   // Ready means that every tab is in its place: none may appear under the hand that reaches for it.
   let loaded = false;
@@ -147,8 +152,8 @@ function connect(server, { choices, painters, tabs }, notice) {
     try {
       // The lists may need no key even where speech does; this request shows whether it does.
       await server.request("metrics");
-      await Promise.all([choices.load(), painters.load()]);
-      offerTabs(tabs, { speaks: choices.models.length > 0, draws: painters.models.length > 0 });
+      await Promise.all([choices.load(), catalogue.load()]);
+      view.show();
       loaded = connection.ready;
       tell();
     } catch (error) {
@@ -163,12 +168,6 @@ function connect(server, { choices, painters, tabs }, notice) {
   });
   choices.addEventListener("change", tell);
   connection.start();
-}
-
-// Tabs of what no served model does are not there.
-function offerTabs(tabs, { speaks, draws }) {
-  tabs.offer("draw", draws);
-  for (const name of ["speak", "talk", "clone", "parallel"]) tabs.offer(name, speaks || !draws);
 }
 
 // For tests and the browser's console.

@@ -2,7 +2,7 @@
 
 const FIXED = {
   rate_limit_exceeded: "The server is full at the moment.",
-  not_ready: "The server is still loading its voice. Try again in a few seconds.",
+  not_ready: "The server is still loading. Try again in a few seconds.",
   stage_died: "A part of the server failed and is being started again. Try again in a few seconds.",
   chunk_timeout: "The server fell silent in the middle of the speech. Try again.",
   body_too_large: "The recording is too large: at most 10 MiB.",

@@ -2,7 +2,7 @@
 
 import { asSentence, asSpeechError, SpeechError } from "./errors.js";
 
-const SILENT = "The speech server does not answer.";
+const SILENT = "The server does not answer.";
 
 /** Dispatches "trouble" when it could not be reached, or a connection to it was lost. */
 export class Server extends EventTarget {
@@ -108,9 +108,9 @@ export class Server extends EventTarget {
 
   get #unreachable() {
     const here = document.location.origin;
-    if (this.base.origin === here) return "The speech server cannot be reached. Is it running?";
+    if (this.base.origin === here) return "The server cannot be reached. Is it running?";
     return (
-      `The speech server at ${this.base.origin} cannot be reached, or does not allow this page: ` +
+      `The server at ${this.base.origin} cannot be reached, or does not allow this page: ` +
       `it must be started with --allow-origin ${here}.`
     );
   }
@@ -119,7 +119,7 @@ export class Server extends EventTarget {
     const wrong = this.#keys.key !== null;
     this.#keys.key = null;
     const key = await this.#askKey(
-      wrong ? "The server does not know this key." : "This server speaks to those with a key.",
+      wrong ? "The server does not know this key." : "This server needs an API key.",
     );
     if (key === null) {
       error.message = "The server needs an API key. Reload the page to enter one.";

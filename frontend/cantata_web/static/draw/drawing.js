@@ -31,8 +31,8 @@ export class Drawing extends EventTarget {
 
   /**
    * @param {Server} server
-   * @param {object} request fields of the API's request for one picture, and `references`: Blobs
-   *   that are to be edited
+   * @param {object} request fields of the API's request for one picture; `references`, Blobs that
+   *   are to be edited; and `options`, fields of the model's own
    */
   constructor(server, request) {
     super();
@@ -72,17 +72,19 @@ export class Drawing extends EventTarget {
   }
 
   #call() {
-    const { references, ...fields } = this.request;
+    const { references, options: own, ...fields } = this.request;
     const asked = { ...fields, stream: true, partial_images: PREVIEWS, stream_progress: true };
     const options = { method: "POST", signal: this.#abort.signal };
     if (references.length === 0) {
       const headers = { "Content-Type": "application/json" };
-      return ["v1/images/generations", { ...options, headers, body: JSON.stringify(asked) }];
+      return ["v1/images/generations", { ...options, headers, body: JSON.stringify({ ...asked, ...own }) }];
     }
     const body = new FormData();
     for (const [name, value] of Object.entries(asked)) {
       if (value !== undefined) body.append(name, String(value));
     }
+    // A form has only text; of the model's own fields the server reads it as JSON.
+    for (const [name, value] of Object.entries(own)) body.append(name, JSON.stringify(value));
     for (const picture of references) body.append("image[]", picture, picture.name ?? "picture.png");
     return ["v1/images/edits", { ...options, body }];
   }

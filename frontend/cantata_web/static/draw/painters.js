@@ -4,21 +4,22 @@ const LOOK_AGAIN_MS = 1_000;
 
 /** Dispatches "change" when the list or `loading` of a model has changed. */
 export class Painters extends EventTarget {
-  /** Entries of /v1/models; `images` are their limits. */
-  models = [];
+  #catalogue;
   #server;
   #running = null; // names of the models whose stages run; null until it was asked for
   #timer = null;
 
-  constructor(server) {
+  /** @param {Catalogue} catalogue lists the models */
+  constructor(server, catalogue) {
     super();
     this.#server = server;
+    this.#catalogue = catalogue;
+    catalogue.addEventListener("change", () => this.#tell());
   }
 
-  async load() {
-    const { data } = await this.#server.json("v1/models");
-    this.models = data.filter(({ images }) => images !== null && images !== undefined);
-    this.#tell();
+  /** Entries of /v1/models; `images` are their limits. */
+  get models() {
+    return this.#catalogue.drawing;
   }
 
   model(id) {

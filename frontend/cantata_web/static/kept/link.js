@@ -1,6 +1,6 @@
-// Links that fill the page: ?text=&voice=&speed=&model=&seed=
+// Links that fill the page: ?text=&voice=&speed=&model=&seed=&instructions=
 
-const NAMES = ["text", "model", "voice", "speed", "seed"];
+const NAMES = ["text", "model", "voice", "speed", "seed", "instructions"];
 
 /** What the page's address asks for, as strings under the API's names; {} if nothing. */
 export function askedBy(url) {

@@ -9,7 +9,7 @@ export const LANGUAGES = [
 ];
 
 const KEY = "CANTATA_API_KEY"; // the key itself is never written into code
-const OPENAI_FIELDS = ["model", "voice", "input", "response_format", "speed"];
+const OPENAI_FIELDS = ["model", "voice", "input", "response_format", "speed", "instructions"];
 
 /**
  * @typedef {{base: URL, body: object, needsKey: boolean}} Request `base` is where the API's paths

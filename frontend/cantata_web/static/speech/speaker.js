@@ -295,7 +295,7 @@ export class Speaker extends EventTarget {
     this.#turn.spoken();
     if (!this.#turn.complete) return;
     if (this.metrics.receivedFrames === 0) {
-      this.#fail(new SpeechError("The speech server sent no sound for this text."));
+      this.#fail(new SpeechError("The server sent no sound for this text."));
       return;
     }
     this.#leave();

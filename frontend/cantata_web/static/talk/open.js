@@ -5,11 +5,10 @@ import { Microphone } from "./microphone.js";
 import { Talk } from "./talk.js";
 import { AnswerVoice } from "./voice.js";
 
-/** @param {Settings} settings which voice answers */
-export function openTalk(server, settings) {
+/** @param {() => {model?, voice?}} choice which model and which voice answer */
+export function openTalk(server, choice) {
   const voice = new AnswerVoice();
   const line = new Line(server);
-  const choice = () => settings.request;
   const talk = new Talk({ line, microphone: new Microphone(), voice, choice });
   return { talk, voice };
 }

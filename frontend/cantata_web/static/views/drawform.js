@@ -1,7 +1,11 @@
 // The controls of what to draw, as a request under the API's names.
 
 import { SpeechError } from "../api/errors.js";
+import { pictureFacts } from "../offer/words.js";
 import { fillMenu } from "./choices.js";
+import { unfold } from "./elements.js";
+import { showFacts } from "./facts.js";
+import { OwnOptions } from "./ownoptions.js";
 import { PictureSize } from "./picturesize.js";
 import { References } from "./references.js";
 import { drawnSeed } from "./seed.js";
@@ -19,6 +23,7 @@ export class DrawForm extends EventTarget {
   #painters;
   #size;
   #model;
+  #options;
 
   constructor(root, painters) {
     super();
@@ -26,6 +31,7 @@ export class DrawForm extends EventTarget {
     this.#painters = painters;
     this.#size = new PictureSize(root);
     this.references = new References(root);
+    this.#options = new OwnOptions(root.querySelector("[data-role='picture-options']"));
     this.#model = this.#control("painter");
     this.#model.addEventListener("change", () => this.#offerOfModel());
     painters.addEventListener("change", () => this.#offer());
@@ -60,8 +66,13 @@ export class DrawForm extends EventTarget {
     }
     request.seed ??= drawnSeed();
     const negative = this.#control("negative").value.trim();
-    if (negative !== "") request.negative_prompt = negative;
-    return request;
+    if (limits.negative_prompt && negative !== "") request.negative_prompt = negative;
+    const { problem } = this.#options;
+    if (problem !== null) {
+      this.#options.focus(problem.name);
+      throw new SpeechError(problem.sentence);
+    }
+    return { ...request, options: this.#options.values };
   }
 
   /** Fills the controls with an earlier request. */
@@ -71,6 +82,7 @@ export class DrawForm extends EventTarget {
     this.#control("prompt").value = request.prompt;
     this.#control("negative").value = request.negative_prompt ?? "";
     this.#size.value = request.size;
+    this.#options.values = request.options;
     for (const [field, [, id]] of Object.entries(NUMBERS)) {
       this.#control(id).value = String(request[field] ?? "");
     }
@@ -84,6 +96,7 @@ export class DrawForm extends EventTarget {
     if (field === "size") this.#size.focus();
     else if (field?.startsWith("image")) this.references.focus();
     else if (id !== undefined) this.#reach(id);
+    else this.#options.focus(field);
   }
 
   #control(id) {
@@ -108,6 +121,9 @@ export class DrawForm extends EventTarget {
     guidance.max = String(limits.max_guidance);
     guidance.placeholder = String(limits.default_guidance);
     this.#root.querySelector("[data-role='guided']").hidden = limits.max_guidance <= 1;
+    this.#root.querySelector("[data-role='negative-control']").hidden = !limits.negative_prompt;
+    this.#options.offer(limits.options);
+    showFacts(this.#root.querySelector("[data-role='picture-facts']"), pictureFacts(limits));
     this.dispatchEvent(new Event("model"));
   }
 
@@ -126,8 +142,7 @@ export class DrawForm extends EventTarget {
 
   #reach(id) {
     const control = this.#control(id);
-    const folded = control.closest("details");
-    if (folded !== null) folded.open = true;
+    unfold(control);
     control.focus();
   }
 }

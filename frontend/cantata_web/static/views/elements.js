@@ -6,6 +6,12 @@ export function element(name, text = "") {
   return made;
 }
 
+/** Opens what folds an element away. */
+export function unfold(folded) {
+  const box = folded.closest("details");
+  if (box !== null) box.open = true;
+}
+
 /** @param {string} label its name for screen readers, where the text alone says too little */
 export function button(text, label, act) {
   const made = element("button", text);

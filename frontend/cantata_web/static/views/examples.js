@@ -1,5 +1,8 @@
 // Example texts.
 
+import { speakerTag } from "../offer/words.js";
+import { element } from "./elements.js";
+
 export const EXAMPLES = [
   { name: "A fox", text: "The quick brown fox jumps over the lazy dog." },
   {
@@ -38,13 +41,24 @@ export const EXAMPLES = [
   },
 ];
 
+const DIALOGUE = ["Who is there?", "It is the neighbour.", "Come in, the door is open."];
+
 /** A button for each; `choose(text)` is called with what it stands for. */
 export function exampleButtons(choose) {
-  return EXAMPLES.map(({ name, text }) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = name;
-    button.addEventListener("click", () => choose(text));
-    return button;
+  return EXAMPLES.map(({ name, text }) => exampleButton(name, () => choose(text)));
+}
+
+/** One for a text of two speakers, in the tags that `pattern()` has at that time. */
+export function dialogueButton(pattern, choose) {
+  return exampleButton("Two speakers", () => {
+    const turns = DIALOGUE.map((line, turn) => speakerTag(pattern(), turn % 2) + line);
+    choose(turns.join("\n"));
   });
+}
+
+function exampleButton(name, act) {
+  const made = element("button", name);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
 }

@@ -1,6 +1,7 @@
 // The controls of how to speak, and their values under the API's names. The browser keeps them.
 
 import { fillMenu, fillVoices } from "./choices.js";
+import { Directions } from "./directions.js";
 import { drawnSeed } from "./seed.js";
 
 const KEPT = "settings";
@@ -8,6 +9,7 @@ const PLAYED = "wav"; // made from the played samples; other formats are request
 
 /** Dispatches "voice" when another one is chosen. */
 export class Settings extends EventTarget {
+  directions;
   #choices;
   #controls;
   #store;
@@ -31,6 +33,7 @@ export class Settings extends EventTarget {
       seedControl: root.querySelector("[data-role='seed-control']"),
       shownSpeed: root.querySelector("[data-role='speed']"),
     };
+    this.directions = new Directions(root);
     const { model, voice, speed, seed, format } = this.#controls;
     this.#restore(speed, "speed");
     this.#restore(seed, "seed");
@@ -48,10 +51,13 @@ export class Settings extends EventTarget {
     this.#showSpeed();
   }
 
-  /** Fields of a request: model, voice, speed and seed. What is unset or has no effect is left out. */
+  /**
+   * Fields of a request: model, voice, speed, seed and directions. What is unset or has no effect is
+   * left out.
+   */
   get request() {
     const { model, voice, speed, seed } = this.#controls;
-    const request = { speed: Number(speed.value) };
+    const request = { speed: Number(speed.value), ...this.directions.request };
     if (model.value !== "") request.model = model.value;
     if (voice.value !== "") request.voice = voice.value;
     if (this.#model?.sampled && seed.value !== "") request.seed = Number(seed.value);
@@ -91,7 +97,7 @@ export class Settings extends EventTarget {
 
   /**
    * Sets what a link asks for, or a take was made with, as far as it is offered.
-   * @param {{model?, voice?, speed?, seed?}} asked strings or numbers
+   * @param {{model?, voice?, speed?, seed?, instructions?}} asked strings or numbers
    * @returns {{name, value, valid}[]} what is not offered
    */
   follow(asked) {
@@ -116,6 +122,10 @@ export class Settings extends EventTarget {
       const value = String(asked[name]);
       if (fits(value, control)) control.value = value;
       else problems.push({ name, value, valid: rangeOf(control) });
+    }
+    const { instructions: words } = asked;
+    if (words !== undefined && !this.directions.followWords(words)) {
+      problems.push({ name: "instructions", value: words, valid: "none with this model" });
     }
     this.#describe();
     this.#showSpeed();
@@ -159,6 +169,7 @@ export class Settings extends EventTarget {
     const model = this.#model;
     this.#controls.seedControl.hidden = !model?.sampled;
     const voices = this.#choices.voicesOf(model?.id);
+    this.directions.offer(model, voices);
     fillVoices(this.#controls.voice, voices, [this.#wanted.voice, model?.default_voice]);
     const formats = this.#formats.map(({ id }) => ({ value: id, label: id.toUpperCase() }));
     fillMenu(this.#controls.format, formats, [this.#wanted.format, PLAYED]);

@@ -3,7 +3,7 @@
 import { asSpeechError, SpeechError } from "../api/errors.js";
 import { encodeWav } from "../player/wav.js";
 import { State } from "../speech/states.js";
-import { exampleButtons, EXAMPLES } from "./examples.js";
+import { dialogueButton, exampleButtons, EXAMPLES } from "./examples.js";
 import { Highlight } from "./highlight.js";
 import { Meters } from "./meters.js";
 import { save } from "./save.js";
@@ -91,6 +91,7 @@ export class SpeakView {
   bringBack({ text, request }) {
     this.value = text;
     const [problem] = this.#settings.follow(request);
+    this.#settings.directions.request = request;
     if (problem) this.#show(`The ${problem.name} “${problem.value}” is no longer offered.`, true);
     this.#text.focus();
   }
@@ -107,6 +108,7 @@ export class SpeakView {
       this.#text.focus();
       return;
     }
+    if (!this.#isDirected()) return;
     this.#spoken = this.request;
     const { input: text, ...request } = this.#spoken;
     this.#turn = { text, request, voiceName: this.#settings.voiceName };
@@ -142,7 +144,12 @@ export class SpeakView {
       this.#text.setSelectionRange(0, 0);
       this.#text.scrollTop = 0;
     };
-    this.#find("examples").append(...exampleButtons(use));
+    const dialogue = dialogueButton(() => this.#settings.directions.speakerTag, use);
+    this.#find("examples").append(...exampleButtons(use), dialogue);
+    this.#settings.addEventListener("voice", () => {
+      dialogue.hidden = this.#settings.directions.speakerTag === "";
+    });
+    dialogue.hidden = true;
   }
 
   #problem() {
@@ -153,8 +160,19 @@ export class SpeakView {
     return `The text has ${length} characters; this model speaks at most ${most} at a time.`;
   }
 
+  // Whether the options of the model's own are valid; else it goes there.
+  #isDirected() {
+    const { problem } = this.#settings.directions;
+    if (problem === null) return true;
+    this.#show(problem, true);
+    this.#settings.directions.focusProblem();
+    return false;
+  }
+
   #typeAlong() {
-    if (this.#find("along").checked) {
+    if (this.#find("along").checked && !this.#isDirected()) {
+      this.#find("along").checked = false;
+    } else if (this.#find("along").checked) {
       const { request, voiceName } = this.#settings;
       this.#spoken = null;
       this.#turn = { text: null, request, voiceName };

@@ -2,7 +2,6 @@
 
 import { TalkState } from "../talk/states.js";
 import { Animation } from "./animation.js";
-import { fillVoices } from "./choices.js";
 import { LevelLine } from "./levelline.js";
 import { milliseconds } from "./meters.js";
 import { statusLine } from "./status.js";
@@ -30,9 +29,9 @@ export class TalkView {
 
   /**
    * @param {AnswerVoice} voice whose sound is drawn
-   * @param {Settings} settings hold which voice answers
+   * @param {Answerer} answerer which may change during a talk
    */
-  constructor(root, { talk, voice, settings }) {
+  constructor(root, { talk, voice, answerer }) {
     this.#find = (role) => root.querySelector(`[data-role="${role}"]`);
     this.#talk = talk;
     this.#voice = voice;
@@ -48,8 +47,8 @@ export class TalkView {
     talk.addEventListener("state", () => this.#time(root));
     talk.addEventListener("level", ({ detail }) => this.#drawLevel(detail));
     talk.addEventListener("latencies", () => this.#time(root));
+    answerer.addEventListener("change", () => talk.changeVoice());
     this.#drawVoice();
-    this.#offerVoices(root.querySelector("#cantata-answer-voice"), settings);
   }
 
   #refresh() {
@@ -91,15 +90,5 @@ export class TalkView {
     voice.addEventListener("samples", ({ detail }) => {
       waveform.append(detail, voice.sampleRate, 1);
     });
-  }
-
-  // The same choice as on the page's other tabs.
-  #offerVoices(menu, settings) {
-    settings.addEventListener("voice", () => {
-      fillVoices(menu, settings.voices, []);
-      menu.value = settings.voice?.id ?? "";
-      this.#talk.changeVoice();
-    });
-    menu.addEventListener("change", () => settings.pickVoice(menu.value));
   }
 }

@@ -1,0 +1,43 @@
+// What the server offers, on the whole page: the line under its name, the tabs, the list of models.
+
+import { modalityWords, tagline } from "../offer/words.js";
+import { element } from "./elements.js";
+
+const SPEECH_TABS = ["speak", "clone", "parallel"];
+
+/** Follows the lists once both have come. Tabs of what no served model does are not there. */
+export class OfferView {
+  #root;
+  #catalogue;
+  #choices;
+  #tabs;
+
+  constructor(root, { catalogue, choices, tabs }) {
+    this.#root = root;
+    this.#catalogue = catalogue;
+    this.#choices = choices;
+    this.#tabs = tabs;
+  }
+
+  show() {
+    const { models, drawing, answering, hearing } = this.#catalogue;
+    const served = {
+      speech: this.#choices.models.length > 0,
+      answers: answering.length > 0,
+      pictures: drawing.length > 0,
+    };
+    this.#root.querySelector("[data-role='tagline']").textContent = tagline(served);
+    this.#tabs.offer("draw", served.pictures);
+    this.#tabs.offer("talk", served.speech || hearing.length > 0);
+    for (const name of SPEECH_TABS) this.#tabs.offer(name, served.speech);
+    this.#root.querySelector("[data-role='models']").replaceChildren(...models.map(row));
+  }
+}
+
+function row({ id, input_modalities: takes, output_modalities: makes }) {
+  const made = element("tr");
+  const name = element("th", id);
+  name.scope = "row";
+  made.append(name, element("td", modalityWords(takes)), element("td", modalityWords(makes)));
+  return made;
+}
