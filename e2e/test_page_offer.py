@@ -159,6 +159,18 @@ def test_directions_and_options_reach_the_model(page_of: Opener, url: str) -> No
     expect(page.get_by_label("Voice and manner, in words")).to_have_value("")
 
 
+def test_a_voice_is_heard_as_the_directions_say(page_of: Opener) -> None:
+    speech_page = page_of()
+    page = speech_page.page
+    speech_page.open_settings()
+    page.get_by_label("Voice and manner, in words").fill("Slowly.")
+    with page.expect_request("**/v1/audio/speech") as asked:
+        speech_page.press("Hear Low")
+    body = asked.value.post_data_json or {}
+    assert (body["voice"], body["instructions"]) == ("low", "Slowly.")
+    speech_page.press("Stop Low")
+
+
 def test_a_pace_of_the_models_own_is_used(page_of: Opener, url: str) -> None:
     speech_page = page_of()
     speech_page.write(TEXT)
@@ -195,8 +207,9 @@ def test_a_models_own_options_change_its_pictures(page_of: Opener, url: str) -> 
 
     written = io.BytesIO()
     Image.new("RGB", (64, 64), (200, 30, 90)).save(written, "PNG")
-    file = {"name": "own.png", "mimeType": "image/png", "buffer": written.getvalue()}
-    page.locator("#cantata-pictures").set_input_files(file)
+    page.locator("#cantata-pictures").set_input_files(
+        {"name": "own.png", "mimeType": "image/png", "buffer": written.getvalue()}
+    )
     files = {"image": ("own.png", written.getvalue(), "image/png")}
     form = {name: str(value) for name, value in {**asked, **own, "mirrored": "true"}.items()}
     edits = httpx.post(f"{url}/v1/images/edits", data=form, files=files, timeout=60)

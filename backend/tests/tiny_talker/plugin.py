@@ -99,7 +99,7 @@ SLOW = pipeline_with("TinyTalker", "load_slow_decoder")
 class TinyRequestBuilder:
     """Implements `contract.model.plugin.RequestBuilder`: a piece for each sentence."""
 
-    voices = (Voice("tiny", "Tiny"),)
+    voices: tuple[Voice, ...] = (Voice("tiny", "Tiny"),)
     capabilities = Capabilities(open_text=True)
     warm_up = SpeechRequest("Hello.", "tiny")
 

@@ -127,7 +127,7 @@ function offerPreview(root, { server, settings, speaker, speak }) {
   };
   button.addEventListener("click", () => {
     speaker.stop();
-    void preview.toggle(settings.voice);
+    void preview.toggle(settings.voice, settings.directions.request);
   });
   speaker.addEventListener("begin", () => preview.stop());
   preview.addEventListener("change", show);

@@ -8,7 +8,7 @@ export class Preview extends EventTarget {
   playing = null; // the voice
   #server;
   #tell;
-  #sounds = new Map(); // URLs of WAV files, by model and voice
+  #sounds = new Map(); // URLs of WAV files, by request
   #audio = null;
 
   /** @param {(sentence, isError) => void} tell */
@@ -18,14 +18,17 @@ export class Preview extends EventTarget {
     this.#tell = tell;
   }
 
-  /** Plays the voice, or stops it if it is playing. Call it from the click. */
-  async toggle(voice) {
+  /**
+   * Plays the voice, or stops it if it is playing. Call it from the click.
+   * @param {object} directions fields of the request beside model and voice; some models need them
+   */
+  async toggle(voice, directions = {}) {
     const same = this.playing?.id === voice.id;
     this.stop();
     if (same) return;
     this.#enter(voice);
     try {
-      const url = await this.#sound(voice);
+      const url = await this.#sound(voice, directions);
       if (this.playing !== voice) return;
       this.#audio = new Audio(url);
       this.#audio.addEventListener("ended", () => this.stop());
@@ -48,25 +51,26 @@ export class Preview extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  async #sound({ id, name, model }) {
-    const key = JSON.stringify([model, id]);
-    if (!this.#sounds.has(key)) {
+  async #sound({ id, name, model }, directions) {
+    const body = JSON.stringify({
+      input: `Hello, I am ${name}. This is how I sound.`,
+      model,
+      voice: id,
+      ...directions,
+      response_format: "pcm",
+    });
+    if (!this.#sounds.has(body)) {
       const answer = await this.#server.request("v1/audio/speech", {
         method: "POST",
         headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({
-          input: `Hello, I am ${name}. This is how I sound.`,
-          model,
-          voice: id,
-          response_format: "pcm",
-        }),
+        body,
       });
       const [rate, channels] = ["x-sample-rate", "x-channels"].map((header) =>
         Number(answer.headers.get(header)),
       );
       const wav = encodeWav(new Int16Array(await answer.arrayBuffer()), rate, channels);
-      this.#sounds.set(key, URL.createObjectURL(new Blob([wav], { type: "audio/wav" })));
+      this.#sounds.set(body, URL.createObjectURL(new Blob([wav], { type: "audio/wav" })));
     }
-    return this.#sounds.get(key);
+    return this.#sounds.get(body);
   }
 }
