@@ -42,6 +42,11 @@ class Processes:
         """How many have ended."""
         return sum(replica.poll() is not None for replica in self.replicas.values())
 
+    @property
+    def speaking(self) -> list[str]:
+        """Those that have an order."""
+        return [report.address for report in self.edge.replica_reports() if report.streams]
+
     async def known(self, count: int) -> None:
         async with asyncio.timeout(START_S):
             while sum(report.ready for report in self.edge.replica_reports()) != count:  # noqa: ASYNC110
@@ -145,9 +150,12 @@ async def test_replicas_that_stand_still_are_nobodys_fault() -> None:
         listener = Listener()
         listening = asyncio.create_task(listener.listen(running, TEXT))
         await eventually(lambda: len(listener.chunks) > 2)
-        for replica in running.replicas.values():
-            replica.send_signal(signal.SIGSTOP)
-        with pytest.raises(ReplicaLost):
+        [first] = running.speaking
+        running.replicas[first].send_signal(signal.SIGSTOP)
+        await eventually(lambda: running.speaking not in ([], [first]))
+        [second] = running.speaking
+        running.replicas[second].send_signal(signal.SIGSTOP)
+        with pytest.raises(ReplicaLost, match="second"):
             await listening
         for replica in running.replicas.values():
             replica.send_signal(signal.SIGCONT)
