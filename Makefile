@@ -18,7 +18,7 @@ export TORCH_INDEX
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients test-cluster screenshots parity parity-moss parity-omni parity-images parity-voxcpm2 parity-bagel lint format bench bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients test-cluster screenshots parity parity-moss parity-omni parity-images parity-voxcpm2 parity-bagel lint format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
 
 help: ## Explain every target.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -152,6 +152,16 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed.
 
 bench: $(VENV)/.dev ## Measure this machine against the bare model (about 13 minutes; BENCH="options").
 	$(BIN)/cantata bench $(BENCH)
+
+RANDOM := artifacts/random
+# Model, its package, the size of its larger checkpoint, its page.
+PAGE_OF_fish := fish-speech-s2 fish_speech reduced-s2
+PAGE_OF_voxcpm2 := voxcpm2 voxcpm2 reduced
+PAGE_OF_bagel := bagel bagel reduced
+bench-models: bench-model-fish bench-model-voxcpm2 bench-model-bagel ## Measure Fish Speech, VoxCPM2 and BAGEL of random weights, and write their pages (10 minutes).
+bench-model-%: $(VENV)/.dev
+	$(BIN)/python -m cantata_models.$(word 2,$(PAGE_OF_$*)).random_checkpoint $(RANDOM)/$*-reduced --size $(word 3,$(PAGE_OF_$*))
+	$(BIN)/cantata bench model $(word 1,$(PAGE_OF_$*)) $(RANDOM)/$*-reduced --page docs/models/$(word 2,$(PAGE_OF_$*)).md
 
 bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is far off its goal.
 	$(BIN)/cantata bench --streams 1 --streams 8 --rate 0 --transport websocket --seconds 8 \

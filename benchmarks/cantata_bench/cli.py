@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from cantata.contract.data.errors import CantataError, ConfigError
+from cantata_bench.model_page.command import model_command
 
 if TYPE_CHECKING:
     from cantata_bench.results import Run
 
 app = typer.Typer(help="Measure a server, and plan past it.", invoke_without_command=True)
+app.command("model")(model_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
 SCALING_MARKER = "figures: written by `cantata bench plan`"

@@ -110,17 +110,23 @@ def summarise(rounds: list[list[Heard]], async_chunk: bool) -> Row:
     )
 
 
+def deployment_file(model: str, folder: Path, *, slots: int, async_chunk: bool = True) -> Path:
+    """A model's own deployment with this many slots in every stage, written into a folder."""
+    raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
+    stages = {name: {**stage, "slots": slots} for name, stage in raw["stages"].items()}
+    settings = {**raw, "async_chunk": async_chunk, "stages": stages}
+    deploy = folder / "deploy.yaml"
+    deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return deploy
+
+
 @contextmanager
 def serving(
     model: str, *, slots: int, async_chunk: bool = True, dtype: str = "float32"
 ) -> Iterator[RunningServer]:
     """A server that runs for the duration of the block, with this many slots."""
-    raw = yaml.safe_load(locate(model).plugin.deployment.read_text(encoding="utf-8"))
-    stages = {name: {**stage, "slots": slots} for name, stage in raw["stages"].items()}
-    settings = {**raw, "async_chunk": async_chunk, "stages": stages}
     with tempfile.TemporaryDirectory() as folder:
-        deploy = Path(folder) / "deploy.yaml"
-        deploy.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        deploy = deployment_file(model, Path(folder), slots=slots, async_chunk=async_chunk)
         options = ["--model", model, "--deploy", str(deploy), "--dtype", dtype]
         with running_server(Path(folder) / "log", options=options) as server:
             yield server

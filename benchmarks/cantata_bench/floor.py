@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from cantata.config import Deployment, load_deployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
+from cantata.contract.data.chunks import Chunk, Codes, Image, Payload, Pcm, Progress
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, CODES, PipelineSpec
@@ -82,10 +82,12 @@ class BarePipeline:
         for spec in reversed(self.pipeline.taking_part(request.inputs)):
             payload = request.inputs.get(spec.name)
             self.stages[spec.name].add(request.request_id, payload, batch=False)
-        self.stages[self.names[1]].credit(request.request_id, UNLIMITED_CREDIT)
+        if self.pipeline.makes_sound:
+            self.stages[self.names[1]].credit(request.request_id, UNLIMITED_CREDIT)
 
     def step(self) -> list[Chunk[Payload]]:
-        """Each stage that has work makes one step. Returns the new sound.
+        """Each stage that has work makes one step. Returns what is new of sound, pictures and
+        their progress.
 
         Raises:
             ConfigError: a stage could not speak one of the texts.
@@ -115,7 +117,7 @@ class BarePipeline:
         for edge in self.pipeline.outputs_of(name):
             if edge.target != CLIENT:
                 self.stages[edge.target].receive([c for c in chunks if c.port == edge.port])
-        return [chunk for chunk in chunks if isinstance(chunk.payload, Pcm)]
+        return [chunk for chunk in chunks if isinstance(chunk.payload, Pcm | Image | Progress)]
 
     def close(self) -> None:
         """End every stage."""

@@ -12,7 +12,7 @@ import psutil
 from cantata_bench.results import ProcessUse
 
 _INTERVAL_S = 0.2
-_API = "api"
+API = "api"
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Usage:
                     cpu_s = times.user + times.system
                     seen = self._seen.get(process.pid)
                     if seen is None:
-                        name = _API if process.pid == pid else _title(process)
+                        name = API if process.pid == pid else _title(process)
                         seen = self._seen[process.pid] = _Seen(name, cpu_s, cpu_s, rss_bytes)
             except psutil.Error:
                 continue  # it has just ended
@@ -82,6 +82,19 @@ def watched(pid: int | None) -> Iterator[Usage]:
         thread.join()
         usage.look(pid)
         usage.close()
+
+
+def private_bytes(pid: int) -> dict[str, int]:
+    """Memory of each process of a tree that is in no other process, by what it is; the root is the
+    api."""
+    found: dict[str, int] = {}
+    for process in _tree(pid):
+        try:
+            name = API if process.pid == pid else _title(process)
+            found[name] = found.get(name, 0) + process.memory_full_info().uss
+        except psutil.Error:
+            continue  # it has just ended
+    return found
 
 
 def _tree(pid: int) -> list[psutil.Process]:

@@ -17,6 +17,7 @@ from PIL import Image
 from cantata_bench.images.reference import Drawn, Order
 
 TIMEOUT_S = 600.0
+COMPLETED = "image_generation.completed"
 _POLL_S = 0.005
 
 
@@ -28,6 +29,15 @@ class Together:
     """To the last one."""
     each_s: tuple[float, ...]
     """From the request to its picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A picture whose steps were shown, in seconds from its request."""
+
+    first_s: float
+    """To the first step."""
+    whole_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,30 @@ async def draw_together(http: httpx.AsyncClient, orders: Sequence[Order]) -> Tog
     began_s = time.perf_counter()
     drawn = await asyncio.gather(*(draw(http, order) for order in orders))
     return Together(time.perf_counter() - began_s, tuple(one.seconds for one in drawn))
+
+
+async def draw_watched(http: httpx.AsyncClient, order: Order) -> Watched:
+    """One picture, with the events of its steps.
+
+    Raises:
+        httpx.HTTPStatusError: the server rejected it.
+        RuntimeError: it ended without a picture.
+    """
+    began_s = time.perf_counter()
+    first_s: float | None = None
+    body = _body(order) | {"stream": True, "stream_progress": True}
+    async with http.stream("POST", "/v1/images/generations", json=body) as response:
+        response.raise_for_status()
+        async for line in response.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            event = json.loads(line.removeprefix("data: "))
+            now_s = time.perf_counter() - began_s
+            if event.get("step"):
+                first_s = first_s or now_s
+            if event.get("type") == COMPLETED:
+                return Watched(first_s or now_s, now_s)
+    raise RuntimeError("the server ended without a picture")
 
 
 async def draw_and_leave(http: httpx.AsyncClient, order: Order, after_steps: int) -> Cancelled:

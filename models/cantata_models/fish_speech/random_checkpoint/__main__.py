@@ -1,4 +1,4 @@
-"""Write a random checkpoint of the published size (`python -m` this package).
+"""Write a random checkpoint, of the published size or a smaller one (`python -m` this package).
 
 It generates noise as fast as the real checkpoint generates speech: speed depends on shapes, not on
 values.
@@ -11,10 +11,15 @@ from pathlib import Path
 
 import torch
 
-from cantata_models.fish_speech.random_checkpoint.shapes import PUBLISHED_S2, TINY_S1, TINY_S2
+from cantata_models.fish_speech.random_checkpoint.shapes import (
+    PUBLISHED_S2,
+    REDUCED_S2,
+    TINY_S1,
+    TINY_S2,
+)
 from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
 
-SHAPES = {"s2": PUBLISHED_S2, "tiny-s2": TINY_S2, "tiny-s1": TINY_S1}
+SHAPES = {"s2": PUBLISHED_S2, "reduced-s2": REDUCED_S2, "tiny-s2": TINY_S2, "tiny-s1": TINY_S1}
 
 
 def main() -> None:

@@ -98,6 +98,23 @@ PUBLISHED_S2 = Shape(
     theta=1_000_000.0,
 )
 """S2 Pro: 9 GB in bfloat16."""
+REDUCED_S2 = Shape(
+    layout=Layout.S2,
+    slow=StackShape(hidden=256, layers=8, heads=4, kv_heads=1, head_dim=64, ffn=1024),
+    fast=StackShape(hidden=256, layers=4, heads=4, kv_heads=1, head_dim=64, ffn=1024),
+    codes=4096,
+    codec=CodecShape(
+        semantic=4096,
+        residual=1024,
+        latent=256,
+        ffn=768,
+        layers=4,
+        encoder=16,
+        encoder_layers=2,
+        decoder=96,
+    ),
+)
+"""All codes and strides of S2 Pro, a tenth of the talker's width, for a few CPU cores."""
 
 
 def model_config(shape: Shape, vocabulary: int) -> dict[str, Any]:

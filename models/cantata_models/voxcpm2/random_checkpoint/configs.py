@@ -128,4 +128,31 @@ PUBLISHED = _config(
     head_dim=128,
 )
 """The size of the published checkpoint (its factors differ)."""
-SIZES = {"tiny": TINY, "2b": PUBLISHED}
+REDUCED = _config(
+    {
+        "feat_dim": 64,
+        "scalar_quantization_latent_dim": 256,
+        "residual_lm_num_layers": 2,
+        "encoder_config": {"hidden_dim": 256, "ffn_dim": 1024, "num_heads": 4, "num_layers": 4},
+        "dit_config": {"hidden_dim": 256, "ffn_dim": 1024, "num_heads": 4, "num_layers": 4},
+    },
+    {
+        "hidden_size": 512,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 8,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "vocab_size": 400,
+        "max_position_embeddings": 8192,
+        "rope_scaling": {
+            "type": "longrope",
+            "short_factor": [1.0] * 32,
+            "long_factor": [1.0] * 32,
+            "original_max_position_embeddings": 8192,
+        },
+    },
+    {"encoder_dim": 32, "decoder_dim": 512},
+    head_dim=64,
+)
+"""A quarter of the published widths and layers, for a few CPU cores."""
+SIZES = {"tiny": TINY, "reduced": REDUCED, "2b": PUBLISHED}

@@ -1,0 +1,83 @@
+"""A model's figures in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cantata_bench.machine import describe_machine
+from cantata_bench.model_page.measure import Figures, Row
+from cantata_bench.processes import API
+from cantata_bench.tables import BUSY, table
+
+GOAL = 0.75
+"""The least of the bare stages' throughput that a server shall have."""
+_MIB = 2**20
+
+
+def page_text(found: list[Figures]) -> str:
+    """All checkpoints, for a page or between its markers."""
+    machine = describe_machine()
+    busy = machine.load_average > BUSY * machine.cores
+    state = f" **The machine was busy (load {machine.load_average:.1f}).**" if busy else ""
+    head = f"{machine.cores} cores of {machine.cpu}, Python {machine.python}.{state}\n"
+    return "\n".join([head, *(part for one in found for part in _parts(one))])
+
+
+def _parts(found: Figures) -> Iterator[str]:
+    settings = found.settings
+    what = f"{settings.steps} steps" if found.draws else f"at most {settings.frames} frames"
+    yield (
+        f"`{found.model}` ({found.what}), {settings.dtype}, {what}, "
+        f"{settings.rounds} rounds of each number:\n"
+    )
+    yield _times(found)
+    yield f"Of the bare stages' throughput the goal is {GOAL:.0%}: {_verdict(found)}.\n"
+    yield "Private memory by slots, in MiB:\n"
+    yield _memory(found)
+
+
+def _times(found: Figures) -> str:
+    sound = ("streams", "TTFP p50", "worst", "whole p50", "RTF p50", "audio-s/s")
+    drawn = ("pictures", "first step p50", "worst", "whole p50", "pictures a minute")
+    head = (*(drawn if found.draws else sound), "bare", "served / bare")
+    return table(head, [_line(row, draws=found.draws) for row in found.rows])
+
+
+def _line(row: Row, *, draws: bool) -> tuple[str, ...]:
+    served, bare = row.served, row.bare
+    mark = " (disturbed)" if row.disturbance else ""
+    mark += f" ({served.refused} rejected)" if served.refused else ""
+    times = [f"{s:.3f} s" for s in (served.first_p50_s, served.first_max_s)]
+    times.append(f"{served.whole_p50_s:.2f} s")
+    if draws:
+        rates = [f"{60 * one.per_second:.0f}" for one in (served, bare)]
+    else:
+        times.append(f"{served.rtf_p50:.2f}")
+        rates = [f"{one.per_second:.1f}" for one in (served, bare)]
+    return (f"{row.at_once}{mark}", *times, *rates, f"{row.share:.2f}")
+
+
+def _verdict(found: Figures) -> str:
+    missed = [str(row.at_once) for row in found.rows if row.share < GOAL and not row.disturbance]
+    doubtful = [str(row.at_once) for row in found.rows if row.disturbance]
+    parts = [f"missed at {', '.join(missed)}"] if missed else []
+    parts += [f"not measured at {', '.join(doubtful)}"] if doubtful else []
+    return "; ".join(parts) or "met"
+
+
+def _memory(found: Figures) -> str:
+    """A column for the api, the fork server and each stage."""
+    private = [{_short(name): size for name, size in row.private.items()} for row in found.rows]
+    names = [name for name in dict.fromkeys(name for row in private for name in row) if name]
+    lines = [
+        (str(row.at_once), *(f"{sizes.get(name, 0) / _MIB:.0f}" for name in names))
+        for row, sizes in zip(found.rows, private, strict=True)
+    ]
+    return table(("slots", *names), lines)
+
+
+def _short(process: str) -> str:
+    """A process's name without what all have; empty for Python's own helpers."""
+    if process == API:
+        return process
+    return process.removeprefix("cantata:").removesuffix(":0") if ":" in process else ""
