@@ -38,6 +38,7 @@ class AnsweringModel:
     """As a `SpeakingModel`'s."""
     takes: frozenset[Modality]
     calls_tools: bool
+    thinks: bool
     voices: tuple[Voice, ...]
     sample_rate: int
     """Hz; 0 without voices, as the next one."""
@@ -108,6 +109,7 @@ def announcement_of(service: ImageService, identities: Mapping[str, str]) -> Ann
             identities[model.name],
             model.takes,
             model.calls_tools,
+            model.thinks,
             model.voices,
             model.sample_rate,
             model.channels,

@@ -26,6 +26,7 @@ from cantata.contract.data.chat import (
     Part,
     Role,
     TextPart,
+    Thought,
     ToolCall,
     VideoPart,
 )
@@ -103,6 +104,7 @@ class AnswerOptions:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     tools: tuple[str, ...] = ()
+    thinks: bool = False
 
 
 _OPTIONS = tuple(field.name for field in fields(AnswerOptions))
@@ -152,7 +154,8 @@ class Answering:
     milestones: tuple[Age, ...]
 
 
-EVENTS: Mapping[int, type[TextDelta | CallStarted | CallArguments | TextEnd | Sound]] = {
+EVENTS: Mapping[int, type[Thought | TextDelta | CallStarted | CallArguments | TextEnd | Sound]] = {
+    Kind.THOUGHT: Thought,
     Kind.TEXT_DELTA: TextDelta,
     Kind.CALL_STARTED: CallStarted,
     Kind.CALL_ARGUMENTS: CallArguments,
@@ -164,6 +167,8 @@ EVENTS: Mapping[int, type[TextDelta | CallStarted | CallArguments | TextEnd | So
 def sent(event: AnswerEvent) -> tuple[Kind, object]:
     """An event as it is sent now."""
     match event:
+        case Thought():
+            return Kind.THOUGHT, event
         case TextDelta():
             return Kind.TEXT_DELTA, event
         case CallStarted():

@@ -56,7 +56,7 @@ class Kind(IntEnum):
     CALL_ARGUMENTS = FIRST_OF_USER + 16
     """`contract.data.chat.CallArguments`"""
     THOUGHT = FIRST_OF_USER + 17
-    """`contract.image_service.Thought`"""
+    """`contract.data.chat.Thought`"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cantata.cluster.messages import Kind
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import DrawingEvent, Thought
+from cantata.contract.image_service import DrawingEvent
 
 
 @dataclass(frozen=True, slots=True)

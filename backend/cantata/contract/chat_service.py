@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, Thought
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport, SpeechChunk, SpeechService
@@ -42,13 +42,13 @@ class TextEnd:
     reason: FinishReason
 
 
-AnswerEvent = TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
+AnswerEvent = Thought | TextDelta | CallStarted | CallArguments | TextEnd | SpeechChunk
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request that is being answered. Iterating over it gives its events, once: text and sound
-    as they are made, exactly one `TextEnd`.
+    """One request that is being answered. Iterating over it gives its events, once: its thought
+    before its text, text and sound as they are made, exactly one `TextEnd`.
 
     Raises:
         RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
@@ -84,6 +84,11 @@ class ChatModel(Protocol):
     @property
     def calls_tools(self) -> bool:
         """Whether requests may have tools."""
+        ...
+
+    @property
+    def thinks(self) -> bool:
+        """Whether requests may ask it to think before it answers."""
         ...
 
     @property

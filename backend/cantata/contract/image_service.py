@@ -12,24 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cantata.contract.chat_service import ChatService
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.service import AdmissionReport
-
-
-@dataclass(frozen=True, slots=True)
-class Thought:
-    """More of the words in which a model plans a picture before it draws, never cut inside a
-    character. They may be empty."""
-
-    text: str
-    tokens: int
-    """That it came from."""
-
-    def then(self, later: Thought) -> Thought:
-        """Both."""
-        return Thought(self.text + later.text, self.tokens + later.tokens)
-
 
 DrawingEvent = Thought | Progress | Image
 

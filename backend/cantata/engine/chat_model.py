@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 
-from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, TextDelta, TextEnd
-from cantata.contract.data.chat import (
-    CallArguments,
-    CallStarted,
-    ChatRequest,
-    Modality,
-    TextPart,
-)
+from cantata.contract.chat_service import Answer, AnswerEvent, FinishReason, TextEnd
+from cantata.contract.data.chat import ChatRequest, Modality, TextPart
 from cantata.contract.data.chunks import Chunk, Codes, Milestone
 from cantata.contract.data.request import Voice
-from cantata.contract.model.conversation import CallReader, ChatBuilder
+from cantata.contract.model.conversation import ChatBuilder, ThinkingChatBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
 from cantata.contract.voices import find_voice
@@ -25,6 +19,7 @@ from cantata.engine.merged import merged
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.served_pipeline import ServedPipeline
+from cantata.engine.telling import Telling
 from cantata.logs import new_work_id
 from cantata.scheduling.admission import Place
 
@@ -51,6 +46,11 @@ class PipelineChatModel:
     def calls_tools(self) -> bool:
         """Whether requests may have tools."""
         return self._builder.call_reader() is not None
+
+    @property
+    def thinks(self) -> bool:
+        """Whether requests may ask it to think before it answers."""
+        return isinstance(self._builder, ThinkingChatBuilder)
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -140,7 +140,7 @@ class PipelineChatModel:
         self, opened: OpenRequest, request: ChatRequest, place: Place | None = None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Text and sound; with the first of what takes long, the place counts as having sound."""
-        streams = [self._read(opened, calls=bool(request.tools))]
+        streams = [self._read(opened, request)]
         if request.voice is not None:
             streams.append(self._heard(opened))
         async with aclosing(merged(*streams)) as events:
@@ -149,37 +149,32 @@ class PipelineChatModel:
                     place.has_sound()
                 yield event
 
-    async def _read(self, opened: OpenRequest, *, calls: bool) -> AsyncGenerator[AnswerEvent, None]:
-        """The text with its calls, and its end."""
-        reader = self._builder.reader()
-        call_reader = self._builder.call_reader() if calls else None
+    async def _read(
+        self, opened: OpenRequest, request: ChatRequest
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """The text with its thought and its calls, and its end."""
+        reader, telling = self._builder.reader(), self._telling(request)
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
                 text, rest = reader.read(tokens), reader.end() if chunk.final else ""
-                if call_reader is None:
-                    yield TextDelta(text + rest, len(tokens))
-                else:
-                    for event in _told(call_reader, text + rest, len(tokens), last=chunk.final):
-                        yield event
+                for event in telling.read(text + rest, len(tokens), last=chunk.final):
+                    yield event
                 if chunk.final:
                     # The frame of an end code does not leave its stage.
                     yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
+
+    def _telling(self, request: ChatRequest) -> Telling:
+        builder = self._builder
+        thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
+        thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
+        return Telling(thoughts, builder.call_reader() if request.tools else None)
 
     async def _heard(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
         """The sound."""
         async with aclosing(self.orchestrator.sound(opened)) as chunks:
             async for chunk in chunks:
                 yield SpeechChunk(chunk.payload.samples, (), chunk.milestones)
-
-
-def _told(
-    reader: CallReader, text: str, tokens: int, *, last: bool
-) -> Iterator[TextDelta | CallStarted | CallArguments]:
-    """What some text says. Its tokens count even if nothing leaves yet."""
-    yield TextDelta("", tokens)
-    for found in (*reader.read(text), *(reader.end() if last else ())):
-        yield TextDelta(found, 0) if isinstance(found, str) else found
 
 
 def _length(request: ChatRequest) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, replace
 
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
-from cantata.contract.image_service import DrawingEvent, Thought
+from cantata.contract.image_service import DrawingEvent
 from cantata.engine.mailbox import Mailbox
 
 

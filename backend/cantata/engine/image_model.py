@@ -11,10 +11,11 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing, DrawingEvent, Thought
+from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, PlannedImage, ThinkingBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import AdmissionReport

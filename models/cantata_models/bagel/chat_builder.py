@@ -22,7 +22,8 @@ from cantata_models.bagel.config import load_config
 from cantata_models.bagel.inputs import AnswerInput, SeeInput, Seen, Tokens
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.ports import ANSWER, SEE
-from cantata_models.bagel.prompts import Texts
+from cantata_models.bagel.prompts import THINK_BEFORE_ANSWERING, Texts
+from cantata_models.bagel.thought_text import ThoughtSplitter
 
 NEUTRAL: Mapping[str, object] = {
     "top_k": 0,
@@ -35,7 +36,7 @@ NEUTRAL: Mapping[str, object] = {
 
 
 class ChatBuilder:
-    """Implements `contract.model.conversation.ChatBuilder`.
+    """Implements `contract.model.conversation.ThinkingChatBuilder`.
 
     Args:
         checkpoint: its folder.
@@ -63,6 +64,8 @@ class ChatBuilder:
         _check(request)
         pictures: list[NDArray[np.uint8]] = []
         parts: list[Tokens | Seen] = []
+        if request.thinks:
+            parts.append(self._texts.tokens(THINK_BEFORE_ANSWERING))
         for message in request.messages:
             for part in message.parts:
                 if isinstance(part, TextPart):
@@ -93,6 +96,10 @@ class ChatBuilder:
     def reader(self) -> TextReader:
         """For one answer."""
         return TokenReader(self._texts.tokenizer)
+
+    def thought_reader(self) -> ThoughtSplitter:
+        """For one answer."""
+        return ThoughtSplitter()
 
     def call_reader(self) -> None:
         """The published program has no tools."""

@@ -18,11 +18,16 @@ BEGIN, END = "<|im_start|>", "<|im_end|>"
 """Of a text."""
 PICTURE_BEGIN, PICTURE_END = "<|vision_start|>", "<|vision_end|>"
 """Of a picture."""
-# The first line of the published text ends with a space.
+# The first lines of the published texts end with a space.
 THINK_BEFORE_DRAWING = (
     "You should first think about the planning process in the mind and then generate the image. \n"
     "The planning process is enclosed within <think> </think> tags, i.e. <think> planning process "
     "here </think> image here"
+)
+THINK_BEFORE_ANSWERING = (
+    "You should first think about the reasoning process in the mind and then provide the user with "
+    "the answer. \nThe reasoning process is enclosed within <think> </think> tags, i.e. <think> "
+    "reasoning process here </think> answer here"
 )
 
 

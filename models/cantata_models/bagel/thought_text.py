@@ -1,56 +1,125 @@
-"""A thought's tokens as text. The model writes it between two marks, which are words to it."""
+"""What the model writes between `<think>` and `</think>`, which are words to it, and what else."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from cantata.contract.data.chat import Thought
 from cantata_layers.omni.conversation import TokenReader
 
 OPEN, CLOSE = "<think>", "</think>"
-_END = re.compile(rf"\s*{CLOSE}")
+
+
+class ThoughtSplitter:
+    """Implements `contract.model.conversation.ThoughtReader`. A text that does not begin with a
+    mark has no thought. Marks are left out, and so are the spaces next to them."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        """Read, and not told yet."""
+        self._step: Callable[[], bool] = self._begin
+        """Tells what it can; False: it needs more text."""
+        self._told: list[Thought | str] = []
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the text is in its thought; None: it may still begin with a mark."""
+        if self._step == self._begin:
+            return None
+        return self._step not in (self._pause, self._words)
+
+    def read(self, text: str) -> Sequence[Thought | str]:
+        """What some more text says, less what may be part of a mark, or spaces in front of one."""
+        self._held += text
+        while self._step():
+            pass
+        return self._take()
+
+    def end(self) -> Sequence[Thought | str]:
+        """What was held back, less spaces at the end."""
+        if self._step == self._begin:
+            self._words()
+        elif self.thinking:
+            self._think(self._held.rstrip())
+        return self._take()
+
+    def _take(self) -> list[Thought | str]:
+        told, self._told = self._told, []
+        return told
+
+    def _begin(self) -> bool:
+        self._held = self._held.lstrip()
+        if OPEN.startswith(self._held) and self._held != OPEN:
+            return False
+        self._step = self._open if self._held.startswith(OPEN) else self._words
+        self._held = self._held.removeprefix(OPEN)
+        return True
+
+    def _open(self) -> bool:
+        self._held = self._held.lstrip()
+        if self._held:
+            self._step = self._inside
+        return bool(self._held)
+
+    def _inside(self) -> bool:
+        before, mark, behind = self._held.partition(CLOSE)
+        if mark:
+            self._think(before.rstrip())
+            self._held, self._step = behind, self._pause
+            return True
+        cut = _certain(self._held)
+        self._think(self._held[:cut])
+        self._held = self._held[cut:]
+        return False
+
+    def _pause(self) -> bool:
+        self._held = self._held.lstrip()
+        if self._held:
+            self._step = self._words
+        return bool(self._held)
+
+    def _words(self) -> bool:
+        if self._held:
+            self._told.append(self._held)
+        self._held = ""
+        return False
+
+    def _think(self, text: str) -> None:
+        if text:
+            self._told.append(Thought(text, 0))
 
 
 class ThoughtReader:
-    """Implements `contract.model.conversation.TextReader`: the text without its marks and without
-    the spaces next to them."""
+    """Implements `contract.model.conversation.TextReader` for a text that is nothing but a thought:
+    what stands behind the last mark is part of it, on a line of its own."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokens = TokenReader(tokenizer)
-        self._held = ""
-        """Read, and perhaps a part of a mark, or spaces in front of one."""
-        self._opened = False
-        """It is known whether it begins with a mark."""
-        self._begun = False
-        """Its first word has come."""
+        self._tokens, self._splitter = TokenReader(tokenizer), ThoughtSplitter()
+        self._thought = False
+        """Words between marks were the last that left."""
 
     def read(self, tokens: NDArray[np.int32]) -> str:
         """The text of [T] more tokens, less what may be part of a mark."""
-        self._held += self._tokens.read(tokens)
-        if not self._begun and not self._begin():
-            return ""
-        *ended, last = _END.split(self._held)
-        cut = _certain(last)
-        self._held = last[cut:]
-        return "".join(ended) + last[:cut]
+        return self._joined(self._splitter.read(self._tokens.read(tokens)))
 
     def end(self) -> str:
-        """What was held back, less spaces at the end."""
-        held, self._held = self._held + self._tokens.end(), ""
-        return held.rstrip()
+        """What was held back."""
+        return self._joined(self._splitter.end())
 
-    def _begin(self) -> bool:
-        """Whether its first word has come."""
-        self._held = self._held.lstrip()
-        if not self._opened:
-            if OPEN.startswith(self._held) and self._held != OPEN:
-                return False
-            self._opened, self._held = True, self._held.removeprefix(OPEN).lstrip()
-        self._begun = bool(self._held)
-        return self._begun
+    def _joined(self, pieces: Sequence[Thought | str]) -> str:
+        text = ""
+        for piece in pieces:
+            if isinstance(piece, Thought):
+                self._thought = True
+                text += piece.text
+            else:
+                text += f"\n{piece}" if self._thought else piece
+                self._thought = False
+        return text
 
 
 def _certain(text: str) -> int:

@@ -35,7 +35,7 @@ class CompletionDetails(WireModel):
     audio_tokens: int
     """Started 50 ms of its sound."""
     reasoning_tokens: int = 0
-    """Of the words in which a picture was planned."""
+    """Of the words in which an answer was thought of."""
     image_tokens: int = Field(default=0, exclude_if=lambda tokens: tokens == 0)
     """Of a picture; absent if there is none."""
 
@@ -94,7 +94,7 @@ class AnswerMessage(WireModel):
     images: list[AnswerImage] | None = Field(default=None, exclude_if=lambda images: images is None)
     """Absent if there are none."""
     reasoning_content: str | None = Field(default=None, exclude_if=lambda text: text is None)
-    """In which words the answer was planned; absent if it was not."""
+    """In which words the answer was thought of; absent if in none."""
 
 
 class Choice(WireModel):

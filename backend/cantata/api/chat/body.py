@@ -40,6 +40,13 @@ class MediaOptions(WireModel):
     """The model hears the sound of videos, too."""
 
 
+class TemplateOptions(WireModel):
+    """What a conversation becomes; vLLM's name and field."""
+
+    enable_thinking: bool = False
+    """The model thinks in words before it answers."""
+
+
 class StreamOptions(WireModel):
     """What a stream has beside the answer."""
 
@@ -78,6 +85,8 @@ class ChatBody(Neutral):
     image_config: PictureOptions = PictureOptions()
     """How a picture is drawn."""
     mm_processor_kwargs: MediaOptions = MediaOptions()
+    """Not part of OpenAI's protocol."""
+    chat_template_kwargs: TemplateOptions = TemplateOptions()
     """Not part of OpenAI's protocol."""
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()

@@ -23,7 +23,7 @@ from cantata.contract.chat_service import (
     TextDelta,
     TextEnd,
 )
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Thought
 from cantata.contract.service import Samples, SpeechChunk
 from cantata.metrics import Metrics
 
@@ -48,11 +48,11 @@ class _OpenCall:
     """Of its arguments."""
 
 
-Piece = str | Samples | CallPiece
+Piece = str | Thought | Samples | CallPiece
 
 
 class MeasuredAnswer(Measured):
-    """An open answer: text that may leave, calls of tools, and sound.
+    """An open answer: its thought, text that may leave, calls of tools, and sound.
 
     Iterating over it gives what is new, never empty, and ends with the answer, or where a stop text
     has ended it.
@@ -64,11 +64,13 @@ class MeasuredAnswer(Measured):
         super().__init__(model.name, model.sample_rate, answer, asked_at, metrics)
         self.tokens = 0
         """Of text, those of a stop text too."""
+        self.thought_tokens = 0
         self._prompt_tokens = answer.prompt_tokens
         self._reason: FinishReason | None = None
         self._stops = stops
         self._events = aiter(answer)
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._calls: list[_OpenCall] = []
         self._begun = False
 
@@ -76,6 +78,11 @@ class MeasuredAnswer(Measured):
     def text(self) -> str:
         """That has left."""
         return "".join(self._texts)
+
+    @property
+    def thought(self) -> str | None:
+        """In which words the answer was thought of, as far as they have come; None: none."""
+        return "".join(self._thoughts) or None
 
     @property
     def finish_reason(self) -> FinishName:
@@ -89,13 +96,16 @@ class MeasuredAnswer(Measured):
     def usage(self) -> ChatUsage:
         """What it cost so far."""
         sound = math.ceil(self.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
+        made = self.tokens + self.thought_tokens + sound
         return ChatUsage(
             prompt_tokens=self._prompt_tokens,
-            completion_tokens=self.tokens + sound,
-            total_tokens=self._prompt_tokens + self.tokens + sound,
+            completion_tokens=made,
+            total_tokens=self._prompt_tokens + made,
             prompt_tokens_details=PromptDetails(),
             completion_tokens_details=CompletionDetails(
-                text_tokens=self.tokens, audio_tokens=sound
+                text_tokens=self.tokens,
+                audio_tokens=sound,
+                reasoning_tokens=self.thought_tokens,
             ),
         )
 
@@ -117,7 +127,12 @@ class MeasuredAnswer(Measured):
                 break
             if isinstance(event, CallStarted | CallArguments):
                 return self._called(event)
-            if not isinstance(event, SpeechChunk):
+            if isinstance(event, Thought):
+                self.thought_tokens += event.tokens
+                if event.text:
+                    self._thoughts.append(event.text)
+                    return event
+            elif not isinstance(event, SpeechChunk):
                 if text := self._leaving(event):
                     self._texts.append(text)
                     return text

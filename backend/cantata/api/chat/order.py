@@ -46,6 +46,7 @@ class ChatOrder:
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,
             tools=tuple(tool.json_text for tool in body.offered),
+            thinks=body.chat_template_kwargs.enable_thinking,
         )
 
     def mixed(self, samples: Samples) -> Samples:
@@ -68,6 +69,9 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     if body.mm_processor_kwargs.use_audio_in_video and not model.takes >= _FILM:
         where = "mm_processor_kwargs.use_audio_in_video"
         raise InvalidRequest(f"{where}: {model.name} hears no videos; valid: false", where)
+    if body.chat_template_kwargs.enable_thinking and not model.thinks:
+        where = "chat_template_kwargs.enable_thinking"
+        raise InvalidRequest(f"{where}: {model.name} does not think; valid: false", where)
     check_messages(body.messages, model, context.transcripts)
     voice, output = None, None
     if body.spoken:

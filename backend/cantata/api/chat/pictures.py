@@ -19,8 +19,8 @@ from cantata.api.context import ApiContext
 from cantata.api.framing import SSE_MEDIA_TYPE
 from cantata.api.images.measured_drawing import MeasuredDrawing
 from cantata.api.streamed_response import Body
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
-from cantata.contract.image_service import Thought
 
 
 class WholePicture(PictureResponse):

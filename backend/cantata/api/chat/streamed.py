@@ -20,6 +20,7 @@ from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
 from cantata.api.framing import SSE_MEDIA_TYPE
 from cantata.api.streamed_response import Body
+from cantata.contract.data.chat import Thought
 
 
 class StreamedAnswer(ChatResponse):
@@ -41,6 +42,8 @@ class StreamedAnswer(ChatResponse):
                 async for piece in answer:
                     if isinstance(piece, str):
                         delta = self._text(piece)
+                    elif isinstance(piece, Thought):
+                        delta = self._chunks.delta(Delta(reasoning_content=piece.text))
                     elif isinstance(piece, CallPiece):
                         delta = self._call(piece)
                     elif encoder is not None:

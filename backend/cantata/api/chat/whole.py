@@ -13,6 +13,7 @@ from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
 from cantata.api.streamed_response import Body
 from cantata.audio.wav import set_sizes
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.errors import InvalidRequest
 
 MAX_FILE_BYTES = 32 << 20
@@ -31,7 +32,7 @@ class WholeAnswer(ChatResponse):
         async with self.encoder() as encoder:
             async with self.opened() as answer:
                 async for piece in answer:
-                    if encoder is not None and not isinstance(piece, str | CallPiece):
+                    if encoder is not None and not isinstance(piece, str | Thought | CallPiece):
                         file += await encoder.feed(self.order.mixed(piece))
                         _check_size(file)
             if encoder is not None:
@@ -57,7 +58,11 @@ class WholeAnswer(ChatResponse):
         output = self.order.output
         if output is None:
             calls = answer.calls or None
-            return AnswerMessage(content=answer.text or (None if calls else ""), tool_calls=calls)
+            return AnswerMessage(
+                content=answer.text or (None if calls else ""),
+                tool_calls=calls,
+                reasoning_content=answer.thought,
+            )
         if output.audio_format.name == "wav":
             set_sizes(file)
         audio_id = new_audio_id()
@@ -67,7 +72,7 @@ class WholeAnswer(ChatResponse):
             transcript=answer.text,
             expires_at=self.context.transcripts.keep(audio_id, answer.text),
         )
-        return AnswerMessage(content=None, audio=audio)
+        return AnswerMessage(content=None, audio=audio, reasoning_content=answer.thought)
 
 
 def _check_size(file: bytearray) -> None:

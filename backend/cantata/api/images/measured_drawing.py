@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from cantata.api.images.answers import PictureUsage, PromptTokens
 from cantata.api.images.sizes import tokens_of
 from cantata.api.measured import ending_of
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel, Thought
+from cantata.contract.image_service import Drawing, DrawingEvent, ImageModel
 from cantata.metrics import EndReason, Metrics
 
 logger = logging.getLogger(__name__)

@@ -28,10 +28,11 @@ from cantata.api.images.order import ImageOrder
 from cantata.api.images.response import ImagesResponse, unix_time
 from cantata.api.schemas import ErrorBody
 from cantata.api.streamed_response import Body
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import DrawingEvent, Thought
+from cantata.contract.image_service import DrawingEvent
 from cantata.media.images import Pixels
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName, voice_id
 from cantata.contract.chat_service import ChatModel
-from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart
+from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart, Thought
 from cantata.contract.data.errors import ContextFull, InvalidRequest
 from cantata.media.request_media import RequestMedia
 from cantata.metrics import EndReason
@@ -112,8 +112,8 @@ class ModelPartner:
     async def _tell(self, reply: Reply, answer: MeasuredAnswer) -> None:
         most_characters = self._context.settings.realtime.max_item_characters
         async for piece in answer:
-            if isinstance(piece, CallPiece):
-                continue  # A session has no tools.
+            if isinstance(piece, CallPiece | Thought):
+                continue  # A session has no tools, and asks for no thought.
             if not isinstance(piece, str):
                 await self._mouth.say(piece)
                 continue

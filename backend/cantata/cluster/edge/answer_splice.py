@@ -8,7 +8,7 @@ from typing import assert_never
 
 from cantata.cluster.edge.splice import SoundSplice
 from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
-from cantata.contract.data.chat import CallArguments, CallStarted
+from cantata.contract.data.chat import CallArguments, CallStarted, Thought
 from cantata.contract.data.errors import ReplicaLost
 from cantata.contract.service import SpeechChunk
 
@@ -17,7 +17,7 @@ class AnswerSplice:
     """Text, calls of tools, the text's end and sound, each as far as it was passed on."""
 
     def __init__(self) -> None:
-        self._sound = SoundSplice()
+        self._sound, self._thought = SoundSplice(), ThoughtSplice()
         self._text, self._calls, self._arguments = Characters(), Characters(), Characters()
         self._tokens = self._tokens_left = 0
         """Of the text that was passed on; of a repetition, those still to be dropped."""
@@ -29,12 +29,14 @@ class AnswerSplice:
         return (
             self._has_ended
             or self._sound.is_begun
+            or self._thought.is_begun
             or any(part.passed_on for part in (self._text, self._calls, self._arguments))
         )
 
     def repeat(self) -> None:
         """What is taken from now on begins at the beginning."""
         self._sound.repeat()
+        self._thought.repeat()
         for part in (self._text, self._calls, self._arguments):
             part.repeat()
         self._tokens_left = self._tokens
@@ -48,6 +50,8 @@ class AnswerSplice:
         match event:
             case SpeechChunk():
                 return self._sound.take(event)
+            case Thought():
+                return self._thought.take(event)
             case TextDelta():
                 return self._take_text(event)
             case CallStarted(name):
@@ -70,6 +74,7 @@ class AnswerSplice:
             ReplicaLost: its repetition is shorter than what was passed on.
         """
         self._sound.check_end()
+        self._thought.check_end()
         for part in (self._text, self._calls, self._arguments):
             part.check_end()
 
@@ -82,6 +87,45 @@ class AnswerSplice:
             return None
         self._tokens += new.tokens
         return new
+
+
+class ThoughtSplice:
+    """A thought as far as it was passed on."""
+
+    def __init__(self) -> None:
+        self._words = Characters()
+        self._tokens = self._tokens_left = 0
+        """That were passed on; of a repetition, those still to be dropped."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Words were passed on."""
+        return self._words.passed_on > 0
+
+    def repeat(self) -> None:
+        """What is taken from now on begins at the beginning."""
+        self._words.repeat()
+        self._tokens_left = self._tokens
+
+    def take(self, thought: Thought) -> Thought | None:
+        """What of it is new; None: nothing.
+
+        Raises:
+            ReplicaLost: the repetition is not what was thought before.
+        """
+        text = self._words.take(thought.text)
+        old = min(self._tokens_left, thought.tokens)
+        self._tokens_left -= old
+        self._tokens += thought.tokens - old
+        return Thought(text, thought.tokens - old) if text or thought.tokens > old else None
+
+    def check_end(self) -> None:
+        """The thought is over.
+
+        Raises:
+            ReplicaLost: its repetition is shorter than what was passed on.
+        """
+        self._words.check_end()
 
 
 class Characters:

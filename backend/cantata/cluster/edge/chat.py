@@ -30,6 +30,11 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         """Whether requests may have tools."""
         return self.card.calls_tools
 
+    @property
+    def thinks(self) -> bool:
+        """Whether requests may ask it to think before it answers."""
+        return self.card.thinks
+
     @asynccontextmanager
     async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
         """Continue a conversation on a replica; leaving the block frees it there.

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import cast
 
 from cantata.cluster.cards import DrawingModel
-from cantata.cluster.edge.answer_splice import Characters
+from cantata.cluster.edge.answer_splice import ThoughtSplice
 from cantata.cluster.edge.remote_work import Order, RemoteWork
 from cantata.cluster.edge.served import RemoteServed
 from cantata.cluster.messages import Kind
 from cantata.cluster.picture_messages import EVENTS, DrawingBegun, DrawOrder
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing, DrawingEvent, Thought
+from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.logs import new_work_id
 
 
@@ -78,19 +79,16 @@ class _DrawingSplice:
 
     def __init__(self) -> None:
         self._step = -1
-        self._words = Characters()
-        self._tokens = self._tokens_left = 0
-        """Of the thought that was passed on; of a repetition, those still to be dropped."""
+        self._thought = ThoughtSplice()
 
     @property
     def is_begun(self) -> bool:
         """A step or a word was shown."""
-        return self._step >= 0 or bool(self._words.passed_on)
+        return self._step >= 0 or self._thought.is_begun
 
     def repeat(self) -> None:
         """What is taken from now on begins at the beginning."""
-        self._words.repeat()
-        self._tokens_left = self._tokens
+        self._thought.repeat()
 
     def take(self, event: DrawingEvent) -> DrawingEvent | None:
         """The picture, a later step than any before, or new words.
@@ -104,7 +102,7 @@ class _DrawingSplice:
             case Progress():
                 self._step = event.step
             case Thought():
-                return self._take_thought(event)
+                return self._thought.take(event)
         return event
 
     def check_end(self) -> None:
@@ -113,11 +111,4 @@ class _DrawingSplice:
         Raises:
             ReplicaLost: its repetition thought less than what was passed on.
         """
-        self._words.check_end()
-
-    def _take_thought(self, thought: Thought) -> Thought | None:
-        text = self._words.take(thought.text)
-        old = min(self._tokens_left, thought.tokens)
-        self._tokens_left -= old
-        self._tokens += thought.tokens - old
-        return Thought(text, thought.tokens - old) if text or thought.tokens > old else None
+        self._thought.check_end()

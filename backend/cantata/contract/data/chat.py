@@ -104,6 +104,20 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Thought:
+    """More of the words in which a model thinks before it answers or draws, never cut inside a
+    character. They may be empty."""
+
+    text: str
+    tokens: int
+    """That it came from."""
+
+    def then(self, later: Thought) -> Thought:
+        """Both."""
+        return Thought(self.text + later.text, self.tokens + later.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     """The answer calls a tool."""
 
@@ -143,3 +157,5 @@ class ChatRequest:
     """The same, as often as the token was used."""
     tools: tuple[str, ...] = ()
     """That the model may call, each as the JSON of OpenAI's object. Its answer is not spoken."""
+    thinks: bool = False
+    """The model thinks in words before it answers; only for one that can."""

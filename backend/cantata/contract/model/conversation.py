@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality
+from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, Thought
 from cantata.contract.data.request import PipelineRequest, Voice
 
 
@@ -50,6 +50,24 @@ class CallReader(Protocol):
         ...
 
     def end(self) -> Sequence[Written]:
+        """What was held back."""
+        ...
+
+
+class ThoughtReader(Protocol):
+    """Tells an answer's thought from its words. What it finds, put together, does not depend on how
+    the text is cut."""
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the text is in its thought; None: too little has come to tell."""
+        ...
+
+    def read(self, text: str) -> Sequence[Thought | str]:
+        """What some more text says, less what may be part of a mark; thoughts count no tokens."""
+        ...
+
+    def end(self) -> Sequence[Thought | str]:
         """What was held back."""
         ...
 
@@ -95,4 +113,13 @@ class ChatBuilder(Protocol):
     def call_reader(self) -> CallReader | None:
         """For one answer to a request with tools. None: the model knows none, and
         `ChatRequest.tools`, `Message.calls` and messages of tools are not for it."""
+        ...
+
+
+@runtime_checkable
+class ThinkingChatBuilder(ChatBuilder, Protocol):
+    """A builder whose model may think in words before it answers (`ChatRequest.thinks`)."""
+
+    def thought_reader(self) -> ThoughtReader:
+        """For one answer to a request that asks for a thought."""
         ...

@@ -18,7 +18,14 @@ from cantata.contract.chat_service import (
     TextDelta,
     TextEnd,
 )
-from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, TextPart
+from cantata.contract.data.chat import (
+    CallArguments,
+    CallStarted,
+    ChatRequest,
+    Modality,
+    TextPart,
+    Thought,
+)
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import ContextFull, InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import Voice
@@ -35,6 +42,8 @@ class ChatBehaviour:
 
     text: str | None = None
     """Its answer; None: the last text of the conversation."""
+    thought: tuple[str, ...] = ()
+    """Of a request that asks for one, a token each."""
     samples: int = 400
     """Of sound for every text delta of a spoken answer."""
     may_continue: asyncio.Event | None = None
@@ -80,6 +89,7 @@ class FakeChatModel:
         self.sample_rate = sample_rate
         self.channels = 1 if voices else 0
         self.calls_tools = bool(voices)
+        self.thinks = not voices
         self.behaviour = ChatBehaviour()
         self.counts = ChatCounts()
         self._ids = count()
@@ -144,7 +154,8 @@ class FakeChatModel:
         pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
         cut = request.max_tokens is not None and request.max_tokens < len(pieces)
         pieces = pieces[: request.max_tokens]
-        plan: list[AnswerEvent] = []
+        thought = self.behaviour.thought if request.thinks else ()
+        plan: list[AnswerEvent] = [Thought(word, 1) for word in thought]
         sounds = [SpeechChunk(sound_of(piece, self.behaviour.samples)) for piece in pieces]
         for number, piece in enumerate(pieces):
             plan.append(TextDelta(piece, 1))

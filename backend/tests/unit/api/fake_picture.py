@@ -11,10 +11,11 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.errors import InvalidRequest, Overloaded
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
-from cantata.contract.image_service import Drawing, DrawingEvent, Thought
+from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.service import AdmissionReport
 
 DRAWING = ImageLimits(

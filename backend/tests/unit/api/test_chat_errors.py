@@ -115,6 +115,11 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (asking(tools=[tool("f")] * 129), "tools", "at most 128"),
     (asking(tools=[tool("f", "d" * 1_000_000)]), "tools", "1000000 are read"),
     (asking(tools=[tool("f")], model="reader"), "tools", "valid: []"),
+    (
+        asking(chat_template_kwargs={"enable_thinking": True}),
+        "chat_template_kwargs.enable_thinking",
+        "valid: false",
+    ),
     (asking(**SPOKEN, tools=[tool("f")]), "modalities", 'valid: ["text"]'),
     (asking(tool_choice="required"), "tool_choice", 'valid: "none" or "auto"'),
     (asking(parallel_tool_calls=False), "parallel_tool_calls", "valid: true"),

@@ -192,3 +192,35 @@ async def test_a_reader_that_stops_is_disconnected() -> None:
             assert model.counts.open == 0
             metrics = (await http.get("/metrics")).text
     assert 'cantata_aborts_total{model="omni",reason="client_stalled"} 1.0' in metrics
+
+
+async def test_a_thought_comes_before_the_answer_and_counts(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    server.service.reader.behaviour.thought = ("Six ", "letters", "")
+    body = asking(
+        "abcdef",
+        model="reader",
+        chat_template_kwargs={"enable_thinking": True},
+        stop="f",
+        stream_options={"include_usage": True},
+    )
+    *chunks, usage = await streamed(http, body)
+    assert deltas(chunks) == [
+        {"role": "assistant", "content": ""},
+        {"reasoning_content": "Six "},
+        {"reasoning_content": "letters"},
+        {"content": "abc"},
+        {"content": "de"},
+        {},
+    ]
+    cost = usage["usage"]
+    assert cost["completion_tokens"] == 5
+    details = cost["completion_tokens_details"]
+    assert (details["text_tokens"], details["reasoning_tokens"]) == (2, 3)
+    whole = (await http.post(CHAT, json=body)).json()
+    message = whole["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("Six letters", "abcde")
+    assert whole["usage"] == cost
+    plain = (await http.post(CHAT, json=asking("abc", model="reader"))).json()
+    assert "reasoning_content" not in plain["choices"][0]["message"]

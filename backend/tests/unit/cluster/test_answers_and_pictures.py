@@ -33,6 +33,7 @@ from cantata.contract.data.chat import (
     Message,
     Role,
     TextPart,
+    Thought,
     ToolCall,
     VideoPart,
 )
@@ -45,7 +46,7 @@ from cantata.contract.data.errors import (
     ReplicaLost,
 )
 from cantata.contract.data.pictures import ImageRequest, Turn
-from cantata.contract.image_service import DrawingEvent, ImageModel, Thought
+from cantata.contract.image_service import DrawingEvent, ImageModel
 from cantata.contract.service import SpeechChunk
 
 ANSWER = "What was said, said again. " * 10
@@ -139,7 +140,7 @@ async def test_an_answer_and_what_was_asked_arrive_whole(cluster: FakeCluster) -
                 assert arrived.frames_per_s == 2.0
             case _:
                 assert sent == arrived
-    for name in ("name", "takes", "voices", "sample_rate", "channels"):
+    for name in ("name", "takes", "calls_tools", "thinks", "voices", "sample_rate", "channels"):
         assert getattr(model, name) == getattr(alone, name)
 
 
@@ -271,6 +272,23 @@ def test_a_spliced_answer_has_each_character_and_token_once(
     heard += [new for one in deltas(second) if (new := splice.take(one))]
     splice.check_end()
     assert parts_of(heard) == (text, len(text), b"", [FinishReason.STOP])
+
+
+def test_a_spliced_thought_is_told_once() -> None:
+    """However it is cut again; another thought is another answer."""
+    splice = AnswerSplice()
+    assert splice.take(Thought("To b", 2)) == Thought("To b", 2)
+    assert splice.is_begun
+    splice.repeat()
+    assert splice.take(Thought("To ", 1)) is None
+    assert splice.take(Thought("be, or", 3)) == Thought("e, or", 2)
+    splice.repeat()
+    with pytest.raises(ReplicaLost, match="differently"):
+        splice.take(Thought("To bee, or", 5))
+    splice.repeat()
+    splice.take(Thought("To", 1))
+    with pytest.raises(ReplicaLost, match="shorter"):
+        splice.check_end()
 
 
 def test_a_spliced_answer_has_each_call_once() -> None:

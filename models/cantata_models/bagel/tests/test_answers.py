@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cantata.config import load_deployment
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
-from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
+from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart, Thought
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.engine.chat_model import PipelineChatModel
@@ -100,11 +100,11 @@ async def served(checkpoint: Path) -> AsyncIterator[PipelineChatModel]:
 
 
 async def text(model: PipelineChatModel, request: ChatRequest) -> tuple[str, int, FinishReason]:
-    """An answer, its tokens, and why it ended."""
+    """An answer with its thought, its tokens, and why it ended."""
     said, tokens, reason = "", 0, None
     async with model.answer(request) as answer:
         async for event in answer.events:
-            if isinstance(event, TextDelta):
+            if isinstance(event, TextDelta | Thought):
                 said, tokens = said + event.text, tokens + event.tokens
             elif isinstance(event, TextEnd):
                 reason = event.reason

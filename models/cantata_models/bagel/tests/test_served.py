@@ -11,9 +11,10 @@ import pytest
 import pytest_asyncio
 
 from cantata.config import load_deployment
+from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
-from cantata.contract.image_service import DrawingEvent, Thought
+from cantata.contract.image_service import DrawingEvent
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.plan import ServicePlan
 from cantata.engine.service import create_service

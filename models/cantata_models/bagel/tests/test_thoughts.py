@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cantata.contract.data.chat import Thought
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 from cantata_models.bagel.tests.parity.scenarios import SEED
-from cantata_models.bagel.thought_text import ThoughtReader
+from cantata_models.bagel.thought_text import ThoughtReader, ThoughtSplitter
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,8 @@ def read(texts: Texts, *pieces: str) -> tuple[str, list[str]]:
         ("  <think> a</think>", "a"),
         ("no marks at all", "no marks at all"),
         ("a < b, </thin", "a < b, </thin"),
-        ("<think>a</think> and b</think>", "a and b"),
+        ("<think>a</think> and b</think>", "a\nand b</think>"),
+        ("b <think>c</think>", "b <think>c</think>"),
         ("<think></think>", ""),
         ("  ", ""),
         ("<thi", "<thi"),
@@ -51,3 +53,39 @@ def test_words_leave_while_they_are_thought(texts: Texts) -> None:
     assert read(texts, "<think>", "A red", " cube", ".", "\n</thi", "nk>")[1] == [
         *("", "A red", " cube", ".", "", "")
     ]
+
+
+def split(*pieces: str) -> tuple[str, str]:
+    """The thought and the words of an answer that comes in pieces."""
+    splitter = ThoughtSplitter()
+    told = [one for piece in pieces for one in splitter.read(piece)]
+    told += splitter.end()
+    thought = "".join(one.text for one in told if isinstance(one, Thought))
+    return thought, "".join(one for one in told if isinstance(one, str))
+
+
+@pytest.mark.parametrize(
+    ("written", "thought", "words"),
+    [
+        (
+            "<think> Two.\nOr three. </think>\n\nThree of them.\n",
+            "Two.\nOr three.",
+            "Three of them.\n",
+        ),
+        ("Three.", "", "Three."),
+        ("<think>It was cut", "It was cut", ""),
+        ("<think>a</think>", "a", ""),
+        ("<thin", "", "<thin"),
+    ],
+)
+def test_an_answers_thought_is_told_from_its_words(written: str, thought: str, words: str) -> None:
+    assert split(written) == split(*written) == (thought, words)
+
+
+def test_tokens_count_for_the_thought_until_it_ends() -> None:
+    splitter = ThoughtSplitter()
+    states = []
+    for piece in ("<th", "ink>", "a", "</think>", " ", "b"):
+        splitter.read(piece)
+        states.append(splitter.thinking)
+    assert states == [None, True, True, False, False, False]

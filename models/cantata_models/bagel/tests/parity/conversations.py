@@ -20,6 +20,7 @@ class Conversation:
     name: str
     parts: tuple[str | tuple[int, int, int], ...]
     most: int = 14
+    thinks: bool = False
 
     def terms(self) -> list[str | Pixels]:
         """With the pictures themselves."""
@@ -30,11 +31,14 @@ class Conversation:
         parts = tuple(
             TextPart(term) if isinstance(term, str) else ImagePart(term) for term in self.terms()
         )
-        return ChatRequest((Message(Role.USER, parts),), max_tokens=self.most, temperature=0.0)
+        return ChatRequest(
+            (Message(Role.USER, parts),), max_tokens=self.most, temperature=0.0, thinks=self.thinks
+        )
 
 
 CONVERSATIONS = (
     Conversation("describe", ((150, 100, 5), "What do you see there?")),
     Conversation("compare", ("First.", (64, 64, 2), (40, 190, 3), "And now the second one: why?")),
     Conversation("words", ("Qué hora es, 现在?",)),
+    Conversation("thoughtful", ((60, 80, 6), "How many are there?"), thinks=True),
 )

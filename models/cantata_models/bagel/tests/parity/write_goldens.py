@@ -81,7 +81,10 @@ class Recorder:
         model.generate_text = kept
         terms = [t if isinstance(t, str) else Image.fromarray(t) for t in conversation.terms()]
         self.inferencer.interleave_inference(
-            terms, understanding_output=True, max_think_token_n=conversation.most + 1
+            terms,
+            think=conversation.thinks,
+            understanding_output=True,
+            max_think_token_n=conversation.most + 1,
         )
         model.generate_text = generate
         # The first is the mark of begin.
