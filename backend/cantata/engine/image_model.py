@@ -9,19 +9,16 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import cast
 
-from cantata.contract.data.chat import Thought
-from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
+from cantata.contract.data.chunks import Progress
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
-from cantata.contract.model.picture import ImageBuilder, PlannedImage, ThinkingBuilder
-from cantata.contract.model.pipeline import CLIENT, EdgeSpec
+from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.contract.service import AdmissionReport
 from cantata.engine.drawing_news import News, taken
+from cantata.engine.drawing_outputs import DrawingOutputs
 from cantata.engine.mailbox import Mailbox
-from cantata.engine.merged import merged
 from cantata.engine.model_start import ModelStart
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
@@ -55,9 +52,7 @@ class PipelineImageModel:
         self.name = name
         self.orchestrator = orchestrator
         self._builder = builder
-        self._image = EdgeSpec(builder.image, CLIENT)
-        self._progress = None if builder.progress is None else EdgeSpec(builder.progress, CLIENT)
-        self._thinking = builder if isinstance(builder, ThinkingBuilder) else None
+        self._outputs = DrawingOutputs(orchestrator, builder)
         self._text_work = TextWork()
         self._admission = ImageAdmission(limits)
         self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
@@ -107,7 +102,7 @@ class PipelineImageModel:
             request_id = new_work_id()
             planned = self._builder.build(request_id, request)
             async with self.orchestrator.open(planned.request) as opened:
-                await self._finish(opened)
+                await self._outputs.image(opened)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
@@ -188,7 +183,7 @@ class PipelineImageModel:
         try:
             besides_s = await self._follow_progress(opened, mailbox)
             denoised_s = time.monotonic()
-            image = await self._finish(opened)
+            image = await self._outputs.image(opened)
         except Exception as error:
             # Whatever it is, the one who takes the picture raises it.
             mailbox.fail(error)
@@ -201,12 +196,7 @@ class PipelineImageModel:
     async def _follow_progress(self, opened: OpenRequest, mailbox: Mailbox[News]) -> float:
         """To its end; when the first report came, by the monotonic clock."""
         first_s, is_first = time.monotonic(), True
-        streams: list[AsyncGenerator[Thought | Progress, None]] = []
-        if self._progress is not None:
-            streams.append(self._steps(opened, self._progress))
-        if self._thinking is not None:
-            streams.append(self._thought(opened, self._thinking))
-        async with aclosing(merged(*streams)) as events:
+        async with aclosing(self._outputs.before(opened)) as events:
             async for event in events:
                 if isinstance(event, Progress):
                     self._advance(opened.request_id, event)
@@ -214,34 +204,10 @@ class PipelineImageModel:
                 mailbox.put(News.of(event))
         return first_s
 
-    async def _steps(
-        self, opened: OpenRequest, edge: EdgeSpec
-    ) -> AsyncGenerator[Thought | Progress, None]:
-        async with aclosing(self.orchestrator.output(opened, edge)) as chunks:
-            async for chunk in chunks:
-                yield cast(Chunk[Progress], chunk).payload
-
-    async def _thought(
-        self, opened: OpenRequest, builder: ThinkingBuilder
-    ) -> AsyncGenerator[Thought | Progress, None]:
-        reader, edge = builder.reader(), EdgeSpec(builder.thought, CLIENT)
-        async with aclosing(self.orchestrator.output(opened, edge)) as chunks:
-            async for chunk in chunks:
-                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
-                text = reader.read(tokens) + (reader.end() if chunk.final else "")
-                if len(tokens) or text:
-                    yield Thought(text, len(tokens))
-
     def _advance(self, request_id: str, progress: Progress) -> None:
         job = self._jobs.get(request_id)
         if job is not None:
             self._jobs[request_id] = replace(job, steps_left=progress.steps - progress.step)
-
-    async def _finish(self, opened: OpenRequest) -> Image:
-        async with aclosing(self.orchestrator.output(opened, self._image)) as chunks:
-            async for chunk in chunks:
-                return cast(Chunk[Image], chunk).payload
-        raise AssertionError("an output ends with a chunk")
 
 
 def _length(request: ImageRequest) -> int:

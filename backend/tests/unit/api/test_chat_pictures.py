@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from test_chat import CHAT
 from test_images import pixels_of
 
-from cantata.contract.data.chat import Role
+from cantata.contract.data.chat import ImagePart, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.media.picture_files import PictureOutput, write_picture
@@ -134,6 +134,22 @@ async def test_an_answer_goes_back_as_it_came_and_is_changed(
     np.testing.assert_array_equal(request.earlier[-1].pictures[0], drawn)
     (image,) = second["images"]
     np.testing.assert_array_equal(picture_of(image), expected_picture(request, *SIZE))
+
+
+async def test_a_model_that_writes_sees_the_pictures_that_were_answers(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    messages = [
+        {"role": "assistant", "content": "Here:", "images": [part(SHOWN)]},
+        {"role": "user", "content": "What is it?"},
+    ]
+    body = {"model": "reader", "messages": messages}
+    assert (await answered(http, body))["choices"][0]["message"]["content"] == "What is it?"
+    (request,) = server.service.reader.counts.requests
+    said, shown = request.messages[0].parts
+    assert said == TextPart("Here:")
+    assert isinstance(shown, ImagePart)
+    np.testing.assert_array_equal(shown.pixels, SHOWN)
 
 
 async def test_pictures_behind_the_last_words_belong_to_them(
