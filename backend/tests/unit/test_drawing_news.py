@@ -1,0 +1,41 @@
+"""What a late reader finds of a picture: every word, the latest progress, and then the picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cantata.contract.data.chat import Thought
+from cantata.contract.data.chunks import Image, Progress
+from cantata.engine.drawing_news import News, taken
+from cantata.engine.mailbox import Mailbox
+
+NOTHING = np.zeros((0, 0, 3), np.uint8)
+PREVIEW = np.ones((2, 2, 3), np.uint8)
+
+
+def progress(step: int, pixels: np.ndarray = NOTHING) -> Progress:
+    return Progress(pixels, step, 9)
+
+
+async def test_a_late_reader_misses_no_word() -> None:
+    mailbox: Mailbox[News] = Mailbox(News.then)
+    events = taken(mailbox)
+    mailbox.put(News.of(Thought("A ", 1)))
+    mailbox.put(News.of(progress(1)))
+    mailbox.put(News.of(Thought("house", 2)))
+    mailbox.put(News.of(progress(2)))
+    assert [await anext(events), await anext(events)] == [Thought("A house", 3), progress(2)]
+    mailbox.put(News.of(Thought(".", 1)))
+    mailbox.put(News.of(progress(3)))
+    picture = Image(PREVIEW)
+    mailbox.put(News.of(picture))
+    assert [event async for event in events] == [Thought(".", 1), picture]
+
+
+def test_a_preview_stays_until_there_is_another() -> None:
+    seen = News.of(progress(3, PREVIEW)).then(News.of(progress(4)))
+    assert seen.progress is not None
+    assert (seen.progress.step, seen.progress.pixels.shape) == (4, (2, 2, 3))
+    later = seen.then(News.of(progress(5, PREVIEW + 1)))
+    assert later.progress is not None
+    np.testing.assert_array_equal(later.progress.pixels, PREVIEW + 1)
