@@ -9,6 +9,7 @@ from typing import Protocol
 
 import torch
 
+from cantata_layers.activations import silu
 from cantata_layers.linear import Linear
 from cantata_layers.past import Past
 from cantata_layers.rotation import Rotation
@@ -109,9 +110,7 @@ class TransformerLayer:
         attended = self._attention(self._attention_norm(x), rotation, outside, past)
         x = x + self._attention_scale * attended
         normed = self._mlp_norm(x)
-        gate = self._gate(normed)
-        # SiLU by hand: torch's SiLU differs by a bit between its vector and scalar paths.
-        gated = gate / (1.0 + torch.exp(-gate)) * self._up(normed)
+        gated = silu(self._gate(normed)) * self._up(normed)
         return x + self._mlp_scale * self._down(gated)
 
 

@@ -20,12 +20,12 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.rotary_embedding.base import RotaryEmbedding
 
 from cantata.contract.data.chunks import Codes
-from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.sampling import penalize_repetition
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FirstDraws, FrameDraws
 from cantata_layers.code_predictor import ChooseCode, RmsNorm
+from cantata_layers.frame_limit import frame_limit
 from cantata_layers.qwen3 import config_fields, make_layers
 from cantata_models.fish_speech.config import FRAME_PERIOD_S, FishConfig, Layout, load_config
 from cantata_models.fish_speech.inputs import TalkerInput
@@ -194,21 +194,12 @@ class FishTalker(nn.Module):
             TalkerPrompt(
                 rows=rows,
                 prompt_len=prompt_len,
-                max_frames=self._max_frames(prompt_len, inputs.max_frames),
+                max_frames=frame_limit(
+                    prompt_len, self._max_positions, inputs.max_frames, MAX_NEW_TOKENS - 1
+                ),
                 sampling=inputs.sampling,
             )
         )
-
-    def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
-        """Return the request's limit, or the default as far as there is room."""
-        room = self._max_positions - prompt_len
-        if room < 1:
-            raise InvalidRequest(
-                f"the prompt has {prompt_len} positions; of the {self._max_positions} of this "
-                "deployment none is left for sound",
-                "input",
-            )
-        return min(MAX_NEW_TOKENS - 1, room) if wanted is None else wanted
 
 
 class S2Talker(FishTalker):

@@ -16,9 +16,9 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Codes
-from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers.frame_limit import frame_limit
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
 from cantata_models.moss_tts.config.shared import FRAME_PERIOD_S, MossConfig
@@ -115,22 +115,16 @@ class MossTalker(TalkerNetwork):
             TalkerPrompt(
                 rows=self.embed_prompt(rows.to(self.transformer.text_table.device)),
                 prompt_len=len(layout),
-                max_frames=self._max_frames(len(layout), inputs.max_frames),
+                max_frames=frame_limit(
+                    len(layout),
+                    self._max_positions,
+                    inputs.max_frames,
+                    self._config.generation.max_frames,
+                ),
                 context=context,
                 sampling=inputs.sampling,
             )
         )
-
-    def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
-        """Return the request's limit, or the published one as far as there is room."""
-        room = self._max_positions - prompt_len
-        if room < 1:
-            raise InvalidRequest(
-                f"the prompt has {prompt_len} positions; of the {self._max_positions} of this "
-                "deployment none is left for sound",
-                "input",
-            )
-        return min(self._config.generation.max_frames, room) if wanted is None else wanted
 
     def _frames_begun(self) -> BegunFrames:
         assert self._begun is not None, "frames are completed before they are begun"

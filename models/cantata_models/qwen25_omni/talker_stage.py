@@ -23,6 +23,7 @@ from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFai
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_rows, read_tensors
+from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import load_tensor, missing_parameters
 from cantata_layers.qwen3 import run_layers
 from cantata_models.qwen25_omni.config import (
@@ -140,7 +141,14 @@ class Qwen25OmniTalker(nn.Module):
             end=tokens[0],
             pad=tokens[1],
         )
-        return AnswerRows(inputs, fixed, self._project, self._max_frames(inputs))
+        most = frame_limit(
+            inputs.prompt_rows + BEHIND_PROMPT,
+            self._max_positions,
+            inputs.max_frames,
+            MAX_FRAMES,
+            param="messages",
+        )
+        return AnswerRows(inputs, fixed, self._project, most)
 
     def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
         """[N, 1] -> [N, D]."""
@@ -175,17 +183,6 @@ class Qwen25OmniTalker(nn.Module):
         padded = functional.pad(rows.to(self.codes.weight), (0, 0, 0, -len(rows) % ROW_BLOCK))
         blocks = [self.thinker_to_talker_proj(block) for block in torch.split(padded, ROW_BLOCK)]
         return torch.cat([*blocks, self.codes.weight[:0]])[: len(rows)]
-
-    def _max_frames(self, inputs: TalkerInput) -> int:
-        """Return the request's limit, or as many frames as there is room for."""
-        room = self._max_positions - inputs.prompt_rows - BEHIND_PROMPT
-        if room < 1:
-            raise InvalidRequest(
-                f"the prompt has {inputs.prompt_rows} positions; of the {self._max_positions} of "
-                "this deployment none is left for sound",
-                "messages",
-            )
-        return min(MAX_FRAMES, room) if inputs.max_frames is None else inputs.max_frames
 
 
 _PROJECTED = {"codes.weight", "tokens.weight"}

@@ -14,14 +14,16 @@ from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
-from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.row_source import RowSource
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import load_tensor
+from cantata_layers.predicted_frames import PredictedFrames
 from cantata_layers.predictor_parameters import (
     PREDICTOR,
     STACKED,
@@ -45,8 +47,8 @@ TABLE_BLOCK = 1024
 """Tokens projected at a time when the checkpoint is loaded."""
 
 
-class OmniTalker(nn.Module):
-    """Implements `contract.model.talker.Talker` and `RotaryAxes`."""
+class OmniTalker(PredictedFrames, nn.Module):
+    """Implements `contract.model.talker.Talker`, `RotaryAxes` and `RecordableTalker`."""
 
     rotary_axes = 3
     frame_period_s = 1 / FRAMES_PER_SECOND
@@ -124,32 +126,15 @@ class OmniTalker(nn.Module):
             self._text_ids,
             self._talker.codec,
         )
-        return AnswerRows(inputs, tables, self._max_frames(inputs))
-
-    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
-        """[N, Q] -> [N, D]."""
-        first = self.codec_embedding(frames[:, :1])
-        return torch.cat((first, self.code_predictor.embed(frames[:, 1:])), dim=1).sum(dim=1)
-
-    def complete_frames(
-        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
-    ) -> torch.Tensor:
-        """[R, D] and [R] -> [R, Q]."""
-        others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
-        return torch.cat((code0[:, None], others), dim=1)
-
-    def _max_frames(self, inputs: TalkerInput) -> int:
-        """Return the request's limit, or the checkpoint's default as far as there is room."""
-        room = self._max_positions - len(inputs.user) - ANSWER_ROWS
-        if room < 1:
-            raise InvalidRequest(
-                f"the user's turns have {len(inputs.user)} positions; of the "
-                f"{self._max_positions} of this deployment none is left for sound",
-                "messages",
-            )
-        # The reference's last step of so many makes no frame.
-        most = self._sampling.max_frames - 1
-        return min(most, room) if inputs.max_frames is None else inputs.max_frames
+        most = frame_limit(
+            len(inputs.user) + ANSWER_ROWS,
+            self._max_positions,
+            inputs.max_frames,
+            # The reference's last step of so many makes no frame.
+            self._sampling.max_frames - 1,
+            param="messages",
+        )
+        return AnswerRows(inputs, tables, most)
 
     def _load(
         self, targets: Mapping[str, nn.Parameter], published: str, tensor: torch.Tensor

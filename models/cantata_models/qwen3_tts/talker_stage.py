@@ -17,7 +17,7 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.chunks import Codes, Rows
-from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.row_source import (
     DeferredRows,
@@ -26,10 +26,12 @@ from cantata.contract.model.row_source import (
     TalkerPrompt,
     WholeRows,
 )
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.code_predictor import CodePredictor
+from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import load_tensor
+from cantata_layers.predicted_frames import PredictedFrames
 from cantata_layers.predictor_parameters import (
     PREDICTOR,
     load_predictor_tensor,
@@ -73,8 +75,8 @@ class EncodedRecording:
     """[T, Q] int64: those that the talker continues, if any."""
 
 
-class Qwen3Talker(nn.Module):
-    """Implements `contract.model.talker.Talker`."""
+class Qwen3Talker(PredictedFrames, nn.Module):
+    """Implements `contract.model.talker.Talker` and `RecordableTalker`."""
 
     frame_period_s = FRAME_PERIOD_S
 
@@ -162,7 +164,13 @@ class Qwen3Talker(nn.Module):
         prompt = TalkerPrompt(
             rows=self._embed(layout, recording),
             prompt_len=layout.prompt_len,
-            max_frames=self._max_frames(layout.prompt_len, inputs.max_frames),
+            max_frames=frame_limit(
+                layout.prompt_len,
+                self._max_positions,
+                inputs.max_frames,
+                self._config.generation.max_new_tokens - 1,
+                least=MIN_FRAMES,
+            ),
             min_frames=MIN_FRAMES,
             context=recording.frames if recording is not None and continued else None,
             sampling=inputs.sampling,
@@ -173,32 +181,6 @@ class Qwen3Talker(nn.Module):
         """Return rows for text that arrived after its request started."""
         layout = self._prompts.text_rows(text.body, complete=text.complete)
         return self._embed(layout, None)
-
-    def embed_frames(self, frames: torch.Tensor) -> torch.Tensor:
-        """[N, Q] -> [N, D]."""
-        first = self.codec_embedding(frames[:, :1])
-        return torch.cat((first, self.code_predictor.embed(frames[:, 1:])), dim=1).sum(dim=1)
-
-    def complete_frames(
-        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
-    ) -> torch.Tensor:
-        """[R, D] and [R] -> [R, Q]."""
-        others = self.code_predictor(hidden, self.codec_embedding(code0), draws.choose)
-        return torch.cat((code0[:, None], others), dim=1)
-
-    frames_of = complete_frames
-    """It needs nothing else, so it implements `RecordableTalker` too."""
-
-    def _max_frames(self, prompt_len: int, wanted: int | None) -> int:
-        """Return the request's limit, or the checkpoint's default as far as there is room."""
-        room = self._max_positions - prompt_len
-        if room < MIN_FRAMES:
-            raise InvalidRequest(
-                f"the prompt has {prompt_len} positions; of the {self._max_positions} of this "
-                "deployment none is left for sound",
-                "input",
-            )
-        return min(self._config.generation.max_new_tokens - 1, room) if wanted is None else wanted
 
     def _embed(self, layout: PromptRows, recording: EncodedRecording | None) -> torch.Tensor:
         """Return the rows of a layout, [L, D]."""

@@ -18,17 +18,18 @@ from torch import nn
 from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Rows
-from cantata.contract.data.errors import ConfigError, InvalidRequest
+from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
+from cantata_layers.activations import silu
 from cantata_layers.checkpoint import read_tensors
+from cantata_layers.frame_limit import frame_limit
 from cantata_layers.parameters import load_tensor, missing_parameters
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import ARCHITECTURE, load_config
 from cantata_models.voxcpm2.inputs import DEFAULT_STEPS, Mode, TalkerInput
 from cantata_models.voxcpm2.networks.language_model import LanguageModel, TextModel
-from cantata_models.voxcpm2.networks.local_transformer import silu
 from cantata_models.voxcpm2.networks.noise import draw_noise
 from cantata_models.voxcpm2.networks.patch_encoder import PatchEncoder
 from cantata_models.voxcpm2.networks.patch_solver import HIDDEN_TOKENS, Conditions, PatchSolver
@@ -194,18 +195,17 @@ class VoxCpm2Talker(nn.Module):
 
     def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> RowSource:
         layout = lay_out(inputs.text, inputs.mode, recording)
-        room = self._max_positions - len(layout.tokens)
-        if room <= MIN_FRAMES:
-            raise InvalidRequest(
-                f"the prompt has {len(layout.tokens)} positions; of the {self._max_positions} of "
-                "this deployment none is left for sound",
-                "input",
-            )
         return WholeRows(
             TalkerPrompt(
                 rows=self._embed(layout),
                 prompt_len=len(layout.tokens),
-                max_frames=min(inputs.max_frames, room),
+                max_frames=frame_limit(
+                    len(layout.tokens),
+                    self._max_positions,
+                    wanted=None,
+                    most=inputs.max_frames,
+                    least=MIN_FRAMES + 1,
+                ),
                 min_frames=MIN_FRAMES,
                 context=layout.context,
                 frame_options=(inputs.guidance,),

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
+from cantata_layers.activations import silu
 from cantata_models.moss_tts.config.shared import Activation, Gpt2Stack
 
 
@@ -146,17 +147,9 @@ def turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return (x * cos + across * sin).to(x.dtype)
 
 
-def silu(x: torch.Tensor) -> torch.Tensor:
-    """x times its logistic function.
-
-    WHY by hand, as `gelu_new`: torch's own differ by a bit between vectors and their remainders,
-    which depend on the number of rows.
-    """
-    return x / (1.0 + torch.exp(-x))
-
-
 def gelu_new(x: torch.Tensor) -> torch.Tensor:
-    """GELU (Hendrycks & Gimpel 2016) in its approximation by tanh."""
+    """GELU (Hendrycks & Gimpel 2016) in its approximation by tanh; by hand for the reason that
+    `silu` has."""
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
 
 

@@ -126,5 +126,5 @@ def test_who_is_not_known_is_refused(
 
 def test_a_prompt_without_room_for_sound_is_refused(talkers: Talkers) -> None:
     stage = talkers.get(CHECKPOINT_SEED)
-    with pytest.raises(InvalidRequest, match=r"254 positions; of the 256 .* is left for sound"):
+    with pytest.raises(InvalidRequest, match=r"256 positions; of the 256 .* is left for sound"):
         stage.add("long", TalkerInput(254, "Chelsie"), batch=False)

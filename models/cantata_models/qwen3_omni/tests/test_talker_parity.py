@@ -12,6 +12,7 @@ from cantata.contract.data.chunks import Codes, Rows
 from cantata_models.qwen3_omni.tests.parity.scenarios import SCENARIOS, Scenario, scenario_named
 from cantata_models.qwen3_omni.tests.parity.write_goldens import ROW_STRIDE
 from cantata_models.qwen3_omni.tests.talker_driver import Checkpoints, check, golden, shortened
+from recorded_frames import recorded_frames
 
 pytestmark = [
     pytest.mark.integration,
@@ -60,7 +61,9 @@ def test_an_answer_may_arrive_token_by_token(checkpoints: Checkpoints, at_once: 
     np.testing.assert_array_equal(codes, golden(scenario_named("sound"), "codes"))
 
 
-def test_a_request_says_the_same_in_company(checkpoints: Checkpoints) -> None:
+def test_a_request_says_the_same_in_company_and_from_recorded_completion(
+    checkpoints: Checkpoints,
+) -> None:
     checkpoint = checkpoints.get(1)
     mine = [scenario for scenario in SPOKEN if scenario.seed == 1][:8]
     requests = {
@@ -72,3 +75,7 @@ def test_a_request_says_the_same_in_company(checkpoints: Checkpoints) -> None:
         alone = checkpoint.speak({name: spoken})[name]
         np.testing.assert_array_equal(together[name], alone, err_msg=name)
     assert len({codes.tobytes() for codes in together.values()}) == len(mine)
+    with recorded_frames(checkpoint.talker):
+        recorded = checkpoint.speak(requests)
+    for name, codes in together.items():
+        np.testing.assert_array_equal(recorded[name], codes, err_msg=name)

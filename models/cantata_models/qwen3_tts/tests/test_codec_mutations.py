@@ -26,6 +26,7 @@ MODULES = (
     "cantata_layers.past",
     "cantata_layers.causal_decoder",
     "cantata_layers.causal_convolutions",
+    "cantata_layers.activations",
     "cantata_layers.sliding_transformer",
     f"{PACKAGE}.codec.transformer",
     f"{PACKAGE}.codec.decoder",
@@ -62,6 +63,7 @@ MUTANTS = (
         ("DILATIONS = (1, 3, 9)", "DILATIONS = (1, 3, 8)"),
         ("return x + self._pointwise(", "return self._pointwise("),
     ),
+    *mutants("cantata_layers.activations", check_whole, ("torch.exp(-x)", "torch.exp(x)")),
     *mutants(
         "cantata_layers.sliding_transformer",
         check_whole,
@@ -73,7 +75,6 @@ MUTANTS = (
         ("scores.masked_fill(outside[:, :, None, None], -torch.inf)", "scores"),
         ("x + self._attention_scale * attended", "x + attended"),
         ("x + self._mlp_scale *", "x +"),
-        ("torch.exp(-gate)", "torch.exp(gate)"),
         ("return self._norm(x)", "return x"),
     ),
     *mutants(

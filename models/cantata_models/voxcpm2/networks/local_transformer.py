@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from cantata.contract.model.row_products import RowLinear
+from cantata_layers.activations import silu
 from cantata_layers.code_predictor import FusedLinear, RmsNorm
 from cantata_models.voxcpm2.config import Stack
 from cantata_models.voxcpm2.networks.long_rope import Turns, turns_of
@@ -102,12 +103,3 @@ def turned_whole(x: torch.Tensor, turns: Turns) -> torch.Tensor:
     cos, sin = turns
     low, high = x.chunk(2, dim=-1)
     return (x * cos).add_(torch.cat([high, low], dim=-1) * sin).to(x.dtype)
-
-
-def silu(x: torch.Tensor) -> torch.Tensor:
-    """x times its logistic function.
-
-    WHY by hand: torch's own differs by a bit between vectors and their remainders, which depend on
-    the number of rows.
-    """
-    return x / (1.0 + torch.exp(-x))

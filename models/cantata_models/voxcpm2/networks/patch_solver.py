@@ -19,8 +19,9 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from cantata.contract.model.row_products import RowLinear
+from cantata_layers.activations import silu
 from cantata_models.voxcpm2.config import VoxCpm2Config
-from cantata_models.voxcpm2.networks.local_transformer import LocalTransformer, silu
+from cantata_models.voxcpm2.networks.local_transformer import LocalTransformer
 
 HIDDEN_TOKENS = 2
 """One of each language model."""
