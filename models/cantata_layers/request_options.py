@@ -1,4 +1,5 @@
-"""A request's model-specific fields: validated, and described for clients."""
+"""A request's model-specific fields: validated, described for clients, and those that several
+models have."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.errors import InvalidRequest
 
+CLONE, CONTINUATION = "voice_clone", "continuation"
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -54,3 +56,36 @@ def _plain(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, An
     if found.get("default", ...) is None:
         del found["default"]
     return found
+
+
+def recording_mode(asked: str | None, *, recording: bool, transcript: bool) -> str | None:
+    """Return what a request's recording is for, in the published programs' words.
+
+    Args:
+        asked: the request's `mode`; None: a recording with a transcript is continued, any other
+            imitated.
+        recording: whether it has one.
+        transcript: whether the recording's words are known.
+
+    Returns:
+        "voice_clone" or what else was asked for, and None without a recording.
+
+    Raises:
+        InvalidRequest: the mode needs a recording or a transcript.
+    """
+    if not recording:
+        if asked is not None:
+            raise InvalidRequest(
+                f"mode {asked!r} needs ref_audio, a recording of the speaker, or the name of an "
+                "uploaded voice",
+                "ref_audio",
+            )
+        return None
+    mode = asked or (CONTINUATION if transcript else CLONE)
+    if mode != CLONE and not transcript:
+        raise InvalidRequest(
+            "ref_text is missing, the transcript of the recording to continue; or set mode to "
+            f"{CLONE!r}",
+            "ref_text",
+        )
+    return mode

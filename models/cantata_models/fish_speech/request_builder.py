@@ -24,6 +24,7 @@ from cantata.contract.data.request import (
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.fish_speech.config import (
@@ -99,11 +100,10 @@ class FishRequestBuilder(Generic[Options]):
     @property
     def warm_up(self) -> SpeechRequest:
         """A request for half a second of speech that imitates a second of noise."""
-        noise = np.random.default_rng(0).normal(0, 0.1, (SAMPLE_RATE, 1)).astype(np.float32)
         return SpeechRequest(
             "Hello.",
             VOICE.id,
-            reference=ReferenceAudio(noise, SAMPLE_RATE, "Hello."),
+            reference=second_of_noise(SAMPLE_RATE, transcript="Hello."),
             options={"max_new_tokens": WARM_UP_FRAMES + 1},
         )
 

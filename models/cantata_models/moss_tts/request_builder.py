@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
-    ReferenceAudio,
     SpeechRequest,
     StageInput,
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
+from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
@@ -83,11 +81,10 @@ class MossRequestBuilder(Generic[Options]):
     @property
     def warm_up(self) -> SpeechRequest:
         """A request for a second of speech that imitates a second of noise."""
-        noise = np.random.default_rng(0).normal(0, 0.1, (WARM_UP_RATE, 2)).astype(np.float32)
         return SpeechRequest(
             "Hello.",
             VOICE.id,
-            reference=ReferenceAudio(noise, WARM_UP_RATE),
+            reference=second_of_noise(WARM_UP_RATE, channels=2),
             options={"max_new_tokens": WARM_UP_FRAMES},
         )
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
+from cantata_layers.request_options import recording_mode
 from cantata_models.moss_tts.prompt import Mode
 
 TopK = Annotated[int, Field(ge=0)]
@@ -78,23 +79,10 @@ def speaking_mode(options: SharedOptions, *, recording: bool, transcript: bool) 
     Raises:
         InvalidRequest: the mode needs a recording or a transcript, or excludes another option.
     """
-    if not recording:
-        if options.mode is not None:
-            raise InvalidRequest(
-                f"mode {options.mode!r} needs ref_audio, a recording of the speaker, or the name "
-                "of an uploaded voice",
-                "ref_audio",
-            )
-        return Mode.PLAIN
-    mode = Mode(options.mode or (Mode.CONTINUATION if transcript else Mode.CLONE))
-    if mode is Mode.CLONE:
+    asked = recording_mode(options.mode, recording=recording, transcript=transcript)
+    mode = Mode(asked or Mode.PLAIN)
+    if mode is not Mode.CONTINUATION:
         return mode
-    if not transcript:
-        raise InvalidRequest(
-            "ref_text is missing, the transcript of the recording to continue; or set mode to "
-            f"{Mode.CLONE.value!r}",
-            "ref_text",
-        )
     for name in options.not_in_continuations:
         if getattr(options, name) is not None:
             raise InvalidRequest(

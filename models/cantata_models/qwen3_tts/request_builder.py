@@ -14,13 +14,13 @@ from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
-    ReferenceAudio,
     SamplingOptions,
     SpeechRequest,
     StageInput,
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES, aliases_of
+from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
@@ -92,8 +92,7 @@ class Qwen3RequestBuilder:
         options: dict[str, Any] = {"max_new_tokens": WARM_UP_FRAMES + 1}
         reference = None
         if self._config.kind is ModelKind.BASE:
-            noise = np.random.default_rng(0).normal(0, 0.1, (SAMPLE_RATE, 1)).astype(np.float32)
-            reference = ReferenceAudio(noise, SAMPLE_RATE, "Hello.")
+            reference = second_of_noise(SAMPLE_RATE, transcript="Hello.")
         return SpeechRequest("Hello.", self._voices[0].id, reference=reference, options=options)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:

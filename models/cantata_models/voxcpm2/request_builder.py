@@ -5,25 +5,23 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-import numpy as np
-
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
-    ReferenceAudio,
     SamplingOptions,
     SpeechRequest,
     StageInput,
     Voice,
 )
 from cantata_layers.openai_voices import OPENAI_VOICES
-from cantata_layers.request_options import field_schemas, parse_fields
+from cantata_layers.recordings import second_of_noise
+from cantata_layers.request_options import field_schemas, parse_fields, recording_mode
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import load_config
 from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
 from cantata_models.voxcpm2.pipeline import ENCODER, TALKER
-from cantata_models.voxcpm2.request_options import RequestOptions, speaking_mode
+from cantata_models.voxcpm2.request_options import RequestOptions
 from cantata_models.voxcpm2.text import TextTokenizer, in_one_line
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
@@ -63,11 +61,10 @@ class VoxCpm2RequestBuilder:
     @property
     def warm_up(self) -> SpeechRequest:
         """A request for a few patches that imitates a second of noise."""
-        noise = np.random.default_rng(0).normal(0, 0.1, (WARM_UP_RATE, 1)).astype(np.float32)
         return SpeechRequest(
             "Hello.",
             VOICE.id,
-            reference=ReferenceAudio(noise, WARM_UP_RATE),
+            reference=second_of_noise(WARM_UP_RATE),
             options={"max_new_tokens": WARM_UP_FRAMES},
         )
 
@@ -84,9 +81,10 @@ class VoxCpm2RequestBuilder:
         if not any(character.isalnum() for character in request.text):
             raise InvalidRequest("the text holds nothing that can be spoken", "input")
         transcript = _transcript(request)
-        mode = speaking_mode(
-            options, recording=request.reference is not None, transcript=bool(transcript)
+        asked = recording_mode(
+            options.mode, recording=request.reference is not None, transcript=bool(transcript)
         )
+        mode = Mode(asked or Mode.PLAIN)
         text = in_one_line(request.text)
         if request.instructions:
             if mode.continues:

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cantata.contract.data.errors import InvalidRequest
-from cantata_models.voxcpm2.inputs import DEFAULT_STEPS, Mode
+from cantata_models.voxcpm2.inputs import DEFAULT_STEPS
 
 
 class RequestOptions(BaseModel):
@@ -26,32 +25,3 @@ class RequestOptions(BaseModel):
     """Guidance: how closely a patch follows the text and the voice."""
     max_new_tokens: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of patches, 160 ms each."""
-
-
-def speaking_mode(options: RequestOptions, *, recording: bool, transcript: bool) -> Mode:
-    """Return what a request's recording is for.
-
-    Args:
-        options: of the request.
-        recording: whether it has one.
-        transcript: whether the recording's words are known.
-
-    Raises:
-        InvalidRequest: the mode needs a recording or a transcript.
-    """
-    if not recording:
-        if options.mode is not None:
-            raise InvalidRequest(
-                f"mode {options.mode!r} needs ref_audio, a recording of the speaker, or the name "
-                "of an uploaded voice",
-                "ref_audio",
-            )
-        return Mode.PLAIN
-    mode = Mode(options.mode or (Mode.CONTINUATION if transcript else Mode.CLONE))
-    if mode.continues and not transcript:
-        raise InvalidRequest(
-            "ref_text is missing, the transcript of the recording to continue; or set mode to "
-            f"{Mode.CLONE.value!r}",
-            "ref_text",
-        )
-    return mode
