@@ -30,6 +30,7 @@ from vllm.distributed.parallel_state import (
     destroy_model_parallel,
     init_distributed_environment,
     initialize_model_parallel,
+    model_parallel_is_initialized,
 )
 from vllm.model_executor.models import qwen3
 
@@ -49,7 +50,11 @@ def plain_layers() -> Iterator[None]:
         patch.object(qwen3, "Attention", PlainAttention),
         patch.object(gpt2_backbone, "Attention", PlainAttention),
     ):
-        # The layers ask for the number of processes that share them: one.
+        # The layers ask for the number of processes that share them: one. An engine that other
+        # tests use may have said so already.
+        if model_parallel_is_initialized():
+            yield
+            return
         init_distributed_environment(1, 0, f"file://{Path(folder, 'meeting')}", 0, "gloo")
         initialize_model_parallel()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,14 @@ def check_encoder(checkpoints: Checkpoints, case: Case) -> None:
     np.testing.assert_array_equal(codes, codec_checks.golden(case, "encoded"))
 
 
+@cache
+def _decoder(checkpoint: Path, codebooks: int) -> AudioDecoder:
+    return AudioDecoder(tokenizer_folder(checkpoint), codebooks, torch.device("cpu"))
+
+
 def _decoded(checkpoint: Path, codes: NDArray[np.int64]) -> NDArray[np.float32]:
     """Decode [T, Q] frames at once with the checkpoint's decoder; returns [N, 2]."""
-    decoder = AudioDecoder(tokenizer_folder(checkpoint), codes.shape[1], torch.device("cpu"))
+    decoder = _decoder(checkpoint, codes.shape[1])
     state, slot = decoder.init_state(1), torch.tensor([0])
     decoder.reset(state, slot)
     sound: NDArray[np.float32] = decoder.decode(state, slot, torch.from_numpy(codes)[None])[

@@ -65,8 +65,8 @@ def test_streaming_equals_the_whole_to_the_last_bit(
 @pytest.mark.parametrize("frames", [1, 3])
 @pytest.mark.parametrize("count", [1, 3], ids=["one thread", "three threads"])
 def test_a_row_does_not_depend_on_its_batch(decoder: AudioDecoder, frames: int, count: int) -> None:
-    codes, slots = random_codes(decoder, 5), torch.tensor([6, 0, 3, 1, 5])
-    state = decoder.init_state(7)
+    codes, slots = random_codes(decoder, 3), torch.tensor([4, 0, 3])
+    state = decoder.init_state(5)
     with threads(count):
         parts = [decoder.decode(state, slots, part) for part in cut(codes, frames)]
         for row, together in enumerate(torch.cat(parts, dim=1)):

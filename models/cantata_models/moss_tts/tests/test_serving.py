@@ -7,6 +7,7 @@ import io
 import wave
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ pytestmark = [
 ]
 
 CHECKPOINT_SEED = 1
-FRAMES = 10
+FRAMES = 6
 FRAME_BYTES = 3840 * 2 * 2
 SPOKEN = {"input": "The other one is on the table.", "seed": 5}
 PARTS = "The rain is over, and the street smells of wet stone. Yes. Nobody asked why. " * 2
@@ -73,19 +74,14 @@ def url(servers: Mapping[Model, str], model: Model) -> str:
     return servers[model]
 
 
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("stages"))
-    yield checkpoints
-    checkpoints.close()
-
-
 def post(url: str, **fields: Any) -> httpx.Response:
     body = {"response_format": "pcm", "max_new_tokens": FRAMES, **fields}
     return httpx.post(f"{url}/v1/audio/speech", json=body, timeout=120)
 
 
+@cache
 def heard(url: str, **fields: Any) -> bytes:
+    """The sound of a request, asked once for all tests."""
     response = post(url, **fields)
     assert response.status_code == 200, response.text
     return response.content

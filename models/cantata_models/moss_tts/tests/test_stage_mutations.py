@@ -5,7 +5,6 @@ The networks' own faults are in `test_talker_mutations.py` and `test_codec_mutat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,13 +28,6 @@ pytestmark = [
 ]
 
 fault = Faults[LoadedStages]()
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @fault("continuation", "nano_clone_in_parts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,17 +34,10 @@ pytestmark = [
 ROUNDING = 1e-5
 """A uniform number this close to the edge between two codes may fall on either side."""
 CHECKPOINT_SEED = 1
-MOST_FRAMES = 30
+MOST_FRAMES = 16
 ASKED = SpeechRequest("The street smells of wet stone.", "default", seed=11)
 STOP = SamplingSettings(1.0, 50, 1.0)
 by_model = pytest.mark.parametrize("model", list(Model))
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts"))
-    yield checkpoints
-    checkpoints.close()
 
 
 def asked(**options: Any) -> SpeechRequest:
@@ -135,11 +127,11 @@ def test_seeds_hold_and_matter(checkpoints: Checkpoints, model: Model) -> None:
 @by_model
 def test_temperature_zero_is_greedy_at_every_level(checkpoints: Checkpoints, model: Model) -> None:
     loaded = checkpoints.get(model, CHECKPOINT_SEED)
-    greedy = [speak(loaded, replace(asked(), temperature=0.0, seed=seed)) for seed in range(4)]
+    greedy = [speak(loaded, replace(asked(), temperature=0.0, seed=seed)) for seed in range(2)]
     assert len({codes.tobytes() for codes in greedy}) == 1
     stopping = [
         speak(loaded, replace(asked(text_temperature=2.0), temperature=0.0, seed=seed))
-        for seed in range(8)
+        for seed in range(4)
     ]
     assert len({len(codes) for codes in stopping}) > 1
 
@@ -152,7 +144,7 @@ def test_requests_in_company_speak_as_alone(checkpoints: Checkpoints, model: Mod
     for number in range(8):
         transcript = "Hello." if number % 4 == 3 else None
         request = replace(
-            asked(max_new_tokens=10 + number),
+            asked(max_new_tokens=4 + number),
             text=" ".join(["Number", *["and"] * number, "on."]),
             seed=number,
             temperature=0.0 if number % 3 == 0 else 1.1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -28,13 +27,6 @@ pytestmark = [
 
 ONE_RECORDING = [scenario for scenario in SCENARIOS if len(scenario.recordings) < 2]
 """Requests have no more."""
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @pytest.mark.parametrize("scenario", ONE_RECORDING, ids=lambda scenario: scenario.name)

@@ -37,11 +37,6 @@ pytestmark = [
 fault = Faults[LoadedTalker]()
 
 
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Talkers:
-    return Talkers(tmp_path_factory.mktemp("moss_tts"))
-
-
 # The local transformer and the frames.
 
 

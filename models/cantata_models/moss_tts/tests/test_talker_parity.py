@@ -14,11 +14,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Talkers:
-    return Talkers(tmp_path_factory.mktemp("moss_tts"))
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_prompt_frame_and_score_is_the_published_code_s(
     talkers: Talkers, scenario: Scenario

@@ -88,15 +88,14 @@ class Talkers:
         self._folder = folder
         self._loaded: dict[CheckpointKey, LoadedTalker] = {}
 
+    def folder(self, key: CheckpointKey) -> Path:
+        """Return a checkpoint's folder."""
+        return self._folder / key.name
+
     def get(self, key: CheckpointKey) -> LoadedTalker:
         """Return the stage of this checkpoint."""
         if key not in self._loaded:
-            checkpoint = write_checkpoint(
-                self._folder / f"{key.shape}-{key.kind}-{key.seed}",
-                SHAPES[key.shape],
-                key.kind,
-                key.seed,
-            )
+            checkpoint = write_checkpoint(self.folder(key), SHAPES[key.shape], key.kind, key.seed)
             stage = build_stage(PIPELINE.stage(TALKER), checkpoint, DEPLOYMENT)
             encoder = None
             if ENCODER not in unused_stages(checkpoint):

@@ -6,7 +6,7 @@ for the fault must then differ from its golden.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -43,13 +43,6 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
         return make
 
     return register
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
-    yield talkers
-    talkers.close()
 
 
 @fault("voice")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -25,13 +24,6 @@ pytestmark = [
 ]
 
 STREAMED = [scenario for scenario in SCENARIOS if scenario.streaming_text]
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
-    yield talkers
-    talkers.close()
 
 
 def speak_arriving(loaded: LoadedTalker, scenario: Scenario, characters: int) -> CodeArray:

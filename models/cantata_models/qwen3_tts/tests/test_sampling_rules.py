@@ -5,7 +5,6 @@ The NumPy version gets the talker's raw scores and the uniform numbers of its se
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,13 +30,8 @@ pytestmark = [
 
 ROUNDING = 1e-5
 """A uniform number this close to the edge between two codes may fall on either side."""
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
-    yield talkers
-    talkers.close()
+FRAMES = 16
+"""The most of an utterance."""
 
 
 def drawn(
@@ -89,7 +83,7 @@ def test_every_code_is_drawn_by_the_rules(
     loaded = talkers.get(scenario.checkpoint)
     seed = 11
     options = {
-        "max_new_tokens": 31,
+        "max_new_tokens": FRAMES + 1,
         "top_k": top_k,
         "top_p": top_p,
         "repetition_penalty": penalty,
@@ -97,7 +91,7 @@ def test_every_code_is_drawn_by_the_rules(
     request = replace(request_of(scenario), temperature=temperature, seed=seed, options=options)
     (built,) = loaded.builder.build("request", request)
     observed = observe(loaded, built.inputs)
-    uniforms = counter_uniforms(seed, 31, loaded.talker.num_codebooks).numpy()
+    uniforms = counter_uniforms(seed, FRAMES + 1, loaded.talker.num_codebooks).numpy()
     how = (temperature, top_k, top_p)
     assert len(observed.codes) > 1
     for frame, codes in enumerate(observed.codes.tolist()):
@@ -112,8 +106,10 @@ def test_what_a_request_leaves_open_is_the_checkpoint_s(talkers: Talkers) -> Non
     """generation_config.json: 0.9, 50 and 1 at both levels, penalty 1.05."""
     scenario = scenario_named("voice")
     loaded = talkers.get(scenario.checkpoint)
-    bare = replace(request_of(scenario), temperature=None, seed=5, options={"max_new_tokens": 25})
-    said = {"max_new_tokens": 25, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05}
+    bare = replace(
+        request_of(scenario), temperature=None, seed=5, options={"max_new_tokens": FRAMES + 1}
+    )
+    said = {"max_new_tokens": FRAMES + 1, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05}
     observed = []
     for request in (bare, replace(bare, temperature=0.9, options=said)):
         (built,) = loaded.builder.build("request", request)

@@ -43,7 +43,7 @@ pytestmark = [
 PCM_STRIDE = 37
 """Stride of the samples kept in the goldens."""
 SPOKEN = {"input": "The other one is on the table.", "voice": "ryan", "seed": 5, "language": "en"}
-FRAMES = 20
+FRAMES = 12
 
 
 def serving(folder: Path, scenario: str) -> Iterator[str]:
@@ -98,21 +98,19 @@ def usual(custom: str) -> bytes:
     return heard(custom, **SPOKEN)
 
 
-def by_stages(folder: Path, **options: Any) -> bytes:
+def by_stages(talkers: Talkers) -> bytes:
     """Run the same request through a talker stage and a decoder in this process."""
-    talkers = Talkers(folder)
-    loaded = talkers.get(scenario_named("voice").checkpoint)
+    key = scenario_named("voice").checkpoint
+    loaded = talkers.get(key)
     request = SpeechRequest(
         SPOKEN["input"],  # type: ignore[arg-type]
         "ryan",
         seed=5,
-        options={"language": "en", "max_new_tokens": FRAMES + 1, **options},
+        options={"language": "en", "max_new_tokens": FRAMES + 1},
     )
     (built,) = loaded.builder.build("request", request)
     codes = speak(loaded, {"request": built.inputs})["request"]
-    talkers.close()
-    key = scenario_named("voice").checkpoint
-    decoder = load_decoder(folder / f"{key.shape}-{key.kind}-{key.seed}", torch.device("cpu"))
+    decoder = load_decoder(talkers.folder(key), torch.device("cpu"))
     state, slot = decoder.init_state(1), torch.tensor([0])
     decoder.reset(state, slot)
     with torch.inference_mode():
@@ -144,11 +142,11 @@ async def arriving(url: str, pieces: list[str], **config: Any) -> bytes:
     raise AssertionError("the server closed the socket")
 
 
-def test_what_is_heard_is_what_the_stages_make(usual: bytes, tmp_path: Path) -> None:
+def test_what_is_heard_is_what_the_stages_make(usual: bytes, talkers: Talkers) -> None:
     assert len(usual) == 2 * FRAMES * SAMPLES_PER_FRAME
     samples = np.frombuffer(usual, "<i2")
     assert np.abs(samples).max() > 300
-    assert usual == by_stages(tmp_path)
+    assert usual == by_stages(talkers)
 
 
 async def test_text_that_arrives_by_words_is_heard_as_the_whole(custom: str) -> None:

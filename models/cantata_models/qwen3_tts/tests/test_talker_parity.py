@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -31,13 +30,6 @@ pytestmark = [
 ]
 
 by_name = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-
-
-@pytest.fixture(scope="module")
-def talkers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talkers]:
-    talkers = Talkers(tmp_path_factory.mktemp("qwen3_tts"))
-    yield talkers
-    talkers.close()
 
 
 @by_name

@@ -6,7 +6,7 @@ for the fault must then differ from its golden.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -44,13 +44,6 @@ def fault(scenario: str) -> Callable[[Fault], Fault]:
         return make
 
     return register
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("voxcpm2"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @fault("cut")

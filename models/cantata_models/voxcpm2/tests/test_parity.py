@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -53,13 +53,6 @@ RECORDED = [scenario for scenario in SCENARIOS if scenario.seconds]
 
 def by_name(scenario: Scenario) -> str:
     return scenario.name
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("voxcpm2"))
-    yield checkpoints
-    checkpoints.close()
 
 
 @pytest.fixture(scope="module")

@@ -46,13 +46,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("stages"))
-    yield checkpoints
-    checkpoints.close()
-
-
 def data_url(scenario: Scenario) -> str:
     file = io.BytesIO()
     sound = recording(scenario.seconds, scenario.sample_rate, seed=1)

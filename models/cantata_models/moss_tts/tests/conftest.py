@@ -1,0 +1,24 @@
+"""What the tests of both models load once: an engine takes seconds to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cantata_models.moss_tts.tests.stage_driver import Checkpoints
+from cantata_models.moss_tts.tests.talker_driver import Talkers
+
+
+@pytest.fixture(scope="package")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoints]:
+    """The stages by checkpoint."""
+    checkpoints = Checkpoints(tmp_path_factory.mktemp("moss_tts_stages"))
+    yield checkpoints
+    checkpoints.close()
+
+
+@pytest.fixture(scope="package")
+def talkers(tmp_path_factory: pytest.TempPathFactory) -> Talkers:
+    """The talkers' networks without an engine."""
+    return Talkers(tmp_path_factory.mktemp("moss_tts_talkers"))
