@@ -85,6 +85,24 @@ def let_threads_wake_in_time() -> None:
 
 
 @contextmanager
+def as_if_not_installed(package: str) -> Iterator[None]:
+    """Let what is imported inside not find an optional package, unless it has been imported before.
+
+    WHY: where scipy is installed, vLLM and transformers import it, for a way to resample and for
+    losses of training. No stage uses them, and every start would wait for them.
+    """
+    if package in sys.modules:
+        yield
+        return
+    # How Python marks what must not be imported.
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+@contextmanager
 def imports_exempt_from_collection() -> Iterator[None]:
     """Exclude what is imported inside from garbage collection, permanently.
 

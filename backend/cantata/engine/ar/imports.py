@@ -6,10 +6,14 @@ runs tensors.
 
 from __future__ import annotations
 
-from cantata.engine.ar.environment import imports_exempt_from_collection, prepare_environment
+from cantata.engine.ar.environment import (
+    as_if_not_installed,
+    imports_exempt_from_collection,
+    prepare_environment,
+)
 
 prepare_environment()
-with imports_exempt_from_collection():
+with imports_exempt_from_collection(), as_if_not_installed("scipy"):
     # What vLLM would import when an engine starts.
     import vllm.model_executor.models.registry
     import vllm.v1.attention.backends.cpu_attn
