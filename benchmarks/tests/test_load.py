@@ -13,6 +13,7 @@ from live_server import Server
 from cantata.contract.data.errors import RequestFailed
 from cantata_bench.load import ClientReport, _Load, _measured
 from cantata_bench.results import LoadSpec, RequestRecord
+from cantata_bench.server import free_port
 from cantata_bench.target import Target
 
 Transport = Literal["websocket", "http"]
@@ -145,12 +146,10 @@ async def test_what_breaks_off_has_failed_and_the_next_text_is_asked_for(
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_server_that_does_not_answer_fails_every_request(
-    unused_tcp_port: int, transport: Transport
-) -> None:
+async def test_a_server_that_does_not_answer_fails_every_request(transport: Transport) -> None:
     fields = {"kind": "closed", "streams": 1, "warm_up_s": 0.0, "seconds": 0.3}
     spec = LoadSpec.model_validate({**fields, "transport": transport})
-    report = await _measured(spec, Target(f"http://127.0.0.1:{unused_tcp_port}"), None)
+    report = await _measured(spec, Target(f"http://127.0.0.1:{free_port()}"), None)
     assert {record.outcome for record in report.records} == {"failed"}
 
 

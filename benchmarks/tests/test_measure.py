@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from cantata_bench.cli import app
 from cantata_bench.measure import ladder, stampede
 from cantata_bench.results import LoadSpec, Run
+from cantata_bench.server import free_port
 
 
 def test_a_ladder_has_every_level_over_every_transport() -> None:
@@ -64,10 +65,8 @@ async def test_a_server_elsewhere_is_measured_by_its_url(
 
 
 @pytest.mark.parametrize("scheme", ["http://127.0.0.1", "nonsense"])
-def test_a_server_that_is_not_there_is_said_so(
-    tmp_path: Path, unused_tcp_port: int, scheme: str
-) -> None:
-    url = f"{scheme}:{unused_tcp_port}"
+def test_a_server_that_is_not_there_is_said_so(tmp_path: Path, scheme: str) -> None:
+    url = f"{scheme}:{free_port()}"
     result = CliRunner().invoke(app, ["--url", url, "--folder", str(tmp_path)])
     assert result.exit_code == 1
     assert url in result.output
