@@ -158,7 +158,7 @@ RANDOM := artifacts/random
 PAGE_OF_fish := fish-speech-s2 fish_speech reduced-s2
 PAGE_OF_voxcpm2 := voxcpm2 voxcpm2 reduced
 PAGE_OF_bagel := bagel bagel reduced
-bench-models: bench-model-fish bench-model-voxcpm2 bench-model-bagel ## Measure Fish Speech, VoxCPM2 and BAGEL of random weights, and write their pages (10 minutes).
+bench-models: bench-model-fish bench-model-voxcpm2 bench-model-bagel ## Measure Fish Speech, VoxCPM2 and BAGEL of random weights, and write their pages.
 bench-model-%: $(VENV)/.dev
 	$(BIN)/python -m cantata_models.$(word 2,$(PAGE_OF_$*)).random_checkpoint $(RANDOM)/$*-reduced --size $(word 3,$(PAGE_OF_$*))
 	$(BIN)/cantata bench model $(word 1,$(PAGE_OF_$*)) $(RANDOM)/$*-reduced --page docs/models/$(word 2,$(PAGE_OF_$*)).md
