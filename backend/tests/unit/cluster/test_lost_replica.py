@@ -109,8 +109,16 @@ async def test_who_was_alone_on_two_lost_replicas_gets_no_third() -> None:
         assert await spoken(cluster, f"{TEXT} ") == undisturbed(cluster, f"{TEXT} ")
 
 
+async def test_who_got_further_in_between_is_no_suspect() -> None:
+    async with fake_cluster(3, interval_s=0.002, chunk_samples=4_800) as cluster:
+        with pytest.raises(ReplicaLost, match="second"):
+            await heard_through_a_loss(cluster, losses=2)
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
 async def test_who_completes_in_between_is_no_suspect() -> None:
-    async with fake_cluster(4, interval_s=0.002) as cluster:
+    """Too short to get any further."""
+    async with fake_cluster(4, interval_s=0.002, chunk_samples=48) as cluster:
         for _ in range(3):
             assert sound_of(await heard_through_a_loss(cluster)) == undisturbed(cluster, TEXT)
 
