@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -45,7 +46,7 @@ class RayCluster:
         """Of the head."""
         return f"{self.here}:{_PORT}"
 
-    def start_head(self, cpus: int) -> None:
+    def start_head(self, cpus: int, label: str) -> None:
         """Returns when it accepts drivers."""
         self._start(
             [],
@@ -55,16 +56,20 @@ class RayCluster:
             "--include-dashboard=false",
             f"--temp-dir={self.folder}",
             f"--num-cpus={cpus}",
+            f"--labels={label}",
         )
         wait_until(
             lambda: self.run("-m", "ray.scripts.scripts", "status").returncode == 0, _START_S
         )
 
-    def start_node(self, cpus: int) -> subprocess.Popen[bytes]:
+    def start_node(self, cpus: int, label: str) -> subprocess.Popen[bytes]:
         """A node on the other host."""
-        address = f"--node-ip-address={self.other.address}"
         return self._start(
-            self.other.prefix, f"--address={self.address}", address, f"--num-cpus={cpus}"
+            self.other.prefix,
+            f"--address={self.address}",
+            f"--node-ip-address={self.other.address}",
+            f"--num-cpus={cpus}",
+            f"--labels={label}",
         )
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -77,6 +82,11 @@ class RayCluster:
             timeout=600,
             check=False,
         )
+
+    def end_head(self) -> None:
+        """At once; Ray ends what else it runs on this host."""
+        [store] = self.processes("gcs/gcs_server")
+        store.kill()
 
     @contextmanager
     def running(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -96,6 +106,11 @@ class RayCluster:
                 if words in " ".join(process.cmdline()):
                     found.append(process)
         return found
+
+    def logged(self, pattern: str) -> int:
+        """How many lines with this in them its processes have logged."""
+        logs = (self.folder / "session_latest" / "logs").rglob("*.err")
+        return sum(len(re.findall(pattern, log.read_text(errors="replace"))) for log in logs)
 
     def is_elsewhere(self, process: psutil.Process) -> bool:
         """Whether a process runs on the other host."""
