@@ -12,20 +12,16 @@ from cantata.cluster.bodies import decode, encode
 from cantata.cluster.cards import Announcement, Card
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.connecting import connect
-from cantata.cluster.link.errors import Garbage, LinkLost, Refused
+from cantata.cluster.link.errors import Garbage, LinkLost
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
+from cantata.cluster.link.keeping import keep_connected
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind, ModelState, ReplicaState, Reports
 from cantata.contract.service import ReplicaReport, StageReport
 
 logger = logging.getLogger(__name__)
-
-_PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Before the next attempts to connect; the last one from then on."""
-_REFUSED_PAUSE_S = 10.0
-"""After a refusal, or what cannot be read: an operator must change something first."""
 
 
 class Peer:
@@ -183,21 +179,13 @@ class Peer:
 
     async def keep(self) -> None:
         """Connect, and connect again, until cancelled."""
-        failures = 0
-        while True:
-            try:
-                error, pause_s = await self._connected(), _PAUSES_S[0]
-                failures = 0
-            except LinkLost as refusal:
-                error, pause_s = refusal, _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
-                failures += 1
-            if isinstance(error, Refused | Garbage):
-                pause_s = _REFUSED_PAUSE_S
-            if error.reason != self._trouble:
-                logger.warning("%s", error.reason)
-            self._trouble = error.reason
-            self._on_change()
-            await asyncio.sleep(pause_s)
+        await keep_connected(self._connected, self._on_loss)
+
+    def _on_loss(self, error: LinkLost) -> None:
+        if error.reason != self._trouble:
+            logger.warning("%s", error.reason)
+        self._trouble = error.reason
+        self._on_change()
 
     async def _connected(self) -> LinkLost:
         """Connect once; why the link was lost, once it is.

@@ -7,12 +7,11 @@ import logging
 import socket
 from collections.abc import Coroutine, Mapping
 
-from cantata.cluster.address import Address
 from cantata.cluster.cards import announcement_of
 from cantata.cluster.key import LinkKey
-from cantata.cluster.link.connecting import HELLO_S, address_of, shake_hands
+from cantata.cluster.link.accepting import Acceptor
+from cantata.cluster.link.connecting import address_of
 from cantata.cluster.link.heart import Heart
-from cantata.cluster.link.hello import Side
 from cantata.cluster.link.silence import BEAT_S
 from cantata.cluster.replica.ledger import Ledger
 from cantata.cluster.replica.session import Session
@@ -24,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 MAX_EDGES = 256
 """Links at once, those among them whose hello is not over."""
-_PAUSE_S = 0.1
 
 
 class ReplicaHost:
@@ -52,7 +50,6 @@ class ReplicaHost:
         self._heart = Heart()
         self._sessions: set[Session] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connecting = 0
         self._is_started = False
         self._telling = False
         """`_tell` is about to run."""
@@ -89,7 +86,8 @@ class ReplicaHost:
             ConfigError: a model cannot be served as configured.
             StageDied: a stage ended before it was ready.
         """
-        self._run(self._accept(), "cantata:accept-edges")
+        door = Acceptor(self._listener, self._key, "an edge", MAX_EDGES, self._serve)
+        self._run(door.run(), "cantata:accept-edges")
         await self._service.start()
         self._is_started = True
         for session in self._sessions:
@@ -135,35 +133,7 @@ class ReplicaHost:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                sock, peer = await loop.sock_accept(self._listener)
-            except OSError as error:  # no descriptor is free, or the connection is gone already
-                logger.warning("an edge could not connect: %s", error)
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            if len(self._sessions) + self._connecting >= MAX_EDGES:
-                logger.warning("an edge at %s is one too many", peer[0])
-                sock.close()
-                continue
-            self._run(self._serve(sock, str(Address(*peer[:2]))), f"edge:{peer[0]}")
-
     async def _serve(self, sock: socket.socket, peer: str) -> None:
-        self._connecting += 1
-        try:
-            async with asyncio.timeout(HELLO_S):
-                await shake_hands(sock, Side.ACCEPTED, self._key)
-        except (OSError, TimeoutError) as error:
-            logger.warning("%s did not become an edge: %s", peer, error or "no hello in time")
-            sock.close()
-            return
-        except asyncio.CancelledError:
-            sock.close()
-            raise
-        finally:
-            self._connecting -= 1
         session = Session(sock, peer, self._heart, self._service, self._ledger, self._changed)
         self._sessions.add(session)
         if self._is_started:

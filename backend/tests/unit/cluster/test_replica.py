@@ -113,7 +113,7 @@ async def test_what_cannot_be_served_ends_with_the_error() -> None:
 
 
 async def test_whoever_has_no_key_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cantata.cluster.replica.host.HELLO_S", 0.2)
+    monkeypatch.setattr("cantata.cluster.link.accepting.HELLO_S", 0.2)
     monkeypatch.setattr("cantata.cluster.replica.host.MAX_EDGES", 8)
     async with fake_cluster(1) as cluster:
         address = cluster.replicas[0].host.address
