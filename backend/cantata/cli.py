@@ -280,7 +280,7 @@ def serve(
 
         source = ModelsOnRay(cluster, model or [], deploy or [], number_format)
     else:
-        source = serving.ModelsHere(model or [], deploy or [], number_format)
+        source = serving.ModelsHere(model or [], deploy or [], number_format, cluster_key_file)
     _run(serving.serve(listening, source, options, log_format, Console()))
 
 
@@ -314,6 +314,25 @@ def replica(
         log_format,
     )
     _run(run_replica(options, print))
+
+
+@app.command("stage-host")
+def stage_host(
+    listen: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where servers connect; port 0 takes a free one."),
+    ] = "127.0.0.1:8200",
+    cluster_key_file: ClusterKeyFile = None,
+    drain_timeout: DrainTimeout = 60.0,
+    log_level: LogLevels = LogLevel.INFO,
+    log_format: LogFormats = LogFormat.TEXT,
+) -> None:
+    """Run stages for servers and replicas elsewhere, whose deployment names this host."""
+    _configure_logging(log_level, log_format)
+    from cantata.stage_host import StageHostOptions, run_stage_host
+
+    options = StageHostOptions(listen, cluster_key_file, drain_timeout, log_format)
+    _run(run_stage_host(options, print))
 
 
 @app.command()

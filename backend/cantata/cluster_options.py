@@ -1,4 +1,5 @@
-"""Where a model runs when it runs on several machines: the `cluster` section of its deployment."""
+"""Where a model runs when it runs on several machines: the addresses of its stages, and the
+`cluster` section of its deployment."""
 
 from __future__ import annotations
 
@@ -14,15 +15,24 @@ _AUTO = "auto"
 _HIGHEST_PORT = 65535
 
 
+def _names_a_port(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT
+
+
+def _check_stage_host(address: str) -> str:
+    if not _names_a_port(address):
+        raise ValueError("write HOST:PORT of a stage host, such as 10.0.0.8:8200")
+    return address
+
+
 def _check_address(address: str) -> str:
     if address.startswith("ray://"):
         raise ValueError(
             "a Ray client (ray://) cannot serve; run the command on a machine of the cluster, or "
             "write HOST:PORT of its head"
         )
-    host, _, port = address.rpartition(":")
-    named = host and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT
-    if address != _AUTO and not named:
+    if address != _AUTO and not _names_a_port(address):
         raise ValueError(f"write {_AUTO!r}, or HOST:PORT of Ray's head, commonly port 6379")
     return address
 
@@ -41,6 +51,8 @@ def _check_store(url: str) -> str:
     return url
 
 
+StageHostAddress = Annotated[str, AfterValidator(_check_stage_host)]
+"""HOST:PORT where `cantata stage-host` listens."""
 NodeLabel = Annotated[str, AfterValidator(_check_label)]
 """`KEY=VALUE`, as in `ray start --labels KEY=VALUE`."""
 Port = Annotated[int, Field(ge=1, le=_HIGHEST_PORT)]
@@ -119,12 +131,15 @@ class ClusterOptions(StrictModel):
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
         return self.model_copy(update={"stages": kept})
 
-    def check_stages(self, on_gpu: Collection[str], names: Collection[str]) -> None:
+    def check_stages(
+        self, on_gpu: Collection[str], names: Collection[str], on_hosts: Collection[str]
+    ) -> None:
         """Whether these options fit the stages.
 
         Args:
             on_gpu: stages whose device is a GPU.
             names: all stages.
+            on_hosts: those that name a stage host.
 
         Raises:
             ValueError: says which stage is at fault.
@@ -137,6 +152,11 @@ class ClusterOptions(StrictModel):
             raise ValueError(
                 f"cluster.stages: gpus are for the stages with device 'cuda', {sorted(on_gpu)}, "
                 f"each of which needs a part; they are given to {sorted(given)}"
+            )
+        if on_hosts:
+            raise ValueError(
+                "the stages of one replica on a Ray cluster run on one machine, so the stages "
+                f"{sorted(on_hosts)} cannot name a host"
             )
         if len(self.nodes) > 1:
             raise ValueError(

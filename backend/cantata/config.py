@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from cantata.cluster_options import ClusterOptions
+from cantata.cluster_options import ClusterOptions, StageHostAddress
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import PipelineSpec, StageKind
 from cantata.deployment_errors import explain, keys_of
@@ -36,10 +36,17 @@ class SamplingDefaults(StrictModel):
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] = 1.0
 
 
-class ArDeployment(StrictModel):
-    """One AR stage."""
+class PlacedStage(StrictModel):
+    """Where a stage of any kind runs."""
 
     device: Literal["cpu", "cuda"] = "cpu"
+    host: StageHostAddress | None = None
+    """The stage host that runs it. None: this machine."""
+
+
+class ArDeployment(PlacedStage):
+    """One AR stage."""
+
     dtype: Dtype = "float32"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that step together."""
@@ -67,10 +74,9 @@ class DecodeWindow(StrictModel):
     context_frames: Annotated[int, Field(ge=0)] = 25
 
 
-class CodecDeployment(StrictModel):
+class CodecDeployment(PlacedStage):
     """One codec stage."""
 
-    device: Literal["cpu", "cuda"] = "cpu"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Streams that are decoded at the same time."""
     max_chunk_frames: Annotated[int, Field(ge=1, le=256)] = 8
@@ -104,10 +110,9 @@ class TilingDeployment(StrictModel):
         return self
 
 
-class FeedForwardDeployment(StrictModel):
+class FeedForwardDeployment(PlacedStage):
     """One feed-forward stage."""
 
-    device: Literal["cpu", "cuda"] = "cpu"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that wait for an output at the same time."""
     max_batch: Annotated[int, Field(ge=1, le=256)] = 8
@@ -118,10 +123,9 @@ class FeedForwardDeployment(StrictModel):
     """For stages that encode or decode pictures. None: always whole."""
 
 
-class DiffusionDeployment(StrictModel):
+class DiffusionDeployment(PlacedStage):
     """One stage that denoises."""
 
-    device: Literal["cpu", "cuda"] = "cpu"
     dtype: Dtype = "float32"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Pictures that are drawn at the same time; file renders take at most half of them."""
@@ -198,8 +202,19 @@ class Deployment(StrictModel):
         """The cluster's section knows the stages."""
         if self.cluster is not None:
             on_gpu = [name for name, stage in self.stages.items() if stage.device == "cuda"]
-            self.cluster.check_stages(on_gpu, self.stages)
+            self.cluster.check_stages(on_gpu, self.stages, self.hosts)
         return self
+
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """Of the stages that run on another machine, by stage."""
+        return {name: stage.host for name, stage in self.stages.items() if stage.host is not None}
+
+    @property
+    def placed_here(self) -> Deployment:
+        """The same with every stage on this machine."""
+        stages = {n: stage.model_copy(update={"host": None}) for n, stage in self.stages.items()}
+        return self.model_copy(update={"stages": stages})
 
     @property
     def sampled(self) -> bool:

@@ -76,6 +76,18 @@ def installed_plugins() -> Mapping[str, ModelPlugin]:
     return plugins
 
 
+SHARED = "cantata_layers"
+"""The package of what models share."""
+
+
+def packages_of(plugin: ModelPlugin) -> frozenset[str]:
+    """The top-level packages that a model's own code is in, and what it shares with others."""
+    builders = (plugin.load_builder, plugin.load_chat_builder, plugin.load_image_builder)
+    modules = [builder.__module__ for builder in builders if builder is not None]
+    modules += [stage.factory for stage in plugin.pipeline.stages]
+    return frozenset({SHARED, *(module.partition(".")[0] for module in modules)})
+
+
 def _in_package(name: str) -> Iterator[ModelPlugin]:
     """Every plug-in in the folders of a package of models."""
     try:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shlex
-import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cantata.cluster.address import Address
-from cantata.cluster.key import LinkKey, check_key, read_key
+from cantata.cluster.key import check_key, read_key
 from cantata.cluster.link.connecting import address_of, listen
 from cantata.interpreter import prepare_for_streams
 from cantata.logs import LogFormat
+from cantata.until_told import signals, unless
 
 if TYPE_CHECKING:
     from cantata.cluster.replica.host import ReplicaHost
@@ -42,28 +40,35 @@ class ReplicaOptions:
 
 
 def make_host(
-    plans: Sequence[ServicePlan], listener: socket.socket, key: LinkKey, log_format: LogFormat
+    plans: Sequence[ServicePlan],
+    listener: socket.socket,
+    key_file: Path | None,
+    log_format: LogFormat,
 ) -> ReplicaHost:
     """A replica of these models, which nothing runs before `start`.
 
     Args:
         plans: of `cantata.engine.plan.plan_services`.
         listener: of `cantata.cluster.link.connecting.listen`.
-        key: that edges must have.
+        key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
         log_format: of the stage processes.
 
     Raises:
-        ConfigError: a checkpoint is not valid, or two models have the same name.
+        ConfigError: a checkpoint is not valid, two models have the same name, or the address of a
+            stage's host is none.
     """
+    from cantata.cluster.identity import identity_of
     from cantata.cluster.replica.host import ReplicaHost
-    from cantata.cluster.replica.identity import identity_of
     from cantata.engine.service import create_service
+    from cantata.other_hosts import stages_elsewhere
 
     identities = {
         plan.located.plugin.name: identity_of(plan.located.checkpoint, plan.deployment)
         for plan in plans
     }
-    return ReplicaHost(create_service(*plans, log_format=log_format), identities, listener, key)
+    elsewhere = stages_elsewhere(plans, key_file)
+    service = create_service(*plans, log_format=log_format, elsewhere=elsewhere)
+    return ReplicaHost(service, identities, listener, read_key(key_file))
 
 
 async def run_replica(
@@ -81,14 +86,14 @@ async def run_replica(
         ConfigError: the address, the key or the models are not usable.
         StageDied: a stage ended before it was ready.
     """
-    address, key = Address.parse(options.listen), read_key(options.key_file)
-    check_key(key, address)
-    with listen(address) as listener, _signals() as told:
+    address = Address.parse(options.listen)
+    check_key(read_key(options.key_file), address)
+    with listen(address) as listener, signals() as told:
         from cantata.engine.plan import plan_services, preload_stages
 
         plans = plan_services(options.models, options.deploy, options.dtype)
         preload_stages(plans)
-        host = make_host(plans, listener, key, options.log_format)
+        host = make_host(plans, listener, options.key_file, options.log_format)
         meet(host)
         names = ", ".join(plan.located.plugin.name for plan in plans)
         show(f"loading {names} ...")
@@ -97,11 +102,11 @@ async def run_replica(
                 show(hint)
         prepare_for_streams()
         try:
-            if await _unless(told, host.start()):
+            if await unless(told, host.start()):
                 show(f"replica ready on {address_of(listener)}")
                 await told.wait()
                 told.clear()
-                await _unless(told, host.drain(options.drain_timeout_s))
+                await unless(told, host.drain(options.drain_timeout_s))
         finally:
             await host.stop()
 
@@ -118,31 +123,3 @@ def _hint_of(plan: ServicePlan) -> str | None:
         f"{plan.located.plugin.name}: spoken conversations are the edges' concern, which do not "
         f"read this deployment's section realtime; `cantata serve --replica` takes {options}"
     )
-
-
-async def _unless(told: asyncio.Event, work: Coroutine[None, None, object]) -> bool:
-    """Whether some work has ended before the next signal, which cancels it."""
-    working = asyncio.create_task(work)
-    telling = asyncio.create_task(told.wait())
-    await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
-    telling.cancel()
-    if working.done():
-        working.result()
-        return True
-    working.cancel()
-    await asyncio.wait({working})
-    return False
-
-
-@contextmanager
-def _signals() -> Iterator[asyncio.Event]:
-    """Set by SIGTERM and SIGINT."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, told.set)
-    try:
-        yield told
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)

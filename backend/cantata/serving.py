@@ -72,16 +72,24 @@ def with_conversation(
 
 
 class ModelsHere:
-    """Models whose stages run on this machine.
+    """Models whose stages run on this machine, but for those that a deployment puts elsewhere.
 
     Args:
         models: names, checkpoint folders or a hub's ids; none: all that ship with weights.
         deploy: deployment files of the first ones.
         dtype: overrides the deployments.
+        key_file: of the key that stage hosts ask for.
     """
 
-    def __init__(self, models: Sequence[str], deploy: Sequence[Path], dtype: Dtype | None) -> None:
+    def __init__(
+        self,
+        models: Sequence[str],
+        deploy: Sequence[Path],
+        dtype: Dtype | None,
+        key_file: Path | None = None,
+    ) -> None:
         self._named = list(models), list(deploy), dtype
+        self._key_file = key_file
 
     def prepare(self, options: OperatorOptions) -> OperatorOptions:
         """Plan the stages and begin their imports."""
@@ -96,8 +104,12 @@ class ModelsHere:
     def service(self, log_format: LogFormat) -> ImageService:
         """Over pipelines in stage processes."""
         from cantata.engine.service import create_service
+        from cantata.other_hosts import stages_elsewhere
 
-        return create_service(*self._first, later=self._later, log_format=log_format)
+        elsewhere = stages_elsewhere((*self._first, *self._later), self._key_file)
+        return create_service(
+            *self._first, later=self._later, log_format=log_format, elsewhere=elsewhere
+        )
 
     @property
     def status(self) -> str:

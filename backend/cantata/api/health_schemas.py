@@ -26,6 +26,8 @@ class StageHealth(WireModel):
     """How its process ended the last time, if it did."""
     replica: str | None = None
     """Address of the replica that it belongs to; None: of this server."""
+    host: str | None = None
+    """Address of the stage host that runs it; None: it runs where its pipeline does."""
 
 
 class ReplicaHealth(WireModel):

@@ -21,7 +21,10 @@ T = TypeVar("T")
 _LENGTH_BYTES = 4
 _ALIGNED = 8
 _MAX_AXES = 4
-_TYPES = {"<f4": np.float32, "|u1": np.uint8, "<i4": np.int32}
+_TYPES = {
+    np.dtype(kind).str: kind
+    for kind in (np.float32, np.float64, np.uint8, np.int32, np.int64, np.bool_)
+}
 """What arrays may hold: little-endian, as the machines that this runs on."""
 
 
@@ -64,7 +67,7 @@ def decode(body: bytearray, kind: type[T]) -> T:
         return msgspec.msgpack.decode(
             memoryview(body)[_LENGTH_BYTES:end], type=kind, dec_hook=unpack
         )
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Garbage(f"what arrived is no {kind.__name__}: {error}") from error
 
 
@@ -83,7 +86,8 @@ def _array(tail: memoryview, wanted: type, value: Any) -> np.ndarray[Any, Any]:
     """
     described = msgspec.convert(value, tuple[str, tuple[int, ...], int])
     name, shape, place = described
-    if _TYPES.get(name) is not (number := _number_of(wanted)):
+    number = _number_of(wanted)
+    if name not in _TYPES or number not in (Any, _TYPES[name]):
         raise ValueError(f"an array of {name} instead of {number}")
     if len(shape) > _MAX_AXES or min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {shape}")

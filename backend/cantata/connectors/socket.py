@@ -45,6 +45,18 @@ def listen(address: str) -> socket.socket:
     return listener
 
 
+def check_user(sock: socket.socket) -> None:
+    """Close a connection of another user's process.
+
+    Raises:
+        ConnectionError: it was one.
+    """
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    if _PEER.unpack(credentials)[1] != os.getuid():
+        sock.close()
+        raise ConnectionError("a process of another user connected to an edge")
+
+
 class SocketSender(ChunkSender):
     """The upstream end; connects when it first has something to send.
 
@@ -95,10 +107,7 @@ class SocketReceiver(ChunkReceiver):
 
     def __init__(self, listener: socket.socket) -> None:
         sock, _ = listener.accept()
-        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-        if _PEER.unpack(credentials)[1] != os.getuid():
-            sock.close()
-            raise ConnectionError("a process of another user connected to an edge")
+        check_user(sock)
         self._channel = BlockingChannel(sock)
 
     def fileno(self) -> int:

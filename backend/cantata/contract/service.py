@@ -79,6 +79,8 @@ class StageReport:
     """What an operator should look at."""
     replica: str = ""
     """Address of the replica that it belongs to; empty: of this server."""
+    host: str = ""
+    """Address of the stage host that runs it; empty: it runs where its pipeline does."""
 
 
 @dataclass(frozen=True, slots=True)

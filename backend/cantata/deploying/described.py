@@ -68,7 +68,7 @@ def cluster_of(plan: ServicePlan) -> ClusterOptions:
     """The deployment's section, or the defaults.
 
     Raises:
-        ConfigError: there is no section, and a stage needs a GPU.
+        ConfigError: there is no section, and a stage needs a GPU, or names a host.
     """
     deployment = plan.deployment
     if deployment.cluster is not None:
@@ -76,7 +76,7 @@ def cluster_of(plan: ServicePlan) -> ClusterOptions:
     options = ClusterOptions()
     on_gpu = [name for name, stage in deployment.stages.items() if stage.device == "cuda"]
     try:
-        options.check_stages(on_gpu, deployment.stages)
+        options.check_stages(on_gpu, deployment.stages, deployment.hosts)
     except ValueError as error:
         raise ConfigError(f"{plan.located.plugin.name}: {error}") from error
     return options

@@ -9,7 +9,7 @@ import logging
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Abort
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_handle import StageHandle, StageState
+from cantata.engine.stage_process import StageProcess, StageState
 from cantata.engine.supervision import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Aborts:
             if not opened.pending_aborts:
                 opened.abort_done.set()
 
-    async def reclaim(self, stage: StageHandle, request_ids: tuple[str, ...]) -> None:
+    async def reclaim(self, stage: StageProcess, request_ids: tuple[str, ...]) -> None:
         """Have a stage free requests that have ended here, even if their first abort was lost."""
         logger.warning("stage %s still holds requests that have ended: %s", stage.name, request_ids)
         with contextlib.suppress(StageDied):

@@ -13,12 +13,13 @@ _DRIVER = "libcuda.so.1"
 
 
 def check_devices(deployment: Deployment) -> None:
-    """Report early what a stage would otherwise find only after its imports.
+    """Report early what a stage of this machine would otherwise find only after its imports.
 
     Raises:
         ConfigError: a stage wants a GPU, and torch or the driver for one is not installed.
     """
-    on_gpu = [name for name, stage in deployment.stages.items() if stage.device == "cuda"]
+    here = {name: stage for name, stage in deployment.stages.items() if stage.host is None}
+    on_gpu = [name for name, stage in here.items() if stage.device == "cuda"]
     problem = _missing_for_cuda() if on_gpu else None
     if problem is not None:
         stages = " and ".join(f"stage {name!r}" for name in on_gpu)

@@ -31,10 +31,11 @@ from cantata.contract.process.messages import (
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.engine.aborts import Aborts
+from cantata.engine.elsewhere import Elsewhere
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.process.measuring import frames_in
 from cantata.engine.restarts import RestartHistory
-from cantata.engine.stage_handle import Death, Report, StageHandle
+from cantata.engine.stage_process import Death, Report, StageProcess
 from cantata.engine.supervision import Supervisor
 from cantata.engine.suspects import Suspects
 from cantata.logs import LogFormat
@@ -46,7 +47,11 @@ CREDITS_PER_WINDOW = 4
 
 
 class Orchestrator:
-    """Starts a pipeline's stage processes and runs requests through them."""
+    """Starts a pipeline's stage processes and runs requests through them.
+
+    Args:
+        elsewhere: has the stages whose deployment names a host.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Orchestrator:
         deployment: Deployment,
         log_level: int,
         log_format: LogFormat = LogFormat.TEXT,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._deployment = deployment
@@ -66,6 +72,7 @@ class Orchestrator:
             log_format,
             on_message=self._on_message,
             on_death=self._on_death,
+            elsewhere=elsewhere,
         )
         self._aborts = Aborts(self._supervisor)
         self.forward_cost: ForwardCost | None = None
@@ -97,7 +104,7 @@ class Orchestrator:
         return self._deployment.chunk_timeout_s
 
     @property
-    def stages(self) -> Mapping[str, StageHandle]:
+    def stages(self) -> Mapping[str, StageProcess]:
         """The stage processes by name."""
         return self._supervisor.stages
 

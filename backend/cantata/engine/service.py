@@ -7,19 +7,18 @@ import contextlib
 import logging
 from collections.abc import Collection, Sequence
 
-import psutil
-
 from cantata.config import Deployment, DiffusionDeployment
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
 from cantata.engine.chat_model import PipelineChatModel
+from cantata.engine.elsewhere import Elsewhere, MakeElsewhere
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
-from cantata.engine.stage_handle import StageHandle, StageState
+from cantata.engine.stage_process import StageProcess, StageState
 from cantata.logs import LogFormat
 from cantata.scheduling.image_admission import ImageLoadLimits
 
@@ -123,15 +122,14 @@ class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageM
             self._later.remove(model)
 
 
-async def _report(model: AnyModel, stage: StageHandle) -> StageReport:
+async def _report(model: AnyModel, stage: StageProcess) -> StageReport:
     pong: Pong | None = None
     rss_bytes = 0
     if stage.state is StageState.READY:
         with contextlib.suppress(StageDied, TimeoutError):
             await stage.ask(REPORT_DEADLINE_S)
         pong = stage.last_pong  # slightly old if the stage is in a long step
-        with contextlib.suppress(psutil.Error, OSError):  # no free descriptor to read it
-            rss_bytes = psutil.Process(stage.pid).memory_info().rss
+        rss_bytes = stage.rss_bytes
     history = model.orchestrator.restarts[stage.name]
     return StageReport(
         model=model.name,
@@ -147,11 +145,15 @@ async def _report(model: AnyModel, stage: StageHandle) -> StageReport:
         restarts=history.restarts,
         last_death=history.last_death,
         trouble=history.trouble,
+        host=stage.host,
     )
 
 
 def create_service(
-    *plans: ServicePlan, later: Sequence[ServicePlan] = (), log_format: LogFormat = LogFormat.TEXT
+    *plans: ServicePlan,
+    later: Sequence[ServicePlan] = (),
+    log_format: LogFormat = LogFormat.TEXT,
+    elsewhere: MakeElsewhere | None = None,
 ) -> PipelineService:
     """Compose the service; nothing runs before `start`.
 
@@ -159,11 +161,13 @@ def create_service(
         plans: the models, and how their stages are deployed.
         later: those that start once the others are ready, and that nobody waits for.
         log_format: of the stage processes.
+        elsewhere: for stages whose deployment names a host. None: they all run here.
 
     Raises:
-        ConfigError: a checkpoint is not valid, or two models have the same name.
+        ConfigError: a checkpoint is not valid, two models have the same name, or a stage names a
+            host although they all run here.
     """
-    models = [_served_model(plan, log_format) for plan in (*plans, *later)]
+    models = [_served_model(plan, log_format, elsewhere) for plan in (*plans, *later)]
     names = [model.name for model in models]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
@@ -175,11 +179,16 @@ def create_service(
     )
 
 
-def _served_model(plan: ServicePlan, log_format: LogFormat) -> AnyModel:
+def _served_model(
+    plan: ServicePlan, log_format: LogFormat, elsewhere: MakeElsewhere | None
+) -> AnyModel:
     plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
     deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
-    orchestrator = Orchestrator(plan.pipeline, checkpoint, deployment, log_level, log_format)
+    others = _elsewhere(plan, elsewhere)
+    orchestrator = Orchestrator(
+        plan.pipeline, checkpoint, deployment, log_level, log_format, others
+    )
     if plugin.load_image_builder is not None:
         drawing = plugin.load_image_builder(checkpoint)
         return PipelineImageModel(plugin.name, drawing, orchestrator, load_limits(deployment))
@@ -193,6 +202,18 @@ def _served_model(plan: ServicePlan, log_format: LogFormat) -> AnyModel:
         deployment.max_input_characters,
         deployment.sampled,
     )
+
+
+def _elsewhere(plan: ServicePlan, make: MakeElsewhere | None) -> Elsewhere | None:
+    hosts = plan.deployment.hosts
+    if not hosts:
+        return None
+    if make is None:
+        raise ConfigError(
+            f"model {plan.located.plugin.name!r}: stages {sorted(hosts)} name a host, but all run "
+            "on one machine here"
+        )
+    return make(plan)
 
 
 def load_limits(deployment: Deployment) -> ImageLoadLimits:

@@ -28,10 +28,11 @@ _FORKED, _SPAWNED = multiprocessing.get_context("forkserver"), multiprocessing.g
 
 
 def preload(stages: Iterable[tuple[StageSpec, StageDeployment]]) -> None:
-    """Let the fork server import what these stages need; as `fork_server.complete`."""
+    """Let the fork server import what those of these stages need that run here; as
+    `fork_server.complete`."""
     modules = []
     for spec, deployment in stages:
-        if forks(deployment):
+        if deployment.host is None and forks(deployment):
             imports = KINDS[spec.kind].imports
             modules += [] if imports is None else [imports]
             modules.append(spec.factory.partition(":")[0])

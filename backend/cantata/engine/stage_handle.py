@@ -7,9 +7,9 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
-from enum import Enum
 from multiprocessing.process import BaseProcess
+
+import psutil
 
 from cantata.connectors.wire import AsyncChannel
 from cantata.contract.data.errors import StageDied
@@ -34,6 +34,7 @@ from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, look
 from cantata.engine.process.launch import StageLaunch
 from cantata.engine.process.pulse import Pulse, make_memory, send_memory
 from cantata.engine.spawning import spawn
+from cantata.engine.stage_process import Death, Report, StageState
 from cantata.ticks import until_tick
 
 logger = logging.getLogger(__name__)
@@ -45,38 +46,9 @@ ENDING_DEADLINE_S = 5.0
 BURYING_S = 0.5
 """A process that broke its connection is killed if it has not exited within this time."""
 
-Report = Output | Failed | Aborted | Measured | Pong
-"""Messages of a running stage."""
-
-
-class StageState(Enum):
-    """A stage process's state; it only moves forwards."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-    ENDED = "ended"
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """How a stage process ended that was not asked to."""
-
-    error: StageDied
-    """The error that its requests get."""
-    exit_code: int | None
-    hang: Hang | None
-    """Why the server killed it, if it did."""
-    at_work_on: Mapping[str, int]
-    """The requests in its last call, with the frames that it had made of each."""
-    alone: bool
-    """The call was about one request alone."""
-    held: frozenset[str]
-    """Every request that it held."""
-
 
 class StageHandle:
-    """Owns one process and its control channel.
+    """Implements `StageProcess`: owns a process of this machine and its control channel.
 
     Args:
         launch: what to run.
@@ -93,6 +65,7 @@ class StageHandle:
         on_death: Callable[[str, Death], None],
     ) -> None:
         self.name = launch.spec.name
+        self.host = ""
         self.state = StageState.STARTING
         self.pid: int | None = None
         """Process id, kept after the process has ended; None before `start`."""
@@ -113,6 +86,17 @@ class StageHandle:
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
         self._pongs: dict[int, asyncio.Future[Pong]] = {}
         self._pings = 0
+
+    @property
+    def rss_bytes(self) -> int:
+        """Resident memory of the process; 0: it cannot be read now."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss) if self.pid else 0
+        except (psutil.Error, OSError):  # gone, or there is no descriptor to read it with
+            return 0
+
+    async def until_possible(self) -> None:
+        """A process of this machine can be started at any time."""
 
     async def start(self, deadline_s: float) -> StageCapacity:
         """Spawn the process and wait until it has loaded its model.

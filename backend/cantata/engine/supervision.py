@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from cantata.config import Deployment
-from cantata.connectors.socket import listen, new_address
-from cantata.contract.model.pipeline import CLIENT, PipelineSpec
+from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.process.messages import StageCapacity
-from cantata.engine.process.launch import StageLaunch
+from cantata.engine.elsewhere import Elsewhere
+from cantata.engine.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.spawning import preload
-from cantata.engine.stage_handle import Death, Report, StageHandle, StageState
+from cantata.engine.stage_handle import StageHandle
+from cantata.engine.stage_process import Death, Report, StageProcess, StageState
 from cantata.logs import LogFormat
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Supervisor:
     Args:
         on_message: called with a stage's messages and its name.
         on_death: called once for each process that was ready and exits unasked.
+        elsewhere: has the stages whose deployment names a host.
     """
 
     def __init__(
@@ -42,8 +44,9 @@ class Supervisor:
         log_format: LogFormat,
         on_message: Callable[[str, Report], None],
         on_death: Callable[[str, Death], None],
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        self.stages: dict[str, StageHandle] = {}
+        self.stages: dict[str, StageProcess] = {}
         """The stage processes by name."""
         self.capacities: dict[str, StageCapacity] = {}
         """What each stage reported when it was first ready."""
@@ -58,7 +61,8 @@ class Supervisor:
         self._log_format = log_format
         self._on_message = on_message
         self._on_death = on_death
-        self._launches: Mapping[str, StageLaunch] = {}
+        self._elsewhere = elsewhere
+        self._edges = PlannedEdges({}, {}, ())
         self._restarting: set[asyncio.Task[None]] = set()
 
     @property
@@ -73,11 +77,15 @@ class Supervisor:
         Raises:
             StageDied: a stage could not start; the others have been ended.
         """
-        self._launches = self._plan_launches()
+        hosts = self._deployment.hosts
+        self._edges = plan_edges(self._pipeline, hosts)
+        if hosts:
+            assert self._elsewhere is not None, "whoever plans a stage elsewhere says who runs it"
+            self._elsewhere.begin(self._edges.crossing)
         deployments = self._deployment.stages
         preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
         deadline_s = self._deployment.start_timeout_s
-        starting = [self._start_stage(name, deadline_s) for name in self._launches]
+        starting = [self._start_stage(spec.name, deadline_s) for spec in self._pipeline.stages]
         results = await asyncio.gather(*starting, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
         if errors:
@@ -96,48 +104,33 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*restarting, return_exceptions=True)
         await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
-        for launch in self._launches.values():
-            for listener in launch.inputs:
-                listener.close()
-
-    def _plan_launches(self) -> dict[str, StageLaunch]:
-        addresses = {
-            edge: new_address(f"{edge.source}-{edge.target}")
-            for edge in self._pipeline.edges
-            if edge.target != CLIENT
-        }
-        listeners = {edge: listen(address) for edge, address in addresses.items()}
-        launches = {}
-        for spec in self._pipeline.stages:
-            outputs: dict[str, tuple[str, ...]] = {}
-            client_ports = []
-            for edge in self._pipeline.outputs_of(spec.name):
-                if edge.target == CLIENT:
-                    client_ports.append(edge.port)
-                else:
-                    outputs[edge.port] = (*outputs.get(edge.port, ()), addresses[edge])
-            launches[spec.name] = StageLaunch(
-                title=f"cantata:{spec.name}:0",
-                spec=spec,
-                checkpoint=self._checkpoint,
-                deployment=self._deployment.stages[spec.name],
-                async_chunk=self._deployment.async_chunk,
-                inputs=tuple(listeners[edge] for edge in self._pipeline.inputs_of(spec.name)),
-                outputs=outputs,
-                client_ports=tuple(client_ports),
-                log_level=self._log_level,
-                log_format=self._log_format,
-            )
-        return launches
+        if self._elsewhere is not None:
+            await self._elsewhere.stop()
+        for listener in self._edges.listeners.values():
+            listener.close()
 
     async def _start_stage(self, name: str, deadline_s: float) -> None:
-        silence_s = self._deployment.chunk_timeout_s
-        stage = StageHandle(self._launches[name], silence_s, self._on_message, self._died)
-        self.stages[name] = stage
+        stage = self.stages[name] = self._stage(name)
         self.capacities[name] = await stage.start(deadline_s)
         self.history[name].ready()
         if self.ready:
             self.all_ready.set()
+
+    def _stage(self, name: str) -> StageProcess:
+        """Not started yet."""
+        if self._elsewhere is not None and name in self._deployment.hosts:
+            return self._elsewhere.stage(name, self._on_message, self._died)
+        launch = plan_launch(
+            name,
+            self._pipeline,
+            self._edges,
+            self._checkpoint,
+            self._deployment,
+            self._log_level,
+            self._log_format,
+        )
+        silence_s = self._deployment.chunk_timeout_s
+        return StageHandle(launch, silence_s, self._on_message, self._died)
 
     def _died(self, name: str, death: Death) -> None:
         self.all_ready.clear()
@@ -156,6 +149,7 @@ class Supervisor:
         while True:
             await self.stages[name].stop(deadline_s=0)
             await asyncio.sleep(wait_s)
+            await self.stages[name].until_possible()
             logger.warning("restarting stage %s", name)
             try:
                 await self._start_stage(name, deadline_s)

@@ -11,7 +11,7 @@ from typing import Any
 
 from cantata.contract.data.errors import Quarantined
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_handle import Death
+from cantata.engine.stage_process import Death
 from cantata.scheduling.quarantine import Quarantine, Turns, digest_of
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,8 @@ class ServiceCollector(Collector):
     """Reports as metrics.
 
     Args:
-        reports: one per stage process.
+        reports: one per stage process; if a stage host runs any of them, the stages' series have a
+            label for it, empty for those where their pipeline runs.
         admissions: by model.
         replicas: one per replica, if the stages are not on this machine; then their series have a
             label for it.
@@ -46,7 +47,9 @@ class ServiceCollector(Collector):
         self._reports = reports
         self._admissions = admissions
         self._replicas = replicas
-        self._stage_labels = ["model", "stage", *(["replica"] if replicas else [])]
+        self._has_hosts = any(report.host for report in reports)
+        further = {"replica": bool(replicas), "host": self._has_hosts}
+        self._stage_labels = ["model", "stage", *(name for name, used in further.items() if used)]
 
     def collect(self) -> Iterable[Metric]:
         """All families; a dead stage has no series."""
@@ -60,7 +63,9 @@ class ServiceCollector(Collector):
 
     def _names(self, report: StageReport) -> list[str]:
         """The values of a stage's labels."""
-        return [report.model, report.stage, *([report.replica] if self._replicas else [])]
+        names = [report.model, report.stage]
+        names += [report.replica] if self._replicas else []
+        return names + ([report.host] if self._has_hosts else [])
 
     def _admission(self) -> Iterable[Metric]:
         gauges = {

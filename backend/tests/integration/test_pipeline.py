@@ -23,7 +23,7 @@ from cantata.contract.data.errors import CantataError, ChunkTimeout, InvalidRequ
 from cantata.contract.data.request import PipelineRequest, SamplingOptions
 from cantata.engine import hang
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.stage_handle import StageState
+from cantata.engine.stage_process import StageState
 from timed import timed
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.faulty import FAULTY, HANG_FILE

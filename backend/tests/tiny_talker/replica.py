@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from cantata.cluster.address import Address
+from cantata.cluster.identity import identity_of
 from cantata.cluster.key import read_key
 from cantata.cluster.link.connecting import listen
 from cantata.cluster.replica.host import ReplicaHost
-from cantata.cluster.replica.identity import identity_of
 from cantata.config import parse_deployment
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_model import PipelineModel

@@ -84,6 +84,11 @@ def test_stages_share_what_ray_gives_a_replica() -> None:
             None,
             r"on one machine, so they cannot ask for \['a=b', 'a=c'\]",
         ),
+        (
+            {},
+            {"talker": {"host": "10.0.0.8:8200"}, "decoder": {}},
+            r"on one machine, so the stages \['talker'\] cannot name a host",
+        ),
     ],
 )
 def test_mistakes_are_named(cluster: object, stages: dict[str, Any] | None, message: str) -> None:

@@ -46,6 +46,15 @@ def test_stages_get_the_settings_of_their_kind() -> None:
     assert deployment.async_chunk is True
 
 
+def test_a_stage_may_stand_elsewhere_and_what_it_is_does_not_change() -> None:
+    stages = {"talker": {"slots": 3, "host": "10.0.0.8:8200"}, "decoder": {}}
+    spread = parse_deployment({"stages": stages}, PIPELINE)
+    here = parse_deployment({"stages": {"talker": {"slots": 3}, "decoder": {}}}, PIPELINE)
+    assert spread.hosts == {"talker": "10.0.0.8:8200"}
+    assert here.hosts == {}
+    assert spread.placed_here == here != spread
+
+
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
@@ -55,6 +64,8 @@ def test_stages_get_the_settings_of_their_kind() -> None:
         ({"stages": {"talker": {"slots": "3"}, "decoder": {}}}, r"slots: Input should be a valid"),
         ({"stages": {"talker": {"slots": 0}, "decoder": {}}}, "greater than or equal to 1"),
         ({"stages": {"talker": {"device": "tpu"}, "decoder": {}}}, "'cpu' or 'cuda'"),
+        ({"stages": {"talker": {"host": "elsewhere"}, "decoder": {}}}, "HOST:PORT of a stage host"),
+        ({"stages": {"talker": {"host": "there:0"}, "decoder": {}}}, "HOST:PORT of a stage host"),
         ({"stages": {"talker": {}, "decoder": {}}, "async": True}, r"async:.*\n.*async_chunk"),
         ({"stages": {"talker": {}, "decoder": {}}, "async_chunk": 1}, "valid boolean"),
         ({"stages": ["talker"]}, "mapping from stage name"),

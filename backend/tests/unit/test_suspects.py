@@ -13,7 +13,7 @@ from cantata.contract.data.request import PipelineRequest
 from cantata.engine import suspects
 from cantata.engine.hang import Hang
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_handle import Death
+from cantata.engine.stage_process import Death
 from cantata.engine.suspects import Suspects
 from stage_chunks import pcm_chunk
 

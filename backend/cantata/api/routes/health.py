@@ -104,6 +104,7 @@ def _stage_health(report: StageReport) -> StageHealth:
         restarts=report.restarts,
         last_death=report.last_death,
         replica=report.replica or None,
+        host=report.host or None,
     )
 
 

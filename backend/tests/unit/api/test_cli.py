@@ -190,14 +190,14 @@ from fake_service import FakeService
 from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import ConfigError
 error = ConfigError("these weights are broken") if {broken} else None
-deployment = SimpleNamespace(realtime=ConversationDeployment())
+deployment = SimpleNamespace(realtime=ConversationDeployment(), hosts=())
 located = SimpleNamespace(plugin=SimpleNamespace(name="fake"))
 plan = SimpleNamespace(located=located, deployment=deployment)
 sys.modules["cantata.engine.plan"] = SimpleNamespace(
     plan_services=lambda *given: [plan], preload_stages=lambda plans: None
 )
 service = SimpleNamespace(
-    create_service=lambda *plans, later, log_format: FakeService(start_error=error)
+    create_service=lambda *plans, later, log_format, elsewhere: FakeService(start_error=error)
 )
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app
@@ -285,6 +285,8 @@ def test_serve_speaks_wyoming_where_no_key_is_needed(tmp_path: Path, host: str, 
         (["replica", "--listen", "nonsense"], "HOST:PORT"),
         (["replica", "--listen", "0.0.0.0:0"], "--cluster-key-file"),
         (["replica", "--listen", "127.0.0.1:0", "--model", "nope"], "nope"),
+        (["stage-host", "--listen", "nonsense"], "HOST:PORT"),
+        (["stage-host", "--listen", "0.0.0.0:0"], "--cluster-key-file"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_said_in_one_line(

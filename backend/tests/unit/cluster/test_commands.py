@@ -35,7 +35,9 @@ names = (*service.models, *service.chat_models, *service.image_models)
 deployment = SimpleNamespace(
     model_dump_json=lambda: "as deployed",
     realtime=ConversationDeployment(chat_url="http://there/v1", chat_model="a model"),
+    hosts=(),
 )
+deployment.placed_here = deployment
 plans = [
     SimpleNamespace(
         located=SimpleNamespace(plugin=SimpleNamespace(name=name), checkpoint=Path({folder!r})),
@@ -47,7 +49,7 @@ sys.modules["cantata.engine.plan"] = SimpleNamespace(
     plan_services=lambda *given: plans, preload_stages=lambda plans: None
 )
 sys.modules["cantata.engine.service"] = SimpleNamespace(
-    create_service=lambda *plans, log_format: service
+    create_service=lambda *plans, log_format, elsewhere: service
 )
 from cantata.cli import main
 main()

@@ -1,8 +1,9 @@
-"""Whether two replicas would make the same samples, as far as files and settings can tell."""
+"""Whether two machines would make the same samples, as far as files and settings can tell."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,11 +16,24 @@ _PACKAGES = ("cantata", "torch")
 
 
 def identity_of(checkpoint: Path, deployment: Deployment) -> str:
-    """A digest of a model's files, of how it is deployed, and of the packages that compute it."""
+    """A digest of a model's files, of how it is deployed wherever its stages run, and of the
+    packages that compute it."""
     digest = hashlib.sha256()
-    for name in _PACKAGES:
-        digest.update(f"{name} {version(name)}\n".encode())
-    digest.update(deployment.model_dump_json().encode())
+    for name, number in versions().items():
+        digest.update(f"{name} {number}\n".encode())
+    digest.update(deployment.placed_here.model_dump_json().encode())
+    digest.update(files_digest(checkpoint).encode())
+    return digest.hexdigest()
+
+
+def versions() -> Mapping[str, str]:
+    """Of the packages that compute samples, by name."""
+    return {name: version(name) for name in _PACKAGES}
+
+
+def files_digest(checkpoint: Path) -> str:
+    """Of the files in a model's folder: their names, their sizes, and parts of each."""
+    digest = hashlib.sha256()
     files = [path for path in checkpoint.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.relative_to(checkpoint).as_posix()):
         size = path.stat().st_size

@@ -1,0 +1,165 @@
+"""Chunks as they cross a link: typed, checked on arrival, and with ages instead of times.
+
+Chunks of one port share an array, as in `contract.data.packing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.outbox import Buffer
+from cantata.cluster.messages import Age, ages_of, milestones_of
+from cantata.contract.data.chunks import (
+    Chunk,
+    Codes,
+    Image,
+    Payload,
+    Pcm,
+    Progress,
+    Rows,
+    WordTiming,
+)
+from cantata.contract.data.packing import pack, unpack
+
+PayloadName = Literal["Codes", "Rows", "Pcm", "Image", "Progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a payload consists of."""
+
+    kind: type[Payload]
+    number: type[np.generic]
+    axes: int
+    others: tuple[str, ...]
+    """Its fields after the array, in their order, as `Beside` names them."""
+
+
+_FORMS: Mapping[str, _Form] = {
+    form.kind.__name__: form
+    for form in (
+        _Form(Codes, np.int32, 2, ("unheard", "words")),
+        _Form(Rows, np.float32, 2, ("unheard",)),
+        _Form(Pcm, np.float32, 2, ("words",)),
+        _Form(Image, np.uint8, 3, ()),
+        _Form(Progress, np.uint8, 3, ("step", "steps")),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What few chunks have beside their array; each payload has some of it."""
+
+    unheard: int = 0
+    words: tuple[WordTiming, ...] = ()
+    step: int = 0
+    steps: int = 0
+    milestones: tuple[Age, ...] = ()
+
+
+_NOTHING = Beside()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGroup:
+    """Consecutive chunks of one port whose arrays differ in length only."""
+
+    payload: PayloadName
+    port: str
+    request_ids: tuple[str, ...]
+    indexes: tuple[int, ...]
+    finals: tuple[bool, ...]
+    lengths: tuple[int, ...]
+    """Of each one's part of the array."""
+    array: NDArray[Any]
+    beside: Mapping[int, Beside] = field(default_factory=dict)
+    """By number of the chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMessage:
+    """What a step made at one port, or for the client."""
+
+    groups: tuple[ChunkGroup, ...]
+
+
+def encode_chunks(chunks: Sequence[Chunk[Payload]]) -> tuple[Buffer, ...]:
+    """The parts of a body; arrays are not copied and must not change any more."""
+    return encode(ChunkMessage(tuple(_group(*packed) for packed in pack(chunks))))
+
+
+def decode_chunks(body: bytearray) -> list[Chunk[Payload]]:
+    """What `encode_chunks` made; the arrays lie in `body`.
+
+    Raises:
+        Garbage: these are no chunks.
+    """
+    return unpack(tuple(_packed(group) for group in decode(body, ChunkMessage).groups))
+
+
+def _group(
+    kind: type[Payload],
+    port: str,
+    request_ids: list[str],
+    indexes: list[int],
+    finals: list[bool],
+    lengths: list[int],
+    array: NDArray[Any],
+    extras: dict[int, tuple[Any, ...]],
+) -> ChunkGroup:
+    name: Any = kind.__name__
+    form = _FORMS[name]
+    if array.dtype != form.number:
+        array = array.astype(form.number, casting="same_kind")
+    beside = {
+        number: Beside(
+            **dict(zip(form.others, others, strict=True)), milestones=ages_of(milestones)
+        )
+        for number, (others, milestones) in extras.items()
+    }
+    ids, places, ends = tuple(request_ids), tuple(indexes), tuple(finals)
+    return ChunkGroup(name, port, ids, places, ends, tuple(lengths), array, beside)
+
+
+def _packed(group: ChunkGroup) -> tuple[Any, ...]:
+    form, array, count = _FORMS[group.payload], group.array, len(group.request_ids)
+    lists = (group.indexes, group.finals, group.lengths)
+    problem = None
+    if array.dtype != form.number or array.ndim != form.axes:
+        problem = f"an array of {array.dtype}, shape {array.shape}"
+    elif any(len(one) != count for one in lists) or min(group.lengths, default=0) < 0:
+        problem = f"{count} chunks, and lists of {[len(one) for one in lists]}"
+    elif sum(group.lengths) != len(array):
+        problem = f"lengths of {sum(group.lengths)} in an array of {len(array)}"
+    elif not set(group.beside) <= set(range(count)):
+        problem = f"fields of chunks {sorted(group.beside)} of {count}"
+    if problem is not None:
+        raise Garbage(f"what arrived is no {group.payload}: {problem}")
+    numbers = range(count) if form.kind is Progress else group.beside
+    extras = {number: _extra(form, group.beside.get(number, _NOTHING)) for number in numbers}
+    return (
+        form.kind,
+        group.port,
+        list(group.request_ids),
+        list(group.indexes),
+        list(group.finals),
+        list(group.lengths),
+        array,
+        extras,
+    )
+
+
+def _extra(form: _Form, beside: Beside) -> tuple[Any, ...]:
+    others = tuple(getattr(beside, name) for name in form.others)
+    return others, milestones_of(beside.milestones)
+
+
+assert set(_FORMS) == set(get_args(PayloadName))

@@ -1,0 +1,1 @@
+"""The side that runs stages for a pipeline elsewhere."""

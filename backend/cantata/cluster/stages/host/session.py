@@ -1,0 +1,133 @@
+"""One server's link to a stage host: one pipeline, its stages and its edges."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.faults import fault_of
+from cantata.cluster.link.errors import Garbage, LinkLost, Silent
+from cantata.cluster.link.frames import Frame
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.link import Link
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
+from cantata.cluster.stages.host.stage import HostedStage
+from cantata.cluster.stages.local_ends import relay_from
+from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
+from cantata.cluster.stages.pouring import pour, send_chunks
+from cantata.contract.data.errors import CantataError
+from cantata.contract.model.plugin import ModelPlugin
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """From a server's hello to the loss of its link.
+
+    Args:
+        sock: of the connection; closed here.
+        peer: the server's address.
+        heart: beats for the link.
+        plugins: the models that may be run, by name.
+        logs: of stage processes.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        heart: Heart,
+        plugins: Mapping[str, ModelPlugin],
+        logs: StageLogs,
+    ) -> None:
+        self._peer, self._plugins, self._logs = peer, plugins, logs
+        self._planned: asyncio.Task[HostedPipeline] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._link = Link(
+            sock,
+            Side.ACCEPTED,
+            heart,
+            f"server {peer}",
+            on_stream=lambda stream: self._run(self._serve(stream)),
+            on_message=self._hear,
+        )
+
+    async def run(self) -> None:
+        """Until the link is lost; then nothing of the pipeline is left here."""
+        self._link.begin()
+        try:
+            error = await self._link.lost()
+            is_fault = isinstance(error, Garbage | Silent)
+            logger.log(
+                logging.WARNING if is_fault else logging.INFO,
+                "server %s is gone: %s",
+                self._peer,
+                error.reason,
+            )
+        finally:
+            self._link.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._planned is not None:
+                await asyncio.wait({self._planned})
+                if self._planned.exception() is None:
+                    await self._planned.result().close()
+
+    def _hear(self, kind: int, body: bytearray) -> None:
+        if kind != Kind.PIPELINE or self._planned is not None:
+            raise Garbage(f"a frame of kind {kind} arrived on no stream")
+        order = decode(body, PipelineOrder)
+        logger.info("server %s: stages %s of %s", self._peer, ", ".join(order.here), order.model)
+        self._planned = asyncio.create_task(self._plan(order))
+
+    async def _plan(self, order: PipelineOrder) -> HostedPipeline:
+        # Reading parts of every file of a large model takes a while.
+        pipeline = await asyncio.to_thread(plan_hosted, order, self._plugins, self._logs)
+        pipeline.preload()
+        return pipeline
+
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, stream: Stream) -> None:
+        with suppress(LinkLost):
+            frame = await stream.receive()
+            if frame is None or self._planned is None:
+                raise stream.distrust(Garbage("a stream was opened before its pipeline was named"))
+            try:
+                await self._serve_as(frame, stream, await asyncio.shield(self._planned))
+            except CantataError as error:
+                logger.error("server %s: %s", self._peer, error)
+                stream.end(*encode(fault_of(error)))
+
+    async def _serve_as(self, frame: Frame, stream: Stream, pipeline: HostedPipeline) -> None:
+        """Whatever the first frame opened the stream for.
+
+        Raises:
+            ConfigError: no such stage or edge is here.
+            LinkLost: the link is over.
+        """
+        try:
+            match frame.kind:
+                case Kind.LAUNCH:
+                    order = decode(frame.body, LaunchOrder)
+                    await HostedStage(stream, pipeline, order).run()
+                case Kind.EDGE_THERE:
+                    await pour(stream, pipeline.inlet(decode(frame.body, EdgeName)).put)
+                case Kind.EDGE_BACK:
+                    listener = pipeline.exit_of(decode(frame.body, EdgeName))
+                    await relay_from(listener, partial(send_chunks, stream))
+                case kind:
+                    raise Garbage(f"no stream begins with a frame of kind {kind}")
+        except Garbage as error:
+            raise stream.distrust(error) from error

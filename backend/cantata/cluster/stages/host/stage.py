@@ -1,0 +1,154 @@
+"""One stage process of this machine, for a server elsewhere that orders it over a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.faults import fault_of
+from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.frames import Frame
+from cantata.cluster.link.outbox import Buffer
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.stages.host.pipeline import HostedPipeline
+from cantata.cluster.stages.messages import (
+    DeathNews,
+    DrainOrder,
+    Kind,
+    LaunchOrder,
+    PongNews,
+    StageReady,
+)
+from cantata.cluster.stages.translation import Said, message_of, said_of
+from cantata.contract.data.errors import CantataError, StageDied
+from cantata.contract.process.messages import (
+    Ping,
+    Pong,
+    Register,
+)
+from cantata.engine.stage_handle import StageHandle
+from cantata.engine.stage_process import Death, Report
+
+logger = logging.getLogger(__name__)
+
+
+class HostedStage:
+    """Stands in for the server at one stage process, and for the process at the server.
+
+    Args:
+        stream: the server's, opened with the order.
+        pipeline: of the stage.
+        order: to start it.
+
+    Raises:
+        ConfigError: the stage does not run here.
+    """
+
+    def __init__(self, stream: Stream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
+        self._stream, self._pipeline, self._order = stream, pipeline, order
+        launch = pipeline.launch(order.stage)
+        self._handle = StageHandle(launch, pipeline.silence_s, self._hear, self._mourn)
+        self._said: asyncio.Queue[Said | None] = asyncio.Queue()
+        """For the server. What stages make for a client is bounded by that one's credit."""
+        self._finished = asyncio.Event()
+        """The process has died, or is drained."""
+        self._beside: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """From the order to the end of the process; ends the stream."""
+        telling = asyncio.create_task(self._tell())
+        serving = asyncio.create_task(self._serve())
+        fault: tuple[Buffer, ...] = ()
+        try:
+            await self._first(serving, self._stream.ended(), self._finished.wait())
+            if serving.done():
+                serving.result()
+        except Garbage as error:
+            self._stream.distrust(error)
+        except (CantataError, OSError) as error:
+            known = error if isinstance(error, CantataError) else StageDied(str(error))
+            fault = encode(fault_of(known))
+        finally:
+            await _cancelled(serving, *self._beside)
+            await self._handle.stop(0)
+            self._said.put_nowait(None)
+            await self._first(telling, self._stream.ended())
+            await _cancelled(telling)
+            self._stream.end(*fault)
+
+    @staticmethod
+    async def _first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
+        """Wait for the first of these to end; coroutines among them are cancelled then."""
+        tasks = {asyncio.ensure_future(work) for work in works}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks - set(works):
+                task.cancel()
+
+    async def _serve(self) -> None:
+        """Start the process, then do as the server says, until it ends its side."""
+        capacity = await self._handle.start(self._order.deadline_s)
+        assert self._handle.pid is not None
+        self._say(Kind.READY, StageReady(capacity, self._handle.pid))
+        while (frame := await self._stream.receive()) is not None:
+            with suppress(StageDied):  # its death is on its way
+                await self._obey(frame)
+
+    async def _obey(self, frame: Frame) -> None:
+        message = message_of(frame, self._pipeline.packages)
+        if message is not None:
+            await self._handle.send(message)
+            if isinstance(message, Register):
+                self._pipeline.registered(self._order.stage, message.request_id)
+            return
+        match frame.kind:
+            case Kind.PING:
+                self._aside(self._answer(decode(frame.body, Ping)))
+            case Kind.DRAIN:
+                self._aside(self._drain(decode(frame.body, DrainOrder)))
+            case kind:
+                raise Garbage(f"a stage cannot be told a frame of kind {kind}")
+
+    async def _answer(self, ping: Ping) -> None:
+        with suppress(StageDied, TimeoutError):
+            await self._handle.ask()  # whose answer is told as any other
+            self._say(Kind.ANSWERED, ping)
+
+    async def _drain(self, order: DrainOrder) -> None:
+        await self._handle.stop(order.deadline_s)
+        self._finished.set()
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def _hear(self, _: str, message: Report) -> None:
+        if isinstance(message, Pong):
+            self._say(Kind.PONG, PongNews(message, self._handle.rss_bytes))
+        else:
+            self._said.put_nowait(said_of(message))
+
+    def _mourn(self, _: str, death: Death) -> None:
+        self._say(Kind.DIED, DeathNews.of(death))
+        self._finished.set()
+
+    def _say(self, kind: Kind, message: object) -> None:
+        self._said.put_nowait((kind, encode(message)))
+
+    async def _tell(self) -> None:
+        with suppress(LinkLost):
+            while (said := await self._said.get()) is not None:
+                kind, parts = said
+                await self._stream.send(kind, *parts)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

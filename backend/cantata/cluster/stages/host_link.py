@@ -1,0 +1,142 @@
+"""A pipeline's link to one stage host, and the edges on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+
+from cantata.cluster.address import Address
+from cantata.cluster.bodies import encode
+from cantata.cluster.key import LinkKey
+from cantata.cluster.link.connecting import connect
+from cantata.cluster.link.errors import LinkLost, Refused
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.keeping import keep_connected
+from cantata.cluster.link.link import Link
+from cantata.cluster.link.outbox import Buffer
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.stages.local_ends import Chunks, Take
+from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
+from cantata.cluster.stages.pouring import pour, send_chunks
+from cantata.contract.data.errors import StageDied
+from cantata.contract.model.pipeline import EdgeSpec
+
+logger = logging.getLogger(__name__)
+
+
+class HostLink:
+    """Keeps a link to a host.
+
+    Args:
+        address: of the host.
+        key: that both have.
+        heart: beats for the link.
+        there: edges that end at a stage of the host.
+        back: edges that start at one.
+        take: of an edge from there: passes its chunks on.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        key: LinkKey,
+        heart: Heart,
+        there: Collection[EdgeSpec],
+        back: Collection[EdgeSpec],
+        take: Callable[[EdgeSpec], Take],
+    ) -> None:
+        self.address = address
+        self._key, self._heart = key, heart
+        self._edges_there, self._edges_back, self._take = there, back, take
+        self._link: Link | None = None
+        self._there: dict[EdgeSpec, Stream] = {}
+        self._news = asyncio.Event()
+        self._refused: Refused | None = None
+        self.trouble = "not connected yet"
+        """Why there is no link."""
+
+    async def linked(self) -> None:
+        """Return once there is a link."""
+        while self._link is None:
+            self._news.clear()
+            await self._news.wait()
+
+    async def link(self) -> Link:
+        """The link, once there is one.
+
+        Raises:
+            StageDied: the host refuses this server; an operator must change something.
+        """
+        while self._link is None:
+            if self._refused is not None:
+                raise StageDied(f"stage host {self._refused.reason}")
+            self._news.clear()
+            await self._news.wait()
+        return self._link
+
+    async def put(self, edge: EdgeSpec, chunks: Chunks) -> None:
+        """Send chunks to a stage there, once there is credit for them. Without a link they are
+        dropped: their requests have failed with it."""
+        stream = self._there.get(edge)
+        if stream is not None:
+            with suppress(LinkLost):
+                await send_chunks(stream, chunks)
+
+    async def keep(self, order: PipelineOrder) -> None:
+        """Connect, and connect again, until cancelled.
+
+        Args:
+            order: names the pipeline.
+        """
+        await keep_connected(partial(self._connected, encode(order)), self._on_loss)
+
+    def _on_loss(self, error: LinkLost) -> None:
+        if error.reason != self.trouble:
+            logger.warning("stage host %s", error.reason)
+        self.trouble = error.reason
+        self._refused = error if isinstance(error, Refused) else None
+        self._news.set()
+
+    async def _connected(self, order: tuple[Buffer, ...]) -> LinkLost:
+        """Connect once; why the link was lost, once it is.
+
+        Raises:
+            LinkLost: there is no link.
+        """
+        sock = await connect(self.address, self._key)
+        link = Link(sock, Side.CONNECTED, self._heart, str(self.address))
+        link.begin()
+        pouring: list[asyncio.Task[None]] = []
+        try:
+            link.message(Kind.PIPELINE, *order)
+            for edge in self._edges_there:
+                self._there[edge] = _opened(link, Kind.EDGE_THERE, edge)
+            for edge in self._edges_back:
+                stream = _opened(link, Kind.EDGE_BACK, edge)
+                pouring.append(asyncio.create_task(_poured(stream, self._take(edge))))
+            self._link, self._refused = link, None
+            self._news.set()
+            logger.info("stage host %s: connected", self.address)
+            return await link.lost()
+        finally:
+            link.close()
+            self._link = None
+            self._there.clear()
+            for task in pouring:
+                task.cancel()
+            await asyncio.gather(*pouring, return_exceptions=True)
+
+
+def _opened(link: Link, kind: Kind, edge: EdgeSpec) -> Stream:
+    stream = link.open()
+    stream.first(kind, *encode(EdgeName(edge.source, edge.target)))
+    return stream
+
+
+async def _poured(stream: Stream, take: Take) -> None:
+    with suppress(LinkLost):  # whoever has a stage there hears of it
+        await pour(stream, take)

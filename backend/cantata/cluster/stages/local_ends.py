@@ -1,0 +1,96 @@
+"""The ends of an edge at a stage process of this machine, held by a process that relays."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+from cantata.connectors.socket import check_user
+from cantata.connectors.wire import AsyncChannel
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.packing import pack, unpack
+
+logger = logging.getLogger(__name__)
+
+Chunks = Sequence[Chunk[Payload]]
+Take = Callable[[Chunks], Awaitable[None]]
+"""Passes one message on; waits while there is no room for it."""
+
+
+async def relay_from(listener: socket.socket, take: Take) -> None:
+    """Pass on what the stage upstream sends, and its successors, until cancelled.
+
+    Args:
+        listener: to which it connects; it stays its owner's.
+        take: gets each message, in order.
+    """
+    listener.setblocking(False)
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+        while True:
+            sock, _ = await loop.sock_accept(listener)
+            try:
+                check_user(sock)
+            except ConnectionError as error:
+                logger.warning("%s", error)
+            else:
+                group.create_task(_relay(sock, take))
+
+
+async def _relay(sock: socket.socket, take: Take) -> None:
+    channel = await AsyncChannel.open(sock)
+    try:
+        while True:
+            await take(unpack(await channel.receive()))
+    except ConnectionError as error:  # the stage exited; its successor connects again
+        logger.debug("an edge was closed: %s", error)
+    finally:
+        await channel.close()
+
+
+class LocalOutlet:
+    """Hands messages to the stage downstream; connects when it first has one.
+
+    When that process exits, the next message goes to its successor, which ignores chunks of
+    requests that ended with the old one.
+
+    Args:
+        address: of the Unix socket on which it listens.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._channel: AsyncChannel | None = None
+
+    async def put(self, chunks: Chunks) -> None:
+        """Hand over one message; waits while the edge is full.
+
+        Raises:
+            ConnectionError: nobody listens any more.
+        """
+        message = pack(chunks)
+        try:
+            await (await self._connected()).send(message)
+        except ConnectionError:
+            await self.close()
+            await (await self._connected()).send(message)
+
+    async def close(self) -> None:
+        """No message follows."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    async def _connected(self) -> AsyncChannel:
+        if self._channel is None:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            try:
+                await asyncio.get_running_loop().sock_connect(sock, self._address)
+                self._channel = await AsyncChannel.open(sock)
+            except BaseException:
+                sock.close()
+                raise
+        return self._channel

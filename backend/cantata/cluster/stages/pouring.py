@@ -1,0 +1,34 @@
+"""Chunks on the stream of an edge."""
+
+from __future__ import annotations
+
+from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.stages.chunks import decode_chunks, encode_chunks
+from cantata.cluster.stages.local_ends import Chunks, Take
+from cantata.cluster.stages.messages import Kind
+
+
+async def send_chunks(stream: Stream, chunks: Chunks) -> None:
+    """Send one message, once there is credit for it.
+
+    Raises:
+        LinkLost: it cannot arrive any more.
+    """
+    await stream.send(Kind.CHUNKS, *encode_chunks(chunks))
+
+
+async def pour(stream: Stream, take: Take) -> None:
+    """Pass on what arrives, until the other end has ended.
+
+    Raises:
+        LinkLost: nothing more arrives.
+    """
+    while (frame := await stream.receive()) is not None:
+        if frame.kind != Kind.CHUNKS:
+            raise stream.distrust(Garbage(f"a frame of kind {frame.kind} arrived on an edge"))
+        try:
+            chunks = decode_chunks(frame.body)
+        except Garbage as error:
+            raise stream.distrust(error) from error
+        await take(chunks)

@@ -1,0 +1,262 @@
+"""A stage process on a stage host, as its pipeline sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.faults import Fault, error_of
+from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.frames import END, Frame
+from cantata.cluster.link.stream import Stream
+from cantata.cluster.stages.host_link import HostLink
+from cantata.cluster.stages.local_ends import Chunks
+from cantata.cluster.stages.messages import (
+    DeathNews,
+    DrainOrder,
+    Kind,
+    LaunchOrder,
+    PongNews,
+    StageReady,
+)
+from cantata.cluster.stages.translation import Said, news_of, order_of
+from cantata.cluster.stages.unfinished import Unfinished
+from cantata.contract.data.errors import StageDied
+from cantata.contract.process.messages import (
+    Abort,
+    Aborted,
+    Credit,
+    Extend,
+    Failed,
+    Output,
+    Ping,
+    Pong,
+    Register,
+    StageCapacity,
+)
+from cantata.engine.stage_handle import ENDING_DEADLINE_S, PING_DEADLINE_S
+from cantata.engine.stage_process import Death, Report, StageState
+
+logger = logging.getLogger(__name__)
+
+
+class RemoteStage:
+    """Implements `engine.stage_process.StageProcess` over a stream.
+
+    Args:
+        name: of the stage.
+        link: to its host.
+        ports: of the stage, whose chunks come to this machine.
+        on_message: called with every report, in order.
+        on_death: called once when a process that was ready ends without having been asked to, or
+            its host is lost.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        link: HostLink,
+        ports: Collection[str],
+        on_message: Callable[[str, Report], None],
+        on_death: Callable[[str, Death], None],
+    ) -> None:
+        self.name = name
+        self.host = str(link.address)
+        self.state = StageState.STARTING
+        self.pid: int | None = None
+        self.startup_s = 0.0
+        self.exit_code: int | None = None
+        self.last_pong: Pong | None = None
+        self.rss_bytes = 0
+        self._link = link
+        self._unfinished = Unfinished(ports)
+        self._on_message, self._on_death = on_message, on_death
+        self._stream: Stream | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
+        self._asked: dict[int, asyncio.Future[None]] = {}
+        self._pings = 0
+
+    async def until_possible(self) -> None:
+        """Return once its host is connected."""
+        await self._link.linked()
+
+    async def start(self, deadline_s: float) -> StageCapacity:
+        """Have the host start the process and wait until it has loaded its model.
+
+        Raises:
+            StageDied: it ended instead, the host refuses it or is lost, or it was not ready in
+                time; nothing is left of it.
+        """
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            async with asyncio.timeout(deadline_s):
+                link = await self._link.link()
+                stream = self._stream = link.open()
+                left_s = deadline_s - (loop.time() - began_s)
+                stream.first(Kind.LAUNCH, *encode(LaunchOrder(self.name, left_s)))
+                self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
+                capacity = await self._ready
+        except TimeoutError:
+            connected = self._stream is not None
+            await self.stop(0)
+            why = "" if connected else f": {self._link.trouble}"
+            raise StageDied(f"{self._title} was not ready within {deadline_s:g} s{why}") from None
+        except LinkLost as error:
+            await self.stop(0)
+            raise StageDied(f"{self._title} could not be started: {error.reason}") from error
+        except BaseException:  # cancellation too must leave nothing behind
+            await self.stop(0)
+            raise
+        self.startup_s = loop.time() - began_s
+        self.state = StageState.READY
+        logger.info("%s ready after %.1f s", self._title, self.startup_s)
+        return capacity
+
+    async def send(self, message: Register | Extend | Abort | Credit) -> None:
+        """Send one message.
+
+        Raises:
+            StageDied: the process, or its host, is gone.
+        """
+        order = order_of(message)
+        if isinstance(message, Register):
+            self._unfinished.began(message.request_id)
+        await self._send(order)
+
+    async def counts(self) -> Mapping[str, int]:
+        """What the stage holds now, by name; raises as `ask` does."""
+        return (await self.ask()).counts
+
+    async def ask(self, deadline_s: float = PING_DEADLINE_S) -> Pong:
+        """How the stage is now.
+
+        Raises:
+            StageDied: the process, or its host, is gone.
+            TimeoutError: it does not answer in time.
+        """
+        self._pings += 1
+        number, answer = self._pings, asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._send((Kind.PING, encode(Ping(number))))
+                await answer
+        finally:
+            del self._asked[number]
+        assert self.last_pong is not None, "it comes before the answer"
+        return self.last_pong
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain until the deadline, then have the process ended."""
+        stream, reading = self._stream, self._reading
+        if self.state is StageState.READY and stream is not None:
+            self.state = StageState.DRAINING
+            with suppress(StageDied):
+                await self._send((Kind.DRAIN, encode(DrainOrder(deadline_s))))
+            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S)
+        self.state = StageState.ENDED
+        if stream is not None:
+            stream.end()
+            await self._until_ended(stream, 2 * ENDING_DEADLINE_S)
+        if reading is not None and reading is not asyncio.current_task():
+            reading.cancel()
+            await asyncio.wait({reading})
+
+    def passed(self, chunks: Chunks) -> None:
+        """These came from the stage on an edge."""
+        self._unfinished.passed(chunks)
+
+    @property
+    def _title(self) -> str:
+        return f"stage {self.name!r} on {self.host}"
+
+    async def _until_ended(self, stream: Stream, limit_s: float) -> None:
+        try:
+            async with asyncio.timeout(limit_s):
+                await stream.ended()
+        except TimeoutError:
+            logger.warning("%s did not end within %g s", self._title, limit_s)
+
+    async def _send(self, order: Said) -> None:
+        if self._stream is None or self.state is StageState.ENDED:
+            raise StageDied(f"{self._title} is not running")
+        try:
+            kind, parts = order
+            await self._stream.send(kind, *parts)
+        except LinkLost as error:
+            raise StageDied(f"{self._title} is lost: {error.reason}") from error
+
+    async def _read(self, stream: Stream) -> None:
+        why = "its host has ended it"
+        try:
+            while (frame := await stream.receive()) is not None:
+                self._arrived(frame)
+        except Garbage as error:
+            why = stream.distrust(error).reason
+        except LinkLost as error:
+            why = f"its host is lost: {error.reason}"
+        self._lose(self._death(why))
+
+    def _arrived(self, frame: Frame) -> None:
+        news = news_of(frame)
+        match news:
+            case None:
+                self._state_arrived(frame)
+                return
+            case Output(chunks):
+                self._unfinished.passed(chunks)
+            case Failed(request_id):
+                self._unfinished.ended(request_id)
+            case Aborted(request_ids):
+                for request_id in request_ids:
+                    self._unfinished.ended(request_id)
+        self._on_message(self.name, news)
+
+    def _state_arrived(self, frame: Frame) -> None:
+        body = frame.body
+        match frame.kind:
+            case Kind.PONG:
+                told = decode(body, PongNews)
+                self.last_pong, self.rss_bytes = told.pong, told.rss_bytes
+                self._on_message(self.name, told.pong)
+            case Kind.ANSWERED:
+                answer = self._asked.get(decode(body, Ping).number)
+                if answer is not None and not answer.done() and self.last_pong is not None:
+                    answer.set_result(None)
+            case Kind.READY:
+                ready = decode(body, StageReady)
+                self.pid = ready.pid
+                if not self._ready.done():
+                    self._ready.set_result(ready.capacity)
+            case Kind.DIED:
+                self._lose(decode(body, DeathNews).death(self.host))
+            case kind if kind == END:
+                error = error_of(decode(body, Fault))
+                self._lose(self._death(f"cannot start: {error.message}"))
+            case kind:
+                raise Garbage(f"a frame of kind {kind} arrived from a stage")
+
+    def _death(self, why: str) -> Death:
+        """One of which the process itself can tell nothing. No request is to blame."""
+        error = StageDied(f"{self._title}: {why}")
+        return Death(error, None, None, {}, False, self._unfinished.requests)
+
+    def _lose(self, death: Death) -> None:
+        """The process is gone: from here on it gets no requests."""
+        if self.state in (StageState.ENDED, StageState.DRAINING):
+            return
+        was_ready, self.state = self.state is StageState.READY, StageState.ENDED
+        logger.error("%s", death.error)
+        self.exit_code = death.exit_code
+        if not self._ready.done():
+            self._ready.set_exception(death.error)
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(death.error)
+        if was_ready:
+            self._on_death(self.name, death)

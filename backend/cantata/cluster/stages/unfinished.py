@@ -1,0 +1,43 @@
+"""Which requests a stage elsewhere still holds, as far as its messages tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cantata.cluster.stages.local_ends import Chunks
+
+
+class Unfinished:
+    """Asked when nobody can ask the stage any more.
+
+    Args:
+        ports: of the stage, whose chunks pass this machine. Without any, whatever the stage made
+            went to another stage of its host, which is lost with it and tells more.
+    """
+
+    def __init__(self, ports: Collection[str]) -> None:
+        self._ports = frozenset(ports)
+        self._open: dict[str, set[str]] = {}
+
+    @property
+    def requests(self) -> frozenset[str]:
+        """Those that have a port without a last chunk."""
+        return frozenset(self._open)
+
+    def began(self, request_id: str) -> None:
+        """It was registered."""
+        if self._ports:
+            self._open[request_id] = set(self._ports)
+
+    def ended(self, request_id: str) -> None:
+        """It failed, or was aborted; unknown ids are fine."""
+        self._open.pop(request_id, None)
+
+    def passed(self, chunks: Chunks) -> None:
+        """These have left the stage."""
+        for chunk in chunks:
+            ports = self._open.get(chunk.request_id) if chunk.final else None
+            if ports is not None:
+                ports.discard(chunk.port)
+                if not ports:
+                    del self._open[chunk.request_id]

@@ -1,0 +1,52 @@
+"""What a pipeline needs of stages that run on other machines; `cluster.stages` implements it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cantata.contract.model.pipeline import EdgeSpec
+from cantata.engine.plan import ServicePlan
+from cantata.engine.stage_process import Death, Report, StageProcess
+
+
+@dataclass(frozen=True, slots=True)
+class CrossingEdge:
+    """An edge between two machines, as its end on this one is reached."""
+
+    edge: EdgeSpec
+    address: str | None = None
+    """A Unix socket's, where the stage downstream listens, if that runs here."""
+    listener: socket.socket | None = None
+    """A Unix socket to which the stage upstream connects, if that runs here."""
+
+
+class Elsewhere(Protocol):
+    """The stages of one pipeline whose deployment names a host."""
+
+    def begin(self, edges: Sequence[CrossingEdge]) -> None:
+        """Connect to the hosts, and carry what crosses these edges from now on.
+
+        Args:
+            edges: all whose ends are on different machines; their listeners are closed by `stop`.
+        """
+        ...
+
+    def stage(
+        self,
+        name: str,
+        on_message: Callable[[str, Report], None],
+        on_death: Callable[[str, Death], None],
+    ) -> StageProcess:
+        """One that is not started yet, as `StageHandle`."""
+        ...
+
+    async def stop(self) -> None:
+        """End the connections, and with them what runs at their other ends."""
+        ...
+
+
+MakeElsewhere = Callable[[ServicePlan], Elsewhere]
+"""For a plan with a stage that names a host."""

@@ -1,0 +1,31 @@
+"""Who runs the stages that deployments put on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cantata.cluster.key import read_key
+
+if TYPE_CHECKING:
+    from cantata.engine.elsewhere import MakeElsewhere
+    from cantata.engine.plan import ServicePlan
+
+
+def stages_elsewhere(plans: Iterable[ServicePlan], key_file: Path | None) -> MakeElsewhere | None:
+    """Makes what runs them; None: no stage names a host, and nothing of a cluster is imported.
+
+    Args:
+        plans: the models.
+        key_file: of the key that stage hosts ask for; None: it is in the environment, if needed.
+
+    Raises:
+        ConfigError: the key cannot be read.
+    """
+    if not any(plan.deployment.hosts for plan in plans):
+        return None
+    from cantata.cluster.stages.pipeline import StagesOnHosts
+
+    return partial(StagesOnHosts, key=read_key(key_file))
