@@ -84,7 +84,8 @@ $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
-test-cluster: $(VENV)/.dev $(VENV)/.ray ## Run a real Ray cluster of two hosts; break, upgrade and scale it (root; 10 to 20 minutes).
+test-cluster: $(VENV)/.dev $(VENV)/.ray ## Run stages on two hosts, then a real Ray cluster; break and upgrade it (root; 10 to 20 minutes).
+	CANTATA_LONG=1 $(BIN)/python -m pytest backend/tests/integration/test_conformance.py -k on-hosts
 	$(BIN)/python -m pytest backend/tests/unit/cluster -k ray
 	$(BIN)/python -m pytest e2e/cluster --confcutdir=e2e/cluster -s \
 	  -o filterwarnings=default -o timeout=1800

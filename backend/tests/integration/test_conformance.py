@@ -1,11 +1,13 @@
 """What every model must do, through the whole pipeline: with the weights that it ships, or with
-random ones in its own format."""
+random ones in its own format; on one machine, and with its stages on several."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +16,20 @@ import pytest_asyncio
 import yaml
 from numpy.typing import NDArray
 
+from cantata.cluster.key import LinkKey
+from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import load_deployment
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
-from cantata.contract.service import SpeechChunk
+from cantata.contract.service import SpeechChunk, SpokenWord
 from cantata.engine.local import local_model
 from cantata.engine.plan import ServicePlan, plan_service
 from cantata.engine.served_model import PipelineModel
-from cantata.engine.service import create_service
+from cantata.engine.service import PipelineService, create_service
 from cantata.plugins import LocatedModel, installed_plugins
+from host_process import KEY
+from stage_hosts import spread_over, stage_host
+from tiers import LONG
 from tiny_talker.latent_plugin import PLUGIN as TINY_LATENT
 
 PLUGINS = {
@@ -30,6 +37,11 @@ PLUGINS = {
     for name, plugin in {**installed_plugins(), TINY_LATENT.name: TINY_LATENT}.items()
     if plugin.load_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
+ON_HOSTS = "-on-hosts"
+SPREAD = PLUGINS if LONG else {TINY_LATENT.name, "solo"}
+"""Whose stages stand on two hosts, too."""
+PLACED = [*sorted(PLUGINS), *(f"{name}{ON_HOSTS}" for name in sorted(SPREAD))]
+Said = dict[tuple[str, int], NDArray[np.float32]]
 MAX_FRAMES = 12
 """Random weights do not end a text by themselves. Half a second to a second, by model."""
 
@@ -48,7 +60,7 @@ TEXTS = (
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.parametrize("model", sorted(PLUGINS), indirect=True, scope="module"),
+    pytest.mark.parametrize("served", PLACED, indirect=True, scope="module"),
 ]
 
 
@@ -65,27 +77,70 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return served
 
 
-def planned(name: str, checkpoints: dict[str, str], deploy: Path | None = None) -> ServicePlan:
-    if name != TINY_LATENT.name:
-        return plan_service(checkpoints[name], deploy, "float32")
-    located = LocatedModel(TINY_LATENT, Path(checkpoints[name]))  # not installed
-    deployment = load_deployment(deploy or TINY_LATENT.deployment, located.pipeline)
-    return ServicePlan(located, located.pipeline, deployment.with_dtype("float32"))
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[list[str]]:
+    """Addresses of two stage hosts."""
+    with ExitStack() as stack:
+        made = [stack.enter_context(stage_host(number)) for number in (3, 4)]
+        for host in made:
+            host.start()
+        for host in made:
+            host.wait_until_ready()
+        yield [str(host.address) for host in made]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model(
-    request: pytest.FixtureRequest, checkpoints: dict[str, str]
-) -> AsyncIterator[PipelineModel]:
-    service = create_service(planned(request.param, checkpoints))
-    await service.start()
-    yield service.model(request.param)
-    await service.stop()
+@dataclass(frozen=True)
+class Served:
+    """One model, and where its stages are."""
+
+    name: str
+    checkpoint: str
+    hosts: Sequence[str]
+    """Empty: this machine alone."""
+
+    def service(self, deploy: Path | None = None) -> PipelineService:
+        if self.name == TINY_LATENT.name:  # not installed
+            located = LocatedModel(TINY_LATENT, Path(self.checkpoint))
+            deployment = load_deployment(deploy or TINY_LATENT.deployment, located.pipeline)
+            plan = ServicePlan(located, located.pipeline, deployment.with_dtype("float32"))
+        else:
+            plan = plan_service(self.checkpoint, deploy, "float32")
+        if not self.hosts:
+            return create_service(plan)
+        spread = replace(plan, deployment=spread_over(self.hosts, plan.deployment))
+        return create_service(spread, elsewhere=partial(StagesOnHosts, key=LinkKey(KEY.encode())))
 
 
 @pytest.fixture(scope="module")
-def alone(model: PipelineModel) -> Alone:
-    return Alone(model)
+def served(request: pytest.FixtureRequest, checkpoints: dict[str, str]) -> Served:
+    name, on_hosts, _ = request.param.partition(ON_HOSTS)
+    hosts = request.getfixturevalue("hosts") if on_hosts else ()
+    return Served(name, checkpoints[name], hosts)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def model(served: Served) -> AsyncIterator[PipelineModel]:
+    async with running(served.service()) as service:
+        yield service.model(served.name)
+
+
+@asynccontextmanager
+async def running(service: PipelineService) -> AsyncIterator[PipelineService]:
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop()
+
+
+@pytest.fixture(scope="module")
+def said_here() -> Said:
+    return {}
+
+
+@pytest.fixture(scope="module")
+def alone(served: Served, model: PipelineModel, said_here: Said) -> Alone:
+    return Alone(served, model, said_here)
 
 
 def request(model: PipelineModel, number: int, text: str | None = None) -> SpeechRequest:
@@ -114,16 +169,23 @@ async def speak(
 
 
 class Alone:
-    """What each request of `request` says without company, asked once for all tests."""
+    """What each request of `request` says without company on one machine, asked once for all
+    tests."""
 
-    def __init__(self, model: PipelineModel) -> None:
-        self._model = model
-        self._said: dict[int, NDArray[np.float32]] = {}
+    def __init__(self, served: Served, model: PipelineModel, said: Said) -> None:
+        self._served, self._model, self._said = served, model, said
 
     async def said(self, number: int) -> NDArray[np.float32]:
-        if number not in self._said:
-            self._said[number] = await speak(self._model, request(self._model, number))
-        return self._said[number]
+        key = (self._served.name, number)
+        if key not in self._said and self._served.hosts:  # these tests run alone
+            async with running(replace(self._served, hosts=()).service()) as here:
+                model = here.model(self._served.name)
+                for every in range(len(TEXTS)):
+                    spoken = await speak(model, request(model, every))
+                    self._said[self._served.name, every] = spoken
+        if key not in self._said:
+            self._said[key] = await speak(self._model, request(self._model, number))
+        return self._said[key]
 
 
 async def held(model: PipelineModel) -> dict[str, int]:
@@ -198,21 +260,17 @@ async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
 
 
 async def test_batch_mode_says_the_same(
-    model: PipelineModel, alone: Alone, checkpoints: dict[str, str], tmp_path: Path
+    model: PipelineModel, alone: Alone, served: Served, tmp_path: Path
 ) -> None:
     plugin = PLUGINS[model.name]
     settings = yaml.safe_load(plugin.deployment.read_text(encoding="utf-8"))
     deploy = tmp_path / "deploy.yaml"
     deploy.write_text(yaml.safe_dump({**settings, "async_chunk": False}), encoding="utf-8")
-    service = create_service(planned(model.name, checkpoints, deploy))
-    await service.start()
-    try:
+    async with running(served.service(deploy)) as service:
         batch = service.model(model.name)
         for number in (1, 3):
             expected = await alone.said(number)
             assert np.array_equal(await speak(batch, request(batch, number)), expected)
-    finally:
-        await service.stop()
 
 
 SPOKEN_HERE = (
@@ -224,22 +282,26 @@ SPOKEN_HERE = (
 )
 
 
-async def test_without_a_server_it_says_the_same(
-    model: PipelineModel, checkpoints: dict[str, str]
-) -> None:
+async def test_without_a_server_it_says_the_same(model: PipelineModel, served: Served) -> None:
     """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
-    local = None if model.name == TINY_LATENT.name else local_model(checkpoints[model.name])
+    local = None if model.name == TINY_LATENT.name else local_model(served.checkpoint)
     if local is None:
         pytest.skip("this model speaks from stage processes alone")
     assert await asyncio.to_thread(local.load)
     for number, asked in enumerate(SPOKEN_HERE):
         request = replace(asked, voice=model.voices[number % len(model.voices)].id)
         async with model.speak(request) as utterance:
-            served = [chunk async for chunk in utterance]
+            from_stages = [chunk async for chunk in utterance]
         here = [chunk async for chunk in local.speak(local.plan(request))]
-        assert np.array_equal(joined(here), joined(served)), request
-        words = [[word for chunk in chunks for word in chunk.words] for chunks in (here, served)]
+        assert np.array_equal(joined(here), joined(from_stages)), request
+        words = [
+            [word for chunk in chunks for word in chunk.words] for chunks in (here, from_stages)
+        ]
         assert words[0] == words[1], request
+
+
+def words_of(chunks: list[SpeechChunk]) -> list[SpokenWord]:
+    return [word for chunk in chunks for word in chunk.words]
 
 
 def joined(chunks: list[SpeechChunk]) -> NDArray[np.float32]:
