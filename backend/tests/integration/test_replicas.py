@@ -6,15 +6,11 @@ undisturbed samples.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -23,20 +19,19 @@ import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 import namespaces
-from cantata.cluster.address import Address
 from cantata.cluster.directory import StaticDirectory
 from cantata.cluster.edge.picking import at_home, home_of
 from cantata.cluster.edge.service import RemoteService
-from cantata.cluster.key import KEY_VARIABLE, LinkKey
+from cantata.cluster.key import LinkKey
 from cantata.contract.data.errors import ReplicaLost, StageDied
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
 from cantata.metrics import Metrics
+from host_process import KEY, HostProcess, process_on_host
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.checkpoint import save_tiny_checkpoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-KEY = "a key of thirty-two bytes, about"
 SLOTS = 4
 START_S = 240.0
 WITHIN_S = 2.0
@@ -51,50 +46,11 @@ HEARD = 3
 
 
 @dataclass
-class ReplicaProcess:
-    """One replica, its host and its process."""
-
-    checkpoint: Path
-    address: Address
-    prefix: list[str] = field(default_factory=list)
-    host: namespaces.Host | None = None
-    process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            [
-                *self.prefix,
-                *(sys.executable, "-m", "tiny_talker.replica"),
-                *(str(self.checkpoint), str(self.address), str(SLOTS)),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), KEY_VARIABLE: KEY},
-        )
-
-    def wait_until_ready(self) -> None:
-        assert self.process is not None
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline().strip() == str(self.address)
-
-    def send(self, number: signal.Signals) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    def end(self) -> None:
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-            self.process.communicate(timeout=30)
-
-
-@dataclass
 class TinyCluster:
     """An edge and its two replicas."""
 
     edge: RemoteService
-    replicas: dict[str, ReplicaProcess]
+    replicas: dict[str, HostProcess]
     """By address."""
 
     async def known(self, count: int) -> None:
@@ -120,27 +76,21 @@ class TinyCluster:
 
 
 @pytest.fixture(scope="module")
-def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ReplicaProcess]]:
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[HostProcess]]:
     checkpoint = tmp_path_factory.mktemp("checkpoint")
     save_tiny_checkpoint(checkpoint)
     with ExitStack() as stack:
-        made: list[ReplicaProcess] = []
-        for number in range(2):
-            if namespaces.are_possible():
-                host = stack.enter_context(namespaces.host(number))
-                address = Address(host.address, PORT)
-                made.append(ReplicaProcess(checkpoint, address, host.prefix, host))
-            else:
-                made.append(ReplicaProcess(checkpoint, Address(f"127.0.0.{number + 2}", PORT)))
-            stack.callback(made[-1].end)
-            made[-1].start()
+        command = ("tiny_talker.replica", str(checkpoint), "{address}", str(SLOTS))
+        made = [stack.enter_context(process_on_host(n, PORT, *command)) for n in range(2)]
+        for replica in made:
+            replica.start()
         for replica in made:
             replica.wait_until_ready()
         yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(replicas: list[ReplicaProcess]) -> AsyncIterator[TinyCluster]:
+async def cluster(replicas: list[HostProcess]) -> AsyncIterator[TinyCluster]:
     directory = StaticDirectory(replica.address for replica in replicas)
     edge = RemoteService(directory, LinkKey(KEY.encode()))
     await edge.start()
@@ -212,7 +162,7 @@ async def crowd(cluster: TinyCluster) -> Crowd:
     return Crowd(listeners, tasks)
 
 
-async def on(cluster: TinyCluster) -> ReplicaProcess:
+async def on(cluster: TinyCluster) -> HostProcess:
     """A replica that has half of the streams."""
     counts = cluster.streams()
     assert sorted(counts.values()) == [SLOTS // 2, SLOTS // 2]
