@@ -280,13 +280,15 @@ def cluster(
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
     folder: Annotated[Path, typer.Option(help="Takes the logs.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure what a link and an edge cost beside one machine's own connector and server."""
+    """Measure what a link, a stage's edge over one, and an edge cost beside one machine's own."""
     from cantata_bench.cluster.connectors import PERIOD_S, Pace, measure_connectors
     from cantata_bench.cluster.served import measure_served
-    from cantata_bench.cluster.tables import connectors_table, served_table
+    from cantata_bench.cluster.stage_edges import measure_edges
+    from cantata_bench.cluster.tables import connectors_table, edges_table, served_table
 
     pace = Pace(max(streams), max(1, round(seconds / PERIOD_S)))
     typer.echo(connectors_table(measure_connectors(pace)))
+    typer.echo(edges_table(measure_edges(pace)))
     if not served:
         return
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cantata_bench.cluster.connectors import Carried
 from cantata_bench.cluster.served import Served, Way
+from cantata_bench.cluster.stage_edges import EdgeCost
 
 
 def connectors_table(found: Sequence[Carried]) -> str:
@@ -16,6 +17,16 @@ def connectors_table(found: Sequence[Carried]) -> str:
         f"| {1e3 * one.receiver_cpu_s:.2f} ms |"
         for one in found
     )
+    return "\n".join([*head, *rows])
+
+
+def edges_table(found: Sequence[EdgeCost]) -> str:
+    """One row for each way from stage to stage."""
+    head = ["| stage edge | latency p50 | CPU a chunk, server | stage host |", "|-|-|-|-|"]
+    rows = []
+    for one in found:
+        relays = [f"{1e3 * cpu_s:.3f} ms" for cpu_s in one.relay_cpu_s] or ["", ""]
+        rows.append(f"| {one.name} | {1e3 * one.latency_s:.2f} ms | {relays[0]} | {relays[1]} |")
     return "\n".join([*head, *rows])
 
 
