@@ -52,7 +52,9 @@ class HostProcess:
             with suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
             self.process.kill()
-            self.process.communicate(timeout=END_S)
+            self.process.wait(END_S)  # its children may keep its output open for longer
+            assert self.process.stdout is not None
+            self.process.stdout.close()
 
 
 @contextmanager
