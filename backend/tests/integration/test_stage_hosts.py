@@ -229,6 +229,36 @@ async def test_a_killed_host_takes_its_stages_along_and_may_come_back(
     await server.idle()
 
 
+async def test_a_server_waits_for_a_host_that_comes_late_and_is_lost_while_it_loads(
+    checkpoint: Path, server: Server, undisturbed: bytes
+) -> None:
+    server.host.end()
+    service = service_with(checkpoint, server.host)
+    starting = asyncio.create_task(service.start())
+    server.host.start()
+    await loads_a_stage(server.host)
+    assert not starting.done()
+    server.host.end()
+    server.host.start()
+    async with asyncio.timeout(LIMIT_S):
+        await starting
+    assert await Server(service, server.host).spoken(TEXT) == undisturbed
+    await service.stop()
+    await server.ready()
+
+
+async def loads_a_stage(host: HostProcess) -> None:
+    assert host.process is not None
+    process = psutil.Process(host.process.pid)
+    async with asyncio.timeout(LIMIT_S):
+        while not any(  # noqa: ASYNC110
+            "cantata:talker" in " ".join(child.cmdline())
+            for child in process.children(recursive=True)
+            if child.status() != psutil.STATUS_ZOMBIE
+        ):
+            await asyncio.sleep(0.02)
+
+
 async def test_who_leaves_early_leaves_nothing_behind(server: Server, undisturbed: bytes) -> None:
     async with listening(server) as tasks:
         for task in tasks:

@@ -71,7 +71,7 @@ class HostLink:
         Raises:
             StageDied: the host refuses this server; an operator must change something.
         """
-        while self._link is None:
+        while self._link is None or self._link.is_lost:
             if self._refused is not None:
                 raise StageDied(f"stage host {self._refused.reason}")
             self._news.clear()

@@ -88,27 +88,20 @@ class RemoteStage:
         """Have the host start the process and wait until it has loaded its model.
 
         Raises:
-            StageDied: it ended instead, the host refuses it or is lost, or it was not ready in
-                time; nothing is left of it.
+            StageDied: it ended instead, the host refuses it, or it was not ready in time; nothing
+                is left of it.
         """
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         try:
             async with asyncio.timeout(deadline_s):
-                link = await self._link.link()
-                stream = self._stream = link.open()
-                left_s = deadline_s - (loop.time() - began_s)
-                stream.first(Kind.LAUNCH, *encode(LaunchOrder(self.name, left_s)))
-                self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
-                capacity = await self._ready
+                while (capacity := await self._launched(began_s + deadline_s)) is None:
+                    logger.debug("%s: its host was lost while it loaded", self._title)
         except TimeoutError:
             connected = self._stream is not None
             await self.stop(0)
             why = "" if connected else f": {self._link.trouble}"
             raise StageDied(f"{self._title} was not ready within {deadline_s:g} s{why}") from None
-        except LinkLost as error:
-            await self.stop(0)
-            raise StageDied(f"{self._title} could not be started: {error.reason}") from error
         except BaseException:  # cancellation too must leave nothing behind
             await self.stop(0)
             raise
@@ -175,6 +168,27 @@ class RemoteStage:
     def _title(self) -> str:
         return f"stage {self.name!r} on {self.host}"
 
+    async def _launched(self, due_s: float) -> StageCapacity | None:
+        """Launch it once there is a link; None: that was lost before the stage was ready.
+
+        Args:
+            due_s: when it is to be ready, by the event loop's clock.
+
+        Raises:
+            StageDied: it ended instead, or the host refuses it.
+        """
+        loop = asyncio.get_running_loop()
+        link = await self._link.link()
+        self._ready = loop.create_future()
+        try:
+            stream = self._stream = link.open()
+            order = LaunchOrder(self.name, due_s - loop.time())
+            stream.first(Kind.LAUNCH, *encode(order))
+            self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
+            return await self._ready
+        except LinkLost:
+            return None
+
     async def _until_ended(self, stream: Stream, limit_s: float) -> None:
         try:
             async with asyncio.timeout(limit_s):
@@ -199,6 +213,9 @@ class RemoteStage:
         except Garbage as error:
             why = stream.distrust(error).reason
         except LinkLost as error:
+            if not self._ready.done():
+                self._ready.set_exception(error)
+                return
             why = f"its host is lost: {error.reason}"
         self._lose(self._death(why))
 
