@@ -30,7 +30,8 @@ HERE, THERE = "cantata=here", "cantata=there"
 """Labels of the hosts."""
 LOAD_S = 400.0
 NOTICED_S = 60.0
-MOST_LISTENERS = 12
+SLOTS = 12
+"""Of each replica, so that one listener more is heard by both, whatever places they measure."""
 _NO_PLACE = ("no place became free", "no other replica could go on")
 _CUT_OFF = "failed after its first sound: .*; no other replica could go on"
 """What an edge logs when a listener hears an end because all other places are taken. A replica on a
@@ -56,7 +57,7 @@ class Deployed:
         replicas: Mapping[str, float],
         *,
         edges: Mapping[str, int | str] = MappingProxyType({"replicas": EDGES, "node": HERE}),
-        slots: int | None = None,
+        slots: int = SLOTS,
         **changes: int,
     ) -> Path:
         """A deployment of the embedded voice.
@@ -64,7 +65,7 @@ class Deployed:
         Args:
             replicas: bounds of their number, and how full they are to be.
             edges: how many, and where.
-            slots: of its stages; None: as shipped.
+            slots: of its stages.
             changes: of its other settings.
         """
         content: dict[str, Any] = yaml.safe_load(SHIPPED.deployment.read_text(encoding="utf-8"))
@@ -75,7 +76,7 @@ class Deployed:
             "drain_s": 30,
         }
         content.update(changes)
-        for stage in content["stages"].values() if slots is not None else ():
+        for stage in content["stages"].values():
             stage["slots"] = slots
         file = self.folder / "deploy.yaml"
         file.write_text(yaml.safe_dump(content), encoding="utf-8")
@@ -162,9 +163,9 @@ class Deployed:
         """The same with as few listeners as make the replica on the other host speak: a request
         goes to the one with more free places, and the hosts need not have equally many."""
         with self.heard(what, 1) as audience:
-            while not comes_true(self.elsewhere, 15.0):
+            while not comes_true(self.elsewhere, 5.0):
                 audience.join()
-                assert len(audience) <= MOST_LISTENERS
+                assert len(audience) <= SLOTS + 1
             yield audience
 
 
