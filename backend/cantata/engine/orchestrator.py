@@ -176,7 +176,7 @@ class Orchestrator:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                await self._supervisor.all_ready.wait()
+                await self._supervisor.until_ready()
         except TimeoutError:
             raise StageDied(STAGE_DOWN) from None
 

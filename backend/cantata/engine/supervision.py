@@ -52,8 +52,8 @@ class Supervisor:
         """What each stage reported when it was first ready."""
         self.history = {spec.name: RestartHistory(time.monotonic) for spec in pipeline.stages}
         """Of each stage, by name."""
-        self.all_ready = asyncio.Event()
-        """Set while every stage accepts requests."""
+        self._came_up = asyncio.Event()
+        """A stage did; who waits for all of them looks again."""
         self._pipeline = pipeline
         self._checkpoint = checkpoint
         self._deployment = deployment
@@ -70,6 +70,12 @@ class Supervisor:
         """Whether every stage accepts requests."""
         states = [stage.state for stage in self.stages.values()]
         return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
+
+    async def until_ready(self) -> None:
+        """Return when every stage accepts requests."""
+        while not self.ready:
+            self._came_up.clear()
+            await self._came_up.wait()
 
     async def start(self) -> None:
         """Start all stages in parallel; returns when all are ready.
@@ -113,8 +119,7 @@ class Supervisor:
         stage = self.stages[name] = self._stage(name)
         self.capacities[name] = await stage.start(deadline_s)
         self.history[name].ready()
-        if self.ready:
-            self.all_ready.set()
+        self._came_up.set()
 
     def _stage(self, name: str) -> StageProcess:
         """Not started yet."""
@@ -133,7 +138,6 @@ class Supervisor:
         return StageHandle(launch, silence_s, self._on_message, self._died)
 
     def _died(self, name: str, death: Death) -> None:
-        self.all_ready.clear()
         self._on_death(name, death)
         stage = self.stages[name]
         limit_s = max(RESTART_DEADLINE_S, RESTART_SHARE * stage.startup_s)

@@ -17,7 +17,7 @@ from cantata.cluster.key import NO_KEY, LinkKey
 from cantata.cluster.link import link as link_module
 from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
 from cantata.cluster.link.errors import Garbage, Gone, Hung, LinkLost, Refused, Silent
-from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, header_of
+from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, HEADER, header_of
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
@@ -257,6 +257,7 @@ async def test_what_arrived_before_the_loss_is_still_read(heart: Heart) -> None:
         one, other = await opened(near, far)
         await other.send(DATA, b"first")
         await other.send(DATA, b"second")
+        await until(lambda: one.arrived_bytes == 2 * HEADER.size + len(b"firstsecond"))
         far.link.close()
         await near.link.lost()
         frames = [await one.receive(), await one.receive()]
