@@ -9,7 +9,7 @@ from typing import Any
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chunks import Rows
-from cantata.contract.data.request import PipelineRequest, SamplingOptions
+from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.contract.model.plugin import ModelPlugin
 from tiny_talker.checkpoint import save_tiny_checkpoint
@@ -45,11 +45,11 @@ class ThinkingRequestBuilder(TinyRequestBuilder):
     capabilities = Capabilities()
 
     def _piece(
-        self, request_id: str, sentence: re.Match[str], sampling: SamplingOptions
+        self, request_id: str, sentence: re.Match[str], request: SpeechRequest
     ) -> PipelineRequest:
-        piece = super()._piece(request_id, sentence, sampling)
+        piece = super()._piece(request_id, sentence, request)
         thinker: Any = replace(piece.inputs["talker"], words=0)  # type: ignore[type-var]
-        talker = TinyInput(max_frames=thinker.max_frames, sampling=sampling)
+        talker = TinyInput(max_frames=thinker.max_frames, sampling=thinker.sampling)
         return PipelineRequest(request_id, {"thinker": thinker, "talker": talker})
 
 

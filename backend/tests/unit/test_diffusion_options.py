@@ -19,7 +19,7 @@ from tiny_painter.stages import TinyDenoiser
 
 SPEC = StageSpec("denoiser", StageKind.DIFFUSION, f"{__name__}:load")
 TOLD: list[DenoiserOptions] = []
-OWN = "device, dtype, slots, max_tokens, max_wait_s, cache, parallel, hooked"
+OWN = "device, host, dtype, slots, max_tokens, max_wait_s, cache, parallel, hooked"
 """Keys of the stage itself."""
 
 
