@@ -11,7 +11,7 @@ from cantata.contract.data.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """Of a TCP socket."""
+    """The address of a TCP socket."""
 
     host: str
     """A name, or an IPv4 or IPv6 address without brackets."""
@@ -22,7 +22,7 @@ class Address:
         """Read `HOST:PORT`; an IPv6 address stands in brackets.
 
         Raises:
-            ConfigError: it is something else.
+            ConfigError: the text is no such address.
         """
         try:
             parts = urlsplit(f"//{text}")
@@ -30,12 +30,12 @@ class Address:
         except ValueError:
             host = port = None
         if not host or port is None or parts.netloc != text or "@" in text:
-            raise ConfigError(f"{text!r} is no address: write HOST:PORT, such as 10.0.0.7:8100")
+            raise ConfigError(f"{text!r} is not an address: write HOST:PORT, such as 10.0.0.7:8100")
         return cls(host, port)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:

@@ -1,4 +1,4 @@
-"""What a replica announces of its models."""
+"""What a replica announces about its models."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Card = SpeakingModel | AnsweringModel | DrawingModel
 
 
 def alike(one: Card, other: Card) -> bool:
-    """Whether clients can be told the same of both."""
+    """Whether both look the same to clients."""
     return replace(one, identity="") == replace(other, identity="")
 
 
@@ -80,7 +80,7 @@ class Announcement:
 
     @property
     def cards(self) -> tuple[Card, ...]:
-        """Of every kind."""
+        """The cards of all models, of every kind."""
         return *self.speaking, *self.answering, *self.drawing
 
 

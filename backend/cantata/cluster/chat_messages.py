@@ -1,7 +1,7 @@
-"""What edges and replicas say to each other about answers.
+"""The messages of edges and replicas about answers.
 
-A conversation's parts are of several classes; on a link, a part has the fields of all of them, of
-which those of one class are set.
+A conversation's parts are of several classes; on a link, a part has the fields of all of them,
+and those of one class are set.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from cantata.cluster.address import Address
 
 
 class ReplicaDirectory(Protocol):
-    """Tells edges of replicas that come and go."""
+    """Keeps edges informed of replicas that come and go."""
 
     def watch(self) -> AsyncIterator[frozenset[Address]]:
         """All replicas there are now, and all again whenever that changes.
 
-        One that is no longer among them gets no new request; what it speaks, it ends. If the
-        iterator ends, its last set remains.
+        A replica that is no longer in the set gets no new requests; it finishes what it speaks. If
+        the iterator ends, its last set remains.
         """
         ...
 

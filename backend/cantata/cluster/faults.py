@@ -1,4 +1,4 @@
-"""The errors of the tree, as they cross a link."""
+"""Errors of the common tree, as they cross a link."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fault_of(error: CantataError) -> Fault:
 
 
 def error_of(fault: Fault) -> CantataError:
-    """The error that was sent; of an unknown class, the request has failed."""
+    """The error that was sent; `RequestFailed` if its class is unknown."""
     kind = _BY_NAME.get(fault.name, RequestFailed)
     if issubclass(kind, InvalidRequest):
         return kind(fault.message, fault.param)

@@ -1,4 +1,4 @@
-"""The key by which the ends of a link know each other."""
+"""The key by which the ends of a link recognise each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_KEY_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class LinkKey:
-    """A secret; it is never sent, nor shown."""
+    """A secret; it is never sent or shown."""
 
     secret: bytes = field(repr=False)
     """Empty: anyone who reaches the socket may connect."""
@@ -28,7 +28,7 @@ NO_KEY = LinkKey(b"")
 
 
 def read_key(file: Path | None) -> LinkKey:
-    """The key in a file, or else in the environment; white space around it does not count.
+    """The key in a file, or else in the environment; white space around it is ignored.
 
     Raises:
         ConfigError: the file cannot be read, or the key is too short to be one.
@@ -58,6 +58,6 @@ def check_key(key: LinkKey, address: Address) -> None:
     """
     if not key and not address.is_loopback:
         raise ConfigError(
-            f"{address} is reached by other machines, which could then speak as this one's users: "
+            f"{address} can be reached by other machines, which could then act as its users: "
             f"a cluster needs a key ({KEY_VARIABLE}, or --cluster-key-file)"
         )

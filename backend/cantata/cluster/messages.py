@@ -1,8 +1,8 @@
-"""What edges and replicas say to each other.
+"""The messages of edges and replicas.
 
-An edge opens a stream with an order; the replica answers `OPENED` when the work is admitted, then
-what is made, then ends the stream, with a `Fault` if there was one, once nothing of the work is
-held any more. The edge ends its side to cancel. Times are ages: the machines' clocks differ.
+An edge opens a stream with an order. The replica answers `OPENED` when the work is admitted, then
+sends what is made. Once it holds nothing of the work any more, it ends the stream, with a `Fault`
+if there was one. The edge ends its side to cancel. Times are ages: the machines' clocks differ.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cantata.contract.service import AdmissionReport, Samples, SpeechChunk, Spok
 
 
 class Kind(IntEnum):
-    """Of a frame; its body is of the class that stands beside it."""
+    """The kind of a frame; its body is of the class that is named below it."""
 
     ANNOUNCE = FIRST_OF_USER
-    """`Announcement`, on no stream: what a replica serves, once that is ready."""
+    """`Announcement`, on no stream: what a replica serves, once it is ready."""
     ASK_REPORTS = FIRST_OF_USER + 1
     """Empty: an edge asks for `REPORTS`, the only answer on this stream."""
     REPORTS = FIRST_OF_USER + 2
@@ -61,7 +61,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """A milestone, by its distance from the moment of sending."""
+    """A milestone, by its age at the moment of sending."""
 
     step: str
     age_s: float
@@ -89,7 +89,7 @@ class SpeakOrder:
     request: SpeechRequest
     batch: bool = False
     open_text: bool = False
-    """The text goes on in `MoreText`, up to one that is final."""
+    """The text continues in `MoreText`, until one is final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,12 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """What a replica tells with each beat."""
+    """What a replica reports with each heartbeat."""
 
     ready: bool = False
     """Every model accepts orders."""
     draining: bool = False
-    """It ends what it speaks and takes nothing new."""
+    """It finishes what it speaks and takes nothing new."""
     models: Mapping[str, ModelState] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""What edges and replicas say to each other about pictures."""
+"""The messages of edges and replicas about pictures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DrawOrder:
     options: ImageRequest
     """Without a deadline."""
     waits_s: float | None = None
-    """For how long its caller still waits."""
+    """How much longer its caller waits."""
 
     @classmethod
     def of(cls, work_id: str, model: str, request: ImageRequest) -> DrawOrder:

@@ -1,4 +1,4 @@
-"""An answer that is begun again where it was lost: each character and each sample once."""
+"""An answer that is repeated after a loss: the listener gets each character and sample once."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class AnswerSplice:
         self._sound, self._thought = SoundSplice(), ThoughtSplice()
         self._text, self._calls, self._arguments = Characters(), Characters(), Characters()
         self._tokens = self._tokens_left = 0
-        """Of the text that was passed on; of a repetition, those still to be dropped."""
+        """Of the text that was passed on; those of a repetition that are still to be dropped."""
         self._has_ended = False
 
     @property
     def is_begun(self) -> bool:
-        """Something was passed on."""
+        """Whether anything was passed on."""
         return (
             self._has_ended
             or self._sound.is_begun
@@ -34,7 +34,7 @@ class AnswerSplice:
         )
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         self._sound.repeat()
         self._thought.repeat()
         for part in (self._text, self._calls, self._arguments):
@@ -42,7 +42,7 @@ class AnswerSplice:
         self._tokens_left = self._tokens
 
     def take(self, event: AnswerEvent) -> AnswerEvent | None:
-        """What of an event is new; None: nothing.
+        """The new part of an event; None if nothing in it is new.
 
         Raises:
             ReplicaLost: the repetition is not what was answered before.
@@ -95,7 +95,7 @@ class ThoughtSplice:
     def __init__(self) -> None:
         self._words = Characters()
         self._tokens = self._tokens_left = 0
-        """That were passed on; of a repetition, those still to be dropped."""
+        """Those that were passed on, and those of a repetition that are still to be dropped."""
 
     @property
     def is_begun(self) -> bool:
@@ -103,12 +103,12 @@ class ThoughtSplice:
         return self._words.passed_on > 0
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         self._words.repeat()
         self._tokens_left = self._tokens
 
     def take(self, thought: Thought) -> Thought | None:
-        """What of it is new; None: nothing.
+        """The new part of it; None if nothing in it is new.
 
         Raises:
             ReplicaLost: the repetition is not what was thought before.
@@ -129,8 +129,8 @@ class ThoughtSplice:
 
 
 class Characters:
-    """A text that arrives in pieces: what of it was passed on, and what of its repetition is
-    therefore dropped."""
+    """A text that arrives in pieces: how much of it was passed on, and how much of its repetition
+    is therefore dropped."""
 
     def __init__(self) -> None:
         self.passed_on = 0
@@ -141,11 +141,11 @@ class Characters:
         """Of a repetition: characters still to be dropped, and the CRC-32 of those that were."""
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         self._left, self._sum_again = self.passed_on, 0
 
     def take(self, text: str) -> str:
-        """What of a piece is new.
+        """The new part of a piece.
 
         Raises:
             ReplicaLost: the repetition is not what was passed on before.

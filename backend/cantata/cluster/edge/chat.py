@@ -1,4 +1,4 @@
-"""A model of the replicas that answers messages, as the api knows it."""
+"""A model on the replicas that answers messages, as the API sees it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
 
     @property
     def calls_tools(self) -> bool:
-        """Whether requests may have tools."""
+        """Whether requests may include tools."""
         return self.card.calls_tools
 
     @property
@@ -42,7 +42,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         Raises:
             InvalidRequest: a part or an option cannot be served.
             Overloaded: no place or queue room now.
-            Quarantined: the request has ended a replica's stage process, or replicas, twice.
+            Quarantined: the request has killed a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
         order = AnswerOrder.of(new_work_id(), self.name, request)

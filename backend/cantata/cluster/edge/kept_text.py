@@ -12,7 +12,7 @@ from cantata.cluster.messages import Kind, MoreText
 from cantata.contract.data.errors import ChunkTimeout
 
 FIRST_TEXT_S = 10.0
-"""Limit for the first words; nothing is ordered before them."""
+"""Limit for the first words; no replica gets the request before them."""
 
 
 class KeptText:
@@ -34,7 +34,7 @@ class KeptText:
         self._sending: asyncio.Task[None] | None = None
 
     async def begun(self, text: str) -> None:
-        """Return when there is something to be spoken, or when nothing follows.
+        """Return when there is something to speak, or when nothing follows.
 
         Args:
             text: that the pieces continue.
@@ -77,7 +77,7 @@ class KeptText:
         self._news.set()
 
     async def _send(self, stream: Stream) -> None:
-        """A lost link is found out by who listens."""
+        """Whoever reads the stream notices a lost link."""
         number = 0
         try:
             while True:

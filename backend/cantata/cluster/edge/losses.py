@@ -1,4 +1,4 @@
-"""Finds requests that end whole replicas, and rejects them from then on.
+"""Finds requests that kill whole replicas, and rejects them from then on.
 
 The rule is that of stages (`scheduling.quarantine`), with what an edge can see of a replica: that
 its process is gone, which requests it worked on, and how much of each had arrived. It cannot see
@@ -27,11 +27,11 @@ LEEWAY_BYTES = 64 << 10
 
 
 class Asked:
-    """A request, this one time that it is asked for.
+    """A request, each time that a client sends it.
 
     Args:
         model: that is to serve it.
-        content: by which it is known again; None: it cannot be.
+        content: by which it is recognised; None: it cannot be.
     """
 
     def __init__(self, model: str, content: object | None) -> None:
@@ -40,8 +40,8 @@ class Asked:
 
     @cached_property
     def digest(self) -> bytes | None:
-        """Of model and content. A recording takes milliseconds, so nobody asks before something
-        was lost."""
+        """Of model and content. A recording takes milliseconds, so it is not computed before
+        something was lost."""
         return None if self._content is None else digest_of(self.model, self._content)
 
 
@@ -53,7 +53,7 @@ class Held:
     peer: Peer
     stream: Stream
     blamed: bytes | None = None
-    """Its replica was lost, and the request with this digest has done it."""
+    """Its replica was lost, and the request with this digest was the cause."""
 
 
 class Losses:
@@ -68,11 +68,11 @@ class Losses:
 
     @asynccontextmanager
     async def admit(self, asked: Asked) -> AsyncIterator[None]:
-        """Around a request's life: those that were there when a replica was lost start one at a
+        """Around a request's life: those that were running when a replica was lost start one at a
         time.
 
         Raises:
-            Quarantined: it has ended two replicas.
+            Quarantined: it has killed two replicas.
         """
         if not self._quarantine or asked.digest is None:
             yield
@@ -89,7 +89,7 @@ class Losses:
             self._turns.give_back(asked)
 
     def hold(self, asked: Asked, peer: Peer, stream: Stream) -> Held:
-        """A replica works on a request from now on, until `leave`."""
+        """A replica works on a request, from now on until `leave`."""
         held = Held(asked, peer, stream)
         self._held.add(held)
         return held
@@ -108,7 +108,7 @@ class Losses:
             self._clear(held.asked)
 
     def lost(self, peer: Peer, error: LinkLost, others: int) -> None:
-        """A replica was lost; called before those who wait for it are told.
+        """A replica was lost; called before the requests that wait for it get the error.
 
         Args:
             peer: the replica.
@@ -133,10 +133,10 @@ class Losses:
             one.blamed = found
         model = next(one.asked.model for one in held if one.asked.digest == found)
         self.quarantined[model] += 1
-        logger.error("quarantined: a request for model %r has ended two replicas", model)
+        logger.error("quarantined: a request for model %r has killed two replicas", model)
 
     def check(self, held: Held) -> None:
-        """Raises Quarantined if this request has ended its replica."""
+        """Raises Quarantined if this request has killed its replica."""
         if held.blamed is not None and held.blamed == held.asked.digest:
             raise Quarantined(
                 "this request has ended the replica process twice and is rejected from now on",

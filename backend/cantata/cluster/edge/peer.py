@@ -1,4 +1,4 @@
-"""One replica, as an edge knows it: its link, what it serves, what it told last."""
+"""One replica, as an edge sees it: its link, what it serves, what it last reported."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Peer:
     """Keeps a link to one replica.
 
     Args:
-        heart: beats for the link.
+        heart: sends the link's heartbeats.
         on_change: called when the replica came, went or announced something.
-        on_beat: called when it has told its places.
-        on_lost: called when its link is lost, before those who wait for it are told: why, and how
-            many requests of other edges it worked on.
+        on_beat: called when it has reported its places.
+        on_lost: called when its link is lost, before the requests that wait for it get the error:
+            why, and how many requests of other edges it worked on.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Peer:
         self._lost = 0
         self._trouble: str | None = "not connected yet"
         self.leaving = False
-        """It is no longer one of the replicas: nothing more is ordered."""
+        """It is no longer one of the replicas and gets no more orders."""
         self._last_reports: list[StageReport] = []
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Peer:
 
     @property
     def draining(self) -> bool:
-        """It has said that it ends what it speaks and takes nothing new."""
+        """It has said that it finishes what it speaks and takes nothing new."""
         return self._state.draining
 
     @property
@@ -87,7 +87,7 @@ class Peer:
         return self._announced
 
     def serves(self, model: str) -> Card | None:
-        """What it announced of a model, if it takes orders for it."""
+        """What it announced about a model, if it takes orders for it."""
         if self._announced is None or self.leaving or not self.is_ready:
             return None
         if model in self._excluded:
@@ -95,7 +95,7 @@ class Peer:
         return next((one for one in self._announced.cards if one.name == model), None)
 
     def state(self, model: str) -> ModelState | None:
-        """What it told of a model last, as long as it is connected."""
+        """What it last reported about a model, as long as it is connected."""
         return self._state.models.get(model)
 
     def free(self, model: str) -> int:
@@ -110,7 +110,7 @@ class Peer:
         self._refused.add(model)
 
     def exclude(self, model: str, is_excluded: bool) -> None:
-        """Whether to order nothing of a model here, because it sounds in another format."""
+        """Whether to send no orders for a model here, because its sound has another format."""
         if is_excluded and model not in self._excluded:
             self._excluded.add(model)
             self._trouble = f"model {model!r} has another sound format than elsewhere"
@@ -153,7 +153,7 @@ class Peer:
         return self._last_reports
 
     def report(self) -> ReplicaReport:
-        """What is known of it."""
+        """What is known about it."""
         return ReplicaReport(
             address=str(self.address),
             ready=self.is_ready,
@@ -167,7 +167,7 @@ class Peer:
 
     @property
     def _delay(self) -> str | None:
-        """Why a connected one takes no requests."""
+        """Why a connected replica takes no requests."""
         if self.draining:
             return "it is stopping"
         return None if self.is_ready else "its models are loading, or one of its stages is down"
@@ -178,7 +178,7 @@ class Peer:
         return self.leaving and (self._link is None or not self._link.streams)
 
     async def keep(self) -> None:
-        """Connect, and connect again, until cancelled."""
+        """Connect, and reconnect whenever the link is lost, until cancelled."""
         await keep_connected(self._connected, self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
@@ -188,7 +188,7 @@ class Peer:
         self._on_change()
 
     async def _connected(self) -> LinkLost:
-        """Connect once; why the link was lost, once it is.
+        """Connect once; return why the link was lost, once it is.
 
         Raises:
             LinkLost: there is no link.
@@ -219,7 +219,7 @@ class Peer:
             self._last_reports = []
 
     def _lose(self, error: LinkLost) -> None:
-        assert self._link is not None, "it is told of its own link"
+        assert self._link is not None, "its own link calls this"
         running = sum(state.admission.running for state in self._state.models.values())
         self._on_lost(self, error, max(0, running - self._link.streams))
 

@@ -13,11 +13,11 @@ from cantata.contract.data.request import ReferenceAudio
 R = TypeVar("R")
 
 _FRAMES = 4096
-"""Of a recording, at least, if it has so many: enough to tell it from others, quickly."""
+"""At least so many frames of a recording are hashed, if it has them: enough to identify it."""
 
 
 def most_free(free: Mapping[R, int], turn: int) -> R | None:
-    """The one with most free places; None: none has any.
+    """The one with the most free places; None: none has any.
 
     Args:
         free: places of each, less those that requests on their way will take.
@@ -33,14 +33,14 @@ def most_free(free: Mapping[R, int], turn: int) -> R | None:
 def at_home(free: Mapping[R, int], home: bytes) -> R | None:
     """The one that has probably encoded a recording already; None: none has a free place.
 
-    Every edge chooses the same one, without a word between them, and when a replica comes or goes,
-    only the recordings that it gains or had move (rendezvous hashing: Thaler and Ravishankar,
+    All edges choose the same one without talking to each other, and when a replica comes or goes,
+    only the recordings that it gains or loses move (rendezvous hashing: Thaler and Ravishankar,
     "Using Name-Based Mappings to Increase Hit Rates", 1998). One that has less than half as many
-    free places as another is passed over: a voice that everybody wants must not fill one replica
+    free places as another is passed over: a popular voice must not fill one replica
     while others idle.
 
     Args:
-        free: as `most_free`'s; replicas are told apart by their text.
+        free: as `most_free`'s; their text distinguishes replicas.
         home: of `home_of`.
     """
     most = max(free.values(), default=0)
@@ -49,7 +49,7 @@ def at_home(free: Mapping[R, int], home: bytes) -> R | None:
 
 
 def home_of(recording: ReferenceAudio) -> bytes:
-    """What a recording is known by; takes tens of microseconds."""
+    """What identifies a recording; takes tens of microseconds."""
     samples = recording.samples
     part = np.ascontiguousarray(samples[:: max(1, len(samples) // _FRAMES)])
     shape = f"{samples.shape} {recording.sample_rate}"

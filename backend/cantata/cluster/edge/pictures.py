@@ -1,4 +1,4 @@
-"""A model of the replicas that draws, as the api knows it."""
+"""A model on the replicas that draws, as the API sees it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
 
     @property
     def note(self) -> str:
-        """What users should know of it beside its limits."""
+        """What users should know about it besides its limits."""
         return self.card.note
 
     def check_room(self) -> None:
-        """Nothing: each replica forecasts for itself, and says so when it is asked."""
+        """Nothing: each replica forecasts for itself, and answers when it gets the order."""
 
     @asynccontextmanager
     async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
@@ -43,7 +43,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         Raises:
             InvalidRequest: the prompt, a picture or an option cannot be served.
             Overloaded: every replica would finish it too late.
-            Quarantined: the request has ended a replica's stage process, or replicas, twice.
+            Quarantined: the request has killed a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
         work_id = new_work_id()
@@ -74,7 +74,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
 
 
 class _DrawingSplice:
-    """Progress goes on where it was, and so do the words of a thought. The same request gives the
+    """Progress continues where it was, and so do the words of a thought. The same request gives the
     same picture; of another replica's files, it must not be continued."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class _DrawingSplice:
         return self._step >= 0 or self._thought.is_begun
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         self._thought.repeat()
 
     def take(self, event: DrawingEvent) -> DrawingEvent | None:

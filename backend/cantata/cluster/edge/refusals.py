@@ -1,4 +1,4 @@
-"""Requests that a replica has in quarantine: they do not travel to the next one."""
+"""Requests that are in quarantine at a replica: they are not sent to the next one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_KEPT = 1024
 
 
 class Refusals:
-    """The latest of one model's, by digest."""
+    """The latest such requests for one model, by digest."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Quarantined] = OrderedDict()
 
     def check(self, asked: Asked) -> None:
-        """Raises Quarantined if a replica has refused this request as such."""
+        """Raises Quarantined if a replica has refused this request as quarantined."""
         if not self._kept or asked.digest is None:
             return
         error = self._kept.get(asked.digest)

@@ -1,4 +1,4 @@
-"""Work that replicas do: one of them, or a second one after the first was lost."""
+"""Work that a replica does, or a second one after the first was lost."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ E = TypeVar("E")
 ROUTE = "route"
 """Milestone: a replica was chosen."""
 AGAIN_S = 0.3
-"""Limit for finding a replica that starts again: a lost one is found out within 1.6 s, and its
-listeners are told within 2 s if nobody takes over."""
+"""Limit for finding a replica that starts again: a loss is noticed within 1.6 s, and its
+listeners get an error within 2 s if no replica takes over."""
 FREE_S = 10.0
 """Limit for a replica to free what is left before its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order(Generic[O, E]):
-    """What is ordered, and what answers it."""
+    """What is ordered, and the messages that answer it."""
 
     kind: Kind
     body: Callable[[], object]
     """As it is sent now."""
     model: str
     queued: bool
-    """It waits here for a free place; else a replica decides at once, and says when to try again if
-    it refuses."""
+    """It waits here for a free place; otherwise a replica decides at once, and says when to try
+    again if it refuses."""
     live: bool
-    """It takes one of the places that a replica tells."""
+    """It takes one of the places that a replica reports."""
     opened: tuple[Kind, type[O]]
     """The first answer."""
     events: Mapping[int, type[Any]]
@@ -59,19 +59,19 @@ class Order(Generic[O, E]):
 
 
 class Splice(Protocol[E]):
-    """What of some work was passed on, so that its repetition gives each part once."""
+    """How much of some work was passed on, so that its repetition gives each part once."""
 
     @property
     def is_begun(self) -> bool:
-        """Something was passed on."""
+        """Whether anything was passed on."""
         ...
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         ...
 
     def take(self, event: E) -> E | None:
-        """What of an event is new; None: nothing.
+        """The new part of an event; None if nothing in it is new.
 
         Raises:
             ReplicaLost: the repetition is not what was made before.
@@ -92,7 +92,7 @@ class RemoteWork(Generic[O, E]):
 
     Args:
         order: the same for each of them.
-        asked: what is known again of the request.
+        asked: what identifies the request when it comes again.
         losses: of replicas.
         waiting: the model's queue.
         splice: of its events.
@@ -112,13 +112,13 @@ class RemoteWork(Generic[O, E]):
         self.asked, self._losses = asked, losses
         self._on_stream = on_stream
         self._held: Held | None = None
-        """By the replica that does the work."""
+        """What it counts as at the replica that does the work."""
         self._identity = ""
         """Of the model there."""
         self._stream: Stream | None = None
         self._routed_at = 0.0
         self._again = False
-        """It was begun again after a loss that nobody can explain."""
+        """It was repeated after an unexplained loss."""
         self._failed: set[Peer] = set()
         """Replicas that could not take it."""
 
@@ -134,7 +134,7 @@ class RemoteWork(Generic[O, E]):
             Overloaded: no replica has a place in time.
             StageDied: no replica serves the model, or (`ReplicaLost`) two were lost.
             InvalidRequest: it cannot be served.
-            Quarantined: it has ended a second replica.
+            Quarantined: it has killed a second replica.
         """
         again = False
         while True:
@@ -142,14 +142,14 @@ class RemoteWork(Generic[O, E]):
                 return await self._opened(again=again)
             except LinkLost as error:
                 self._count(error)
-                again = True  # nothing of it was heard, so it may wait for a place
+                again = True  # nothing of it was passed on, so it may wait for a place
 
     async def events(self) -> AsyncGenerator[E, None]:
-        """What is made, each part once.
+        """What the replica makes, each part once.
 
         Raises:
-            ReplicaLost: its replica was lost, and no other one could go on.
-            Quarantined: it has ended a second replica.
+            ReplicaLost: its replica was lost, and no other one could continue.
+            Quarantined: it has killed a second replica.
             CantataError: as of the replica's own work.
         """
         while True:
@@ -213,8 +213,8 @@ class RemoteWork(Generic[O, E]):
         """Order it again.
 
         Raises:
-            ReplicaLost: it was begun again already, or no other replica can take over in time.
-            Quarantined: it has ended a second replica.
+            ReplicaLost: it was repeated already, or no other replica can take over in time.
+            Quarantined: it has killed a second replica.
         """
         self._count(loss)
         deadline_s = time.monotonic() + AGAIN_S
@@ -240,12 +240,12 @@ class RemoteWork(Generic[O, E]):
                 loss, deadline_s = error, time.monotonic() + AGAIN_S
 
     def _count(self, loss: LinkLost) -> None:
-        """It was lost: each request that has not done it may go on, but only once after a loss that
-        nobody can explain.
+        """Its replica was lost: each request that is not the cause may continue, but only once
+        after an unexplained loss.
 
         Raises:
-            ReplicaLost: that is not the first one.
-            Quarantined: it has ended its replica, and one before.
+            ReplicaLost: this is not the first such loss.
+            Quarantined: it has killed its replica, and one before.
         """
         held, self._held = self._held, None
         if held is not None:
@@ -267,7 +267,7 @@ class RemoteWork(Generic[O, E]):
             self._held = None
 
     def _fits(self, peer: Peer) -> bool:
-        """Whether a replica may take it: it must make what was passed on already, too."""
+        """Whether a replica may take it: it must also make what was passed on already."""
         if peer in self._failed:
             return False
         if not self._splice.is_begun:
@@ -295,7 +295,7 @@ class RemoteWork(Generic[O, E]):
         """The next message, one of these kinds; None: the work is done.
 
         Raises:
-            CantataError: what the replica says has failed.
+            CantataError: the failure that the replica reports.
             LinkLost: the replica is lost, or sent something else.
         """
         stream = self._stream

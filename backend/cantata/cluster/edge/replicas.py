@@ -17,7 +17,7 @@ from cantata.cluster.link.heart import Heart
 logger = logging.getLogger(__name__)
 
 _ASK_S = 1.0
-"""Before a directory that failed is asked again."""
+"""Wait before a directory that failed is queried again."""
 
 Fits = Callable[[Peer], bool]
 """Whether a replica may take a certain order."""
@@ -27,7 +27,7 @@ class Replicas:
     """Links to all replicas in a directory.
 
     Args:
-        on_change: called when what is known of a replica has changed.
+        on_change: called when what is known about a replica has changed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Replicas:
         self._directory, self._key, self._on_change = directory, key, on_change
         self._heart = Heart()
         self.losses = Losses()
-        """Of these replicas."""
+        """Requests that killed any of these replicas."""
         self._peers: dict[Address, Peer] = {}
         self._tasks: dict[Address | None, asyncio.Task[None]] = {}
         self._next_change = asyncio.Event()
@@ -44,7 +44,7 @@ class Replicas:
 
     @property
     def peers(self) -> list[Peer]:
-        """Connected or not, by address."""
+        """All replicas, connected or not, by address."""
         return [self._peers[address] for address in sorted(self._peers)]
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Replicas:
     def best(
         self, model: str, fits: Fits = lambda peer: True, home: bytes | None = None
     ) -> Peer | None:
-        """The replica that is to serve a request; None: none has a free place.
+        """The replica to serve a request; None: none has a free place.
 
         Args:
             fits: which replicas may.
@@ -86,19 +86,19 @@ class Replicas:
         await self._next_change.wait()
 
     def look_again(self) -> None:
-        """Something that somebody waits for may have changed."""
+        """Wake those who wait: something may have changed."""
         self._next_change.set()
         self._next_change = asyncio.Event()
 
     async def _watch(self) -> None:
-        """The directory is somebody else's: its faults leave the replicas as they were."""
+        """A fault of the directory leaves the replicas as they were."""
         while True:
             try:
                 async for addresses in self._directory.watch():
                     self._are(addresses)
                 return
             except Exception:
-                logger.exception("the directory of replicas failed; asked again in %g s", _ASK_S)
+                logger.exception("the directory of replicas failed; next query in %g s", _ASK_S)
                 await asyncio.sleep(_ASK_S)
 
     def _are(self, addresses: frozenset[Address]) -> None:

@@ -1,4 +1,4 @@
-"""What a model of the replicas has, whatever it does."""
+"""What every model on the replicas has in common."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class RemoteServed(Generic[A]):
 
     Args:
         replicas: of which some serve it.
-        card: what was announced of it.
+        card: what was announced about it.
     """
 
     def __init__(self, replicas: Replicas, card: A) -> None:
         self.card: A = card
-        """May be replaced by a newer one, of the same name."""
+        """May be replaced by a newer card with the same name."""
         self._replicas = replicas
         self._queue = Waiting(replicas, card.name)
         self._refusals = Refusals()
 
     @property
     def name(self) -> str:
-        """As the replicas call it."""
+        """Its name at the replicas."""
         return self.card.name
 
     @property
     def admission(self) -> AdmissionReport:
-        """Of all replicas together, and this edge's own queue."""
+        """The admission of all replicas together, with this edge's own queue."""
         return total_admission(self._replicas, self.name, self._queue)
 
     @property
@@ -102,7 +102,7 @@ class RemoteVoiced(RemoteServed[V]):
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """The default first."""
+        """The voices, the default first."""
         return self.card.voices
 
     @property
@@ -112,7 +112,7 @@ class RemoteVoiced(RemoteServed[V]):
 
     @property
     def channels(self) -> int:
-        """Of the sound."""
+        """Channels of the sound."""
         return self.card.channels
 
     def voice(self, name: str | None) -> Voice:

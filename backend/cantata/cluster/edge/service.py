@@ -1,4 +1,4 @@
-"""The models of replicas, behind the interface that the api speaks to."""
+"""The models of replicas, behind the interface that the API uses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
     """Implements `contract.image_service.ImageService` over replicas.
 
     Args:
-        directory: tells which replicas there are.
-        key: that they have.
+        directory: lists the replicas.
+        key: which the replicas have, too.
     """
 
     def __init__(self, directory: ReplicaDirectory, key: LinkKey) -> None:
@@ -68,7 +68,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
         return waiting
 
     async def start(self) -> None:
-        """Connect; returns when there is a replica for every model that is known."""
+        """Connect; return when there is a replica for every known model."""
         self._replicas.start()
         while not self.ready:
             await self._replicas.changed()
@@ -78,7 +78,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
         await self._replicas.stop()
 
     async def stage_reports(self) -> list[StageReport]:
-        """Of every replica's stages."""
+        """Reports of every replica's stages."""
         peers = self._replicas.peers
         reports = await asyncio.gather(*(peer.reports(REPORT_DEADLINE_S) for peer in peers))
         return [
@@ -107,7 +107,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
     def _take(
         self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, A], M]
     ) -> None:
-        """What clients were told of a model holds as long as a replica serves it so."""
+        """What clients were told about a model stays true while any replica serves it like that."""
         model = known.get(card.name)
         if model is None:
             known[card.name] = make(self._replicas, card)

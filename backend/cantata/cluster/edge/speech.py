@@ -1,4 +1,4 @@
-"""A model of the replicas that speaks, as the api knows it."""
+"""A model on the replicas that speaks, as the API sees it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             ChunkTimeout: the beginning of a text that arrives in pieces came too late.
             InvalidRequest: the text or an option cannot be served.
             Overloaded: no place or queue room now.
-            Quarantined: the request has ended a replica's stage process, or replicas, twice.
+            Quarantined: the request has killed a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
         text = None if more_text is None else KeptText(more_text)

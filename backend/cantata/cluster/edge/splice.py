@@ -1,4 +1,4 @@
-"""An utterance that is spoken again where it was lost: its listener gets each sample once."""
+"""An utterance that is repeated after a loss: its listener gets each sample once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cantata.contract.service import Samples, SpeechChunk
 
 
 class SoundSplice:
-    """What of an utterance was passed on, and what of its repetition is therefore dropped.
+    """How much of an utterance was passed on, and how much of its repetition is therefore dropped.
 
-    Both must begin with the same samples, bit for bit; a checksum of what was passed on shows it
-    without keeping it.
+    Both must begin with the same samples, bit for bit; a checksum of what was passed on proves it,
+    so the samples need not be kept.
     """
 
     def __init__(self) -> None:
@@ -28,16 +28,16 @@ class SoundSplice:
 
     @property
     def is_begun(self) -> bool:
-        """Something was passed on."""
+        """Whether anything was passed on."""
         return bool(self.samples or self._words)
 
     def repeat(self) -> None:
-        """What is taken from now on begins at the beginning."""
+        """From now on, `take` gets the repetition, from its beginning."""
         begun = self.is_begun
         self._again = _Repetition(self.samples, self._words, self._sum) if begun else None
 
     def take(self, chunk: SpeechChunk) -> SpeechChunk | None:
-        """What of a chunk is new; None: nothing.
+        """The new part of a chunk; None if nothing in it is new.
 
         Raises:
             ReplicaLost: the repetition is not what was spoken before.

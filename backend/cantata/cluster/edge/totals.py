@@ -1,4 +1,4 @@
-"""What a model's replicas tell of its admission, as one server's."""
+"""What a model's replicas report about its admission, as if they were one server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cantata.contract.service import AdmissionReport
 
 
 def total_admission(replicas: Replicas, model: str, waiting: Waiting) -> AdmissionReport:
-    """Of all replicas together, and this edge's own queue."""
+    """The admission of all replicas together, with this edge's own queue."""
     told = [state.admission for peer in replicas.peers if (state := peer.state(model)) is not None]
     admitted: Counter[str] = Counter()
     refused = Counter(waiting.refused)

@@ -11,7 +11,7 @@ from cantata.contract.data.errors import Overloaded, StageDied
 from cantata.scheduling.admission import QUEUE_FULL, WAITED_TOO_LONG, spread
 
 MAX_WAIT_S = 8.0
-"""Longest wait for a place, as in a server of its own."""
+"""Longest wait for a place, as in a single server."""
 
 
 class Waiting:
@@ -48,13 +48,13 @@ class Waiting:
     async def place(
         self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool, again: bool
     ) -> Peer:
-        """The replica to order from, at once: the next one may be told of the same place.
+        """A replica with a place. Send the order at once: the next caller may get the same place.
 
         Args:
             fits: which replicas may take it.
             home: of `picking.home_of`, if it has one.
             wait_s: for at most so long.
-            queued: it waits here; else it is for the replica to take or refuse.
+            queued: it waits here; otherwise the replica decides whether to take it.
             again: it had its turn, and the replica had no place after all.
 
         Raises:
@@ -89,8 +89,8 @@ class Waiting:
     async def next_place(
         self, fits: Fits, home: bytes | None, wait_s: float, *, queued: bool
     ) -> Peer | None:
-        """The same for what listeners hear already: ahead of the queue, and None instead of an
-        error."""
+        """The same for a request that listeners already hear: ahead of the queue, and None instead
+        of an error."""
         try:
             async with asyncio.timeout(wait_s):
                 while True:
@@ -103,7 +103,7 @@ class Waiting:
             return None
 
     def _least_busy(self, fits: Fits, home: bytes | None) -> Peer:
-        """Of those that may take it, whether they have a free place or not."""
+        """Those that may take it, whether they have a free place or not."""
         if (free := self._replicas.best(self._model, fits, home)) is not None:
             return free
         able = self._replicas.serving(self._model, fits)

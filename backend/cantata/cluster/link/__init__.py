@@ -1,2 +1,2 @@
-"""One TCP connection between two processes: many streams, beats, an end that is found out in time.
-Knows neither models nor speech."""
+"""One TCP connection between two processes: many streams, heartbeats, a loss that is noticed in
+time. Knows neither models nor speech."""

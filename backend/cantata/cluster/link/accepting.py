@@ -1,4 +1,4 @@
-"""Connections that become links: taken in, greeted, served, each on its own."""
+"""Connections that become links: each is accepted, exchanges hellos and is served independently."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PAUSE_S = 0.1
 
 
 class Acceptor:
-    """The door of a process that others connect to.
+    """Accepts connections for a process.
 
     Args:
-        listener: a listening socket; it stays its owner's.
+        listener: a listening socket; its owner closes it.
         key: that the others must have.
-        what: the others are, for people.
-        most: connections at once, those among them whose hello is not over.
+        what: names the kind of the others, for people.
+        most: connections at the same time, including those whose hello is not over.
         serve: gets each socket, which it closes, and the peer's address; called once the hello is
             over.
     """
@@ -42,13 +42,13 @@ class Acceptor:
         self._open = 0
 
     async def run(self) -> None:
-        """Accept until cancelled; that ends what is being served, too."""
+        """Accept until cancelled; cancelling ends what is being served, too."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             while True:
                 try:
                     sock, peer = await loop.sock_accept(self._listener)
-                except OSError as error:  # no descriptor is free, or the connection is gone already
+                except OSError as error:  # no descriptor is free, or the connection is lost already
                     logger.warning("%s could not connect: %s", self._what, error)
                     await asyncio.sleep(_PAUSE_S)
                     continue
@@ -75,7 +75,7 @@ class Acceptor:
             raise
         try:
             await self._serve(sock, peer)
-        except Exception:  # the edge of a connection: the others go on
+        except Exception:  # the boundary of a connection: the others continue
             logger.exception("%s at %s failed", self._what, peer)
         finally:
             self._open -= 1

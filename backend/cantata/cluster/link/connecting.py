@@ -13,12 +13,12 @@ from cantata.cluster.link.hello import Hello, Side
 from cantata.contract.data.errors import ConfigError
 
 HELLO_S = 2.0
-"""Limit for a connection and its hello."""
+"""Limit for connecting and for the hello."""
 _BACKLOG = 64
 
 
 def listen(address: Address) -> socket.socket:
-    """A listening socket; port 0 takes a free one.
+    """A listening socket; port 0 takes a free port.
 
     Raises:
         ConfigError: the address is taken, unknown or not this machine's.
@@ -41,7 +41,7 @@ def listen(address: Address) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> Address:
-    """Where it listens."""
+    """The address on which it listens."""
     host, port = listener.getsockname()[:2]
     return Address(host, port)
 
@@ -50,7 +50,7 @@ async def connect(address: Address, key: LinkKey) -> socket.socket:
     """A socket whose other end has shown that it has the key.
 
     Raises:
-        LinkLost: nobody is there, or not in time.
+        LinkLost: nobody answers, or not in time.
         Refused: the other end has another key or version.
     """
     loop = asyncio.get_running_loop()
@@ -77,7 +77,7 @@ async def connect(address: Address, key: LinkKey) -> socket.socket:
 
 async def shake_hands(sock: socket.socket, side: Side, key: LinkKey) -> None:
     """Exchange hellos; the caller limits the time, and closes the socket after an error. The end
-    that accepted proves itself last: who does not have the key learns nothing from it.
+    that accepted proves itself last: an end without the key learns nothing from it.
 
     Raises:
         Refused: the other end has another key or version, or is no end of a link.

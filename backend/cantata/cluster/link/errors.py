@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LinkLost(ConnectionError):
-    """The link is over, and every stream on it: the other end has closed or cannot be reached."""
+    """The link and every stream on it are over: the other end has closed or cannot be reached."""
 
     @property
     def reason(self) -> str:
@@ -13,19 +13,19 @@ class LinkLost(ConnectionError):
 
 
 class Gone(LinkLost):
-    """The other end has closed the connection, or its process is no more."""
+    """The other end has closed the connection, or its process has ended."""
 
 
 class Garbage(LinkLost):
-    """What arrived is no message, or none that may come now. Nothing after it can be read."""
+    """What arrived is not a message, or not one that may come now. Nothing after it can be read."""
 
 
 class Silent(LinkLost):
-    """The other end was not heard for too long."""
+    """The other end was silent for too long."""
 
 
 class Hung(LinkLost):
-    """The other end is heard, and its event loop hangs."""
+    """The other end sends heartbeats, but its event loop hangs."""
 
 
 class Refused(LinkLost):

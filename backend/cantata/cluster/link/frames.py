@@ -14,7 +14,7 @@ from cantata.cluster.link.errors import Garbage
 
 HEADER = struct.Struct("!IBI")
 LINK = 0
-"""The stream of what concerns the link as a whole."""
+"""The stream for what concerns the link as a whole."""
 MAX_STREAM = (1 << 32) - 1
 MAX_BODY_BYTES = 256 << 20
 """The largest bodies carry the media of a conversation."""
@@ -22,7 +22,7 @@ MAX_HELLO_BYTES = 512
 """The same while the other end has not yet shown that it has the key."""
 
 HELLO, PROOF, BEAT, CREDIT, END = range(1, 6)
-"""Kinds of the link itself; END: its sender sends nothing more on this stream."""
+"""Kinds of the link itself; END: the sender sends nothing more on this stream."""
 FIRST_OF_USER = 16
 """Kinds from here on belong to what uses the link. Their bodies take credit."""
 

@@ -1,4 +1,4 @@
-"""The thread that beats: an end with a busy event loop is heard all the same."""
+"""The thread that sends heartbeats, even while an end's event loop is busy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cantata.cluster.link.silence import BEAT_S
 
 
 class Beating(Protocol):
-    """What a heart beats for."""
+    """What a heart sends heartbeats for."""
 
     def beat(self) -> None:
-        """Say that this end is there; called by the heart's thread, must not wait."""
+        """Say that this end is there; called by the heart's thread; must not wait."""
         ...
 
 
@@ -27,14 +27,14 @@ class Heart:
         self._thread = threading.Thread(target=self._run, name="cantata:beats", daemon=True)
 
     def add(self, link: Beating) -> None:
-        """Beat for a link from now on."""
+        """Send heartbeats for a link from now on."""
         with self._lock:
             self._links.add(link)
             if self._thread.ident is None:
                 self._thread.start()
 
     def remove(self, link: Beating) -> None:
-        """No more; once this returns, no beat is under way."""
+        """Stop; once this returns, no heartbeat is under way."""
         with self._lock:
             self._links.discard(link)
 

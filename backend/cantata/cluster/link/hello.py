@@ -1,9 +1,9 @@
 """The first frames of a link: both ends show that they have the key, and never send it.
 
 Each end sends a random challenge, then the HMAC-SHA-256 (RFC 2104) of both challenges under the
-key. What an end sends of itself is part of the HMAC, so that neither's proof serves as the other's.
-The key protects the way in, not the bytes that follow: a network that others can write to needs a
-tunnel of its own.
+key. What an end says about itself is part of the HMAC, so that neither's proof serves as the
+other's. The key protects the hello, not the bytes that follow: a network that others can write to
+needs a tunnel.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from cantata.cluster.key import LinkKey
 from cantata.cluster.link.errors import Refused
 
 VERSION = 1
-"""Of frames, messages and their fields; ends of different versions do not talk."""
+"""Of frames, messages and their fields; ends of different versions do not connect."""
 _MAGIC = b"CnTaLink"
 _CHALLENGE_BYTES = 32
 _HELLO = struct.Struct(f"!8sI{_CHALLENGE_BYTES}s")
 
 
 class Side(bytes, Enum):
-    """Which end of a link."""
+    """One of the two ends of a link."""
 
     CONNECTED = b"connected"
     ACCEPTED = b"accepted"
@@ -57,7 +57,7 @@ class Hello:
         """The body of this end's second frame, from the other end's first.
 
         Raises:
-            Refused: that is no hello, or one of another version.
+            Refused: that is not a hello, or one of another version.
         """
         if len(theirs) != _HELLO.size:
             raise Refused("the other end does not speak the protocol of links")

@@ -1,4 +1,4 @@
-"""A link that is connected again whenever it is lost."""
+"""A link that is reconnected whenever it is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cantata.cluster.link.errors import Garbage, LinkLost, Refused
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Before the next attempts to connect; the last one from then on."""
 _REFUSED_PAUSE_S = 10.0
-"""After a refusal, or what cannot be read: an operator must change something first."""
+"""After a refusal or an unreadable message: an operator must change something first."""
 
 
 async def keep_connected(

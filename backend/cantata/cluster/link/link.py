@@ -25,12 +25,12 @@ from cantata.cluster.link.silence import TICK_S, Silence, check_loop
 from cantata.cluster.link.stream import Stream
 
 MAX_STREAMS = 4096
-"""Open at once on one link."""
+"""Streams open at the same time on one link."""
 ROOM_BYTES = 1 << 20
 """Streams wait while more than this waits for the kernel."""
 _READ_BYTES = 256 << 10
 _LATE = struct.Struct("!f")
-"""Begins a beat: for how many seconds its sender's loop has not run."""
+"""Begins a heartbeat: for how many seconds its sender's loop has not run."""
 
 
 class Link:
@@ -39,12 +39,12 @@ class Link:
     Args:
         sock: connected, non-blocking; the link closes it.
         side: which end this is.
-        heart: beats for the link.
+        heart: sends the link's heartbeats.
         peer: names the other end, for people.
         on_stream: called with each stream that the other end opens.
         on_message: called with the kind and body of each frame that concerns no stream.
-        on_state: called with what the other end tells with each beat.
-        on_lost: called when the link is over, before its streams are told.
+        on_state: called with what the other end reports with each heartbeat.
+        on_lost: called when the link is over, before its streams get the error.
     """
 
     def __init__(
@@ -69,21 +69,21 @@ class Link:
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._streams: dict[int, Stream] = {}
         self._latest = 0
-        """Number of the stream that was opened last."""
+        """Number of the last stream that was opened."""
         self._state = b""
         self._silence = Silence(time.monotonic())
         self._ran_at = time.monotonic()
-        """When the loop last ran, for the beats' thread."""
+        """When the loop last ran, for the heart's thread."""
         self._flushing = False
         """`_flush` is about to run."""
         self._writing = False
-        """The kernel has no room, and says when it has."""
+        """The kernel has no room, and reports when it has."""
         self._emptied = asyncio.Event()
         """The kernel has taken all there was to send, or the link is lost."""
         self._lost: asyncio.Future[LinkLost] = self._loop.create_future()
 
     def begin(self) -> None:
-        """Read, beat and watch from now on."""
+        """Read, send heartbeats and watch from now on."""
         self._loop.add_reader(self._socket, self._readable)
         self._ticking = self._loop.call_later(TICK_S, self._tick)
         self._heart.add(self)
@@ -99,7 +99,7 @@ class Link:
 
     @property
     def streams(self) -> int:
-        """Open now."""
+        """Number of streams that are open now."""
         return len(self._streams)
 
     @property
@@ -122,10 +122,10 @@ class Link:
         return self._add(self._latest)
 
     def tell(self, state: bytes, *, now: bool = False) -> None:
-        """What every further beat carries.
+        """What every further heartbeat carries.
 
         Args:
-            now: beat at once too.
+            now: send a heartbeat at once, too.
         """
         self._state = state
         if now and not self.is_lost:
@@ -156,7 +156,7 @@ class Link:
         """Let the other end read everything that was sent, then close.
 
         Args:
-            timeout_s: how long the other end may take.
+            timeout_s: how long the other end may need.
         """
         self._heart.remove(self)
         try:
@@ -168,12 +168,12 @@ class Link:
                     self._socket.shutdown(socket.SHUT_WR)
                     await self.lost()  # the other end has read the end, and closes
         except (TimeoutError, OSError):
-            pass  # it had its time
+            pass  # its time is over
         self.close()
 
     def close(self, reason: str = "this end has closed the link") -> None:
         """End the link and every stream on it; what was put before is sent, as far as the kernel
-        takes it."""
+        accepts it."""
         self._flush()
         self._lose(LinkLost(f"{self.peer}: {reason}"))
 
@@ -291,7 +291,7 @@ class Link:
             self._ticking = self._loop.call_later(TICK_S, self._tick)
 
     def _broke(self, error: OSError) -> None:
-        # Whoever's process has ended resets what still arrives; a network has other errors.
+        # An ended process resets the connection; a network fails with other errors.
         kind = Gone if isinstance(error, ConnectionError) else LinkLost
         self._lose(kind(f"the connection to {self.peer} broke: {error.strerror or error}"))
 

@@ -1,5 +1,5 @@
 """What one end still has to send: whole frames in order, from the event loop and from the thread
-that beats."""
+that sends heartbeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outbox:
     """Frames that wait for the kernel to take them. All methods may be called from any thread.
 
     Args:
-        sock: connected and non-blocking; it stays its owner's.
+        sock: connected and non-blocking; its owner closes it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -28,7 +28,7 @@ class Outbox:
         """Bytes that wait."""
 
     def put(self, *parts: Buffer) -> None:
-        """Have one frame wait; `flush` sends it with all others.
+        """Queue one frame; `flush` sends it with all others.
 
         Args:
             parts: that the frame consists of, in order; not to be changed afterwards.
@@ -37,7 +37,7 @@ class Outbox:
             self._append(parts)
 
     def put_if_empty(self, *parts: Buffer) -> None:
-        """The same unless something waits already. Either way the kernel is offered what waits.
+        """The same, unless something waits already. In both cases, offer the kernel what waits.
 
         Raises:
             OSError: the connection is broken.

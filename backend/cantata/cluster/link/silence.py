@@ -1,21 +1,21 @@
-"""When an end that says nothing counts as lost."""
+"""When a silent end counts as lost."""
 
 from __future__ import annotations
 
 from cantata.cluster.link.errors import Hung, Silent
 
 BEAT_S = 0.25
-"""Between two beats of an end."""
+"""Between two heartbeats of an end."""
 LOST_S = 1.5
 """Silence after which the other end counts as lost."""
 HUNG_S = 10.0
-"""An end whose event loop has not run for this long counts as lost although its beats arrive."""
+"""An end whose event loop has not run for this long counts as lost, in spite of its heartbeats."""
 TICK_S = 0.1
-"""Between two looks at the silence."""
+"""Between two checks for silence."""
 
 
 class Silence:
-    """How long nothing was heard, by a listener that was there to hear it.
+    """How long nothing arrived, not counting time in which this end itself was late.
 
     A busy machine makes its own loop late, and what arrived meanwhile is still unread. So the time
     between two ticks counts only up to a little more than it should be.
@@ -36,7 +36,7 @@ class Silence:
         """Look at the clock.
 
         Raises:
-            Silent: nothing was heard for too long.
+            Silent: nothing arrived for too long.
         """
         self._silent_s += min(now - self._ticked, 1.5 * TICK_S)
         self._ticked = now
@@ -45,6 +45,6 @@ class Silence:
 
 
 def check_loop(late_s: float) -> None:
-    """Raises Hung if a beat says that its sender's loop hangs."""
+    """Raises Hung if a heartbeat says that its sender's loop hangs."""
     if late_s >= HUNG_S:
         raise Hung(f"the other end's event loop has not run for {late_s:.1f} s")

@@ -1,4 +1,4 @@
-"""One conversation on a link: frames in order each way, each way with credit of its own."""
+"""One conversation on a link: frames in order each way, with separate credit for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cantata.cluster.link.frames import CREDIT, END, FIRST_OF_USER, HEADER, Fram
 from cantata.cluster.link.outbox import Buffer
 
 WINDOW_BYTES = 256 << 10
-"""What an end may send beyond what the other one took. The last frame may exceed it."""
+"""What an end may send beyond what the other one has taken. The last frame may exceed it."""
 CREDITS_PER_WINDOW = 4
 """Credit is returned when this part of it was taken."""
 _CREDIT_BYTES = 4
@@ -116,7 +116,7 @@ class Stream:
         return frame
 
     async def ended(self) -> None:
-        """Return when the other end has ended or is lost, whatever was taken of what it sent."""
+        """Return when the other end has ended or is lost, however much of its data was taken."""
         await self._over.wait()
 
     def end(self, *parts: Buffer) -> None:
@@ -142,7 +142,7 @@ class Stream:
         return error
 
     def arrive(self, frame: Frame) -> None:
-        """A frame of the other end, by the link.
+        """A frame of the other end; called by the link.
 
         Raises:
             Garbage: the other end had no credit for it, or has ended, or it is no such frame.
@@ -174,11 +174,11 @@ class Stream:
                 raise Garbage(f"a frame of unknown kind {kind} arrived")
 
     def look_again(self) -> None:
-        """The link has room again."""
+        """The link has room again; called by the link."""
         self._room.set()
 
     def lose(self, error: LinkLost) -> None:
-        """The link is lost."""
+        """The link is lost; called by the link."""
         self._lost = error
         self._news.set()
         self._over.set()

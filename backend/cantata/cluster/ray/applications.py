@@ -11,7 +11,7 @@ from cantata.cluster.ray.deployments import Directory, Edge, Replica
 from cantata.cluster.ray.serve_api import Application, Placement, application
 
 _EDGE_CPUS = 1.0
-"""It encodes and sends; one process uses no more than a core."""
+"""An edge encodes and sends; one process uses at most one core."""
 
 
 def directory(arguments: Mapping[str, Any]) -> Application:
@@ -27,7 +27,7 @@ def replicas(arguments: Mapping[str, Any]) -> Application:
 
 
 def edges(arguments: Mapping[str, Any]) -> Application:
-    """What clients reach."""
+    """The edges, to which clients connect."""
     edge = read_arguments(EdgeArguments, arguments)
     placement = Placement(_EDGE_CPUS, node=edge.edges.node, drain_s=edge.drain_s)
     return application(Edge, as_plain(edge), placement, edge.edges.replicas)

@@ -1,5 +1,5 @@
-"""What the applications on the cluster are told: plain data, checked where it is made and where it
-arrives."""
+"""The arguments of the applications on the cluster: plain data, checked where it is made and where
+it arrives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ModelArguments(StrictModel):
     dtype: Dtype | None = None
     replicas: ReplicasOptions
     gpus: Annotated[float, Field(ge=0)] = 0.0
-    """Of one replica."""
+    """GPUs for one replica; parts of one are valid."""
     node: NodeLabel | None = None
     drain_s: float
 
@@ -59,7 +59,7 @@ def read_arguments(kind: type[A], raw: Mapping[str, Any]) -> A:
     """Plain data -> arguments.
 
     Raises:
-        ConfigError: they were written for another version, or by hand and wrong.
+        ConfigError: they were written for another version, or by hand with a mistake.
     """
     try:
         return kind.model_validate(dict(raw))
@@ -68,5 +68,5 @@ def read_arguments(kind: type[A], raw: Mapping[str, Any]) -> A:
 
 
 def as_plain(arguments: StrictModel) -> dict[str, Any]:
-    """For Serve's configuration; what is not set is left out."""
+    """For Serve's configuration; unset fields are left out."""
     return arguments.model_dump(mode="json", exclude_none=True)

@@ -1,5 +1,5 @@
-"""Who may use the cluster. Whoever reaches Ray without a token runs any code on every machine of
-it, so none is served on such a Ray."""
+"""Who may use the cluster. Anyone who reaches a Ray without tokens can run code on all its
+machines, so nothing is served on such a Ray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PURPOSE = b"cantata links"
 
 
 def check_authentication(environment: Mapping[str, str], where: str) -> None:
-    """Whether a process of Ray's, or one that connects to it, has token authentication.
+    """Check that a process of Ray's, or one that connects to it, has token authentication.
 
     Args:
         environment: of the process.
@@ -28,18 +28,18 @@ def check_authentication(environment: Mapping[str, str], where: str) -> None:
     mode = environment.get(MODE, "")
     if mode.lower() != "token":
         raise ConfigError(
-            f"{where}: Ray runs without token authentication ({MODE} is {mode!r}), so whoever "
-            f"reaches it runs code on the whole cluster. Make a token with `ray get-auth-token "
-            f"--generate`, copy it to every machine, and set {MODE}=token for every `ray start` "
-            "and for this command"
+            f"{where}: Ray runs without token authentication ({MODE} is {mode!r}), so anyone "
+            f"who reaches it can run code on the whole cluster. Make a token with `ray "
+            f"get-auth-token --generate`, copy it to every machine, and set {MODE}=token for every "
+            "`ray start` and for this command"
         )
 
 
 def link_secret(environment: Mapping[str, str], home: Path) -> bytes:
-    """The secret of the links between edges and replicas, which follows from Ray's token.
+    """The secret of the links between edges and replicas, derived from Ray's token.
 
     Every machine of the cluster has the token, so the secret is neither sent nor stored, and it
-    is the same before and after an upgrade. It does not reveal the token.
+    stays the same across an upgrade. It does not reveal the token.
 
     Args:
         environment: of a process of Ray's.

@@ -22,13 +22,13 @@ from cantata.contract.data.errors import ConfigError, StageDied
 logger = logging.getLogger("ray.serve")
 """Serve collects it."""
 _HANGS_AFTER_S = 60.0
-"""A process that has said nothing for so long, of what it says twice a second, is replaced."""
+"""A process that reports twice a second and has been silent for this long is replaced."""
 MET_WITHIN_S = 10.0
-"""An edge that has not found a replica for so long will not be waited for: it may be gone."""
+"""A replica waits this long for every edge to find it, and no longer: an edge may be gone."""
 
 
 class Directory:
-    """Knows the replicas of all models. It holds nothing that they do not say again."""
+    """Knows the replicas of all models. It holds nothing that they do not report again."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         check_authentication(os.environ, "the directory's machine")
@@ -74,7 +74,7 @@ class _Supervisor(ABC):
         self.__dict__["__del__"] = self.drain
 
     async def check_health(self) -> None:
-        """Called by Serve, which replaces this replica when it fails.
+        """Called by Serve, which replaces this replica if it raises.
 
         Raises:
             StageDied: the process has ended, or hangs.
@@ -85,7 +85,7 @@ class _Supervisor(ABC):
             raise StageDied(f"process {self._process.pid} says nothing any more")
 
     async def drain(self) -> None:
-        """Let the process end what runs, and then itself."""
+        """Let the process finish what runs, and then end."""
         code = await self._process.stop(self.drain_s)
         logger.info("process %d ended with %d", self._process.pid, code)
         self._informing.cancel()
@@ -107,11 +107,11 @@ class _Supervisor(ABC):
 
     @abstractmethod
     def _is_up(self, said: Mapping[str, Any]) -> bool:
-        """Whether what the process said last means that it works."""
+        """Whether the process's last report means that it works."""
 
     @abstractmethod
     async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
-        """Tell the directory what the process said, and the process what the directory knows.
+        """Pass the process's report to the directory, and the directory's answer to the process.
 
         Raises:
             DirectoryGone: as of `DirectoryHandle`.
@@ -145,7 +145,7 @@ class Replica(_Supervisor):
 
     async def _met(self) -> None:
         """Return when the edges know this replica, or after a while. Serve stops an older one as
-        soon as this one runs, and no request must come to an edge between the two."""
+        soon as this one runs, and an edge must always know one of the two."""
         try:
             async with asyncio.timeout(MET_WITHIN_S):
                 while self._process.ended is None and not self._is_met():
@@ -161,7 +161,7 @@ class Replica(_Supervisor):
         return bool(said.get("ready"))
 
     async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
-        if "address" not in said:  # its last words are those of an error
+        if "address" not in said:  # its last report was an error
             return
         serving = not said["draining"] and self._process.ended is None
         self._demand = await directory.announce(

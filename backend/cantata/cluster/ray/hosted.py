@@ -1,9 +1,9 @@
 """A process that one of Ray's actors hosts.
 
-The actor supervises; the work is done in a process of its own, whose interpreter Ray's threads do
-not share. Both speak in lines of JSON: the first one to the process is its arguments, further ones
-are news for it; it writes how it is. It ends by itself when the actor does, which it notices as
-the end of its input.
+The actor supervises; a separate process does the work, so that its interpreter has none of Ray's
+threads. The two exchange lines of JSON: the first line to the process is its arguments, further
+ones are news for it; it reports how it is. It ends by itself when the actor does, which it notices
+as the end of its input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 _LONGEST_LINE = 1 << 20
 _KILL_AFTER_S = 10.0
-"""Beyond the time that it was given to end."""
+"""Added to the time that the process is given to end."""
 
 
 class HostedProcess:
@@ -38,12 +38,12 @@ class HostedProcess:
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """The last that it said; empty before that."""
+        """Its last report; empty before the first."""
         return self._said
 
     @property
     def silence_s(self) -> float:
-        """Since it said something, or was started."""
+        """Seconds since its last report, or since it was started."""
         return time.monotonic() - self._said_s
 
     @property
@@ -57,7 +57,7 @@ class HostedProcess:
         return self._process.returncode
 
     async def news(self) -> Mapping[str, Any]:
-        """Wait until it says something, or ends."""
+        """Wait until it reports something, or ends."""
         self._news.clear()
         if not self._reading.done():
             await self._news.wait()
@@ -71,7 +71,7 @@ class HostedProcess:
             await self._process.stdin.drain()
 
     async def stop(self, within_s: float) -> int:
-        """Ask it to end, and end it if it takes longer. Returns its exit code.
+        """Ask it to end, and kill it if it takes longer. Returns its exit code.
 
         Args:
             within_s: for what runs to end.
@@ -88,7 +88,7 @@ class HostedProcess:
         return code
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -117,7 +117,7 @@ class HostedProcess:
 
 
 async def start_process(module: str, arguments: Mapping[str, Any]) -> HostedProcess:
-    """Run a module as a process of its own.
+    """Run a module as a separate process.
 
     Args:
         module: run as `python -m`; it calls `serve_actor` of `cantata.cluster.ray.hosting`.

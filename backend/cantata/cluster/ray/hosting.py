@@ -1,4 +1,4 @@
-"""The other end of `hosted`: what a process does that an actor hosts."""
+"""The other end of `hosted`: the part of a process that an actor hosts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Actor:
     """The actor, as its process sees it.
 
     Args:
-        lines: what it tells.
-        output: where it listens.
+        lines: what it sends.
+        output: where it reads.
     """
 
     def __init__(self, lines: asyncio.StreamReader, output: TextIO) -> None:
@@ -37,7 +37,7 @@ class Actor:
         return heard
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Tell it how this process is; nothing if it has ended."""
+        """Report how this process is; does nothing if the actor has ended."""
         try:
             self._output.write(json.dumps(message) + "\n")
             self._output.flush()
@@ -59,7 +59,7 @@ async def meet_actor() -> tuple[Actor, Mapping[str, Any]]:
     actor = Actor(lines, output)
     arguments = await actor.hear()
     if arguments is None:
-        raise EOFError("the actor ended before it said what to do")
+        raise EOFError("the actor ended before it sent any arguments")
     return actor, arguments
 
 
@@ -69,13 +69,13 @@ async def hosted(
     report: Callable[[], Mapping[str, Any] | None],
     hear: Callable[[Mapping[str, Any]], None] = lambda message: None,
 ) -> AsyncIterator[None]:
-    """Inside, the actor is told again and again how this process is. When it ends, so does this
-    process, as if it had been told to: what runs may finish.
+    """Inside, this process reports to the actor again and again how it is. When the actor ends,
+    this process ends as if it had been asked to: what runs may finish.
 
     Args:
         actor: as `meet_actor` found it.
-        report: what to say; None: nothing yet.
-        hear: gets what the actor tells.
+        report: what to report; None: nothing yet.
+        hear: gets what the actor sends.
     """
     saying = asyncio.create_task(_keep_saying(actor, report), name="cantata:say")
     hearing = asyncio.create_task(_keep_hearing(actor, hear), name="cantata:hear")

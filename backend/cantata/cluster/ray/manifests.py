@@ -1,5 +1,5 @@
-"""Configurations for others to submit: Ray Serve's, and KubeRay's RayService around it. Pure; made
-without Ray."""
+"""Configurations to submit with other tools: Ray Serve's, and KubeRay's RayService around it. Pure;
+made without Ray."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EDGE_GROUP = "edges"
 _GROUP_LABEL: NodeLabel = f"ray.io/node-group={_EDGE_GROUP}"
 """KubeRay gives every node the label of its group."""
 OBJECT_STORE_BYTES = 100_000_000
-"""No sound is in it; Ray's default is a third of the memory."""
+"""It holds no sound; Ray's default is a third of the memory."""
 _RAYLET_HEALTH = {"path": "/api/local_raylet_healthz", "port": 52365}
 _SECRET, _SECRET_KEY = "cantata", "api-keys"
 
@@ -82,7 +82,7 @@ def as_yaml(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 class _Readable(yaml.SafeDumper):
-    """Repeats what is repeated, and writes texts of several lines as such."""
+    """Writes repeated values in full, and texts of several lines as blocks."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -153,7 +153,7 @@ def _pod(
     ports: Sequence[Plain] = (),
     environment: Sequence[Plain] = (),
 ) -> Plain:
-    """One container. Its own probe: KubeRay's would ask Serve's proxy, and there is none."""
+    """One container, with its own probe: KubeRay's would query Serve's proxy, and there is none."""
     container = {
         "name": "ray",
         "image": image,

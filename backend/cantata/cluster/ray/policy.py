@@ -10,14 +10,14 @@ UP_AFTER_S = 10.0
 """A need for more replicas lasts this long before they are started."""
 DOWN_AFTER_S = 600.0
 """A need for fewer lasts this long: a replica takes long to load, and its places cost nothing
-while nobody wants them."""
+while nobody uses them."""
 _ROUNDING = 1e-9
 """Seven requests fill ten places to exactly 0.7, whatever 0.7 is in binary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Of one replica."""
+    """The load of one replica."""
 
     places: float
     """Requests that it serves at the same time; 0 while that is not known."""
@@ -30,9 +30,9 @@ def wanted(loads: Sequence[Load], fill: float, now: int) -> int:
     """The number of replicas whose places all requests would fill to `fill`.
 
     Args:
-        loads: of the replicas that have told theirs.
+        loads: of the replicas that have reported theirs.
         fill: part of the places that is to be taken, above 0 and up to 1.
-        now: replicas that there are; the answer where nothing is known of their places.
+        now: current number of replicas; the answer if nothing is known about their places.
     """
     known = [load.places for load in loads if load.places > 0]
     if not known:

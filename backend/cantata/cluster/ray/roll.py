@@ -1,6 +1,6 @@
-"""Which replicas are there, as they themselves say again and again.
+"""Which replicas are up, by their own repeated reports.
 
-A new directory knows nobody, although all replicas may be there. So nobody leaves a reader's set
+A new directory knows no replica, although all may be up. So no replica leaves a reader's set
 until the directory is old enough to have heard from all.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 ANNOUNCE_EVERY_S = 1.0
 FORGET_AFTER_S = 15.0
-"""A replica that has said nothing for so long is left out. Edges see a dead one much sooner, by
+"""A replica that has been silent for this long is left out. Edges see a dead one much sooner, by
 its link; this only ends their attempts to reach it. A machine may be busy for seconds."""
 
 
@@ -23,7 +23,7 @@ class Present:
     addresses: frozenset[str]
     """`HOST:PORT` of the replicas that take requests."""
     complete: bool
-    """Whether others are gone; otherwise, they may not have been heard yet."""
+    """Whether others are gone; otherwise, they may not have reported yet."""
 
     def beside(self, before: frozenset[str]) -> frozenset[str]:
         """The set that a reader with that set before has now."""
@@ -32,7 +32,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a replica hears of the edges."""
+    """What a replica learns about the edges."""
 
     waiting: float
     """Its share of the requests for its model that wait there."""
@@ -71,7 +71,7 @@ class Roll:
         self._edges: dict[str, _Edge] = {}
 
     def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
-        """A replica is there.
+        """A replica reports that it is up.
 
         Args:
             id: its own.
@@ -91,7 +91,7 @@ class Roll:
         return Demand(waiting / len(sharing), len(edges))
 
     def read(self, edge: str, waiting: Mapping[str, int]) -> Present:
-        """What there is, for an edge.
+        """The replicas, for an edge.
 
         Args:
             edge: its id.
@@ -104,7 +104,7 @@ class Roll:
 
 
 def _fresh(said: dict[str, _Said], now_s: float) -> list[_Said]:
-    """Who spoke lately; the others are forgotten."""
+    """Those that reported lately; the others are forgotten."""
     for id in [id for id, one in said.items() if now_s - one.at_s > FORGET_AFTER_S]:
         del said[id]
     return list(said.values())

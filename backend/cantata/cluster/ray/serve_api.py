@@ -2,7 +2,7 @@
 
 Some of this is marked alpha by Ray: `AutoscalingPolicy` with a class, `AutoscalingContext`,
 `record_autoscaling_stats`, `label_selector`, `run_many`. The version is pinned, and
-`test_ray_signatures.py` looks at what is used.
+`test_ray_signatures.py` checks what is used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEALTH_PERIOD_S = 1.0
 _HEALTH_TIMEOUT_S = 30.0
 """A machine that is merely busy may take long to answer."""
 _LOOK_BACK_S = 15.0
-"""Serve wants more than the 10 s in which replicas tell their figures."""
+"""Serve requires more than the 10 s between the replicas' reports of their figures."""
 _SHUTDOWN_MARGIN_S = 20.0
 """Beyond the time for draining: for the process to end, or to be killed."""
 _POLICY = f"{__name__}:PlacesPolicy"
@@ -41,7 +41,7 @@ _CALLS_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What Ray sets aside for one process, and how long it may take to end."""
+    """What Ray reserves for one process, and how long it may take to end."""
 
     cpus: float
     gpus: float = 0.0
@@ -60,7 +60,7 @@ class PlacesPolicy:
         self._fill = fill
 
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
-        """The number of replicas, of what they told lately (`record_autoscaling_stats`)."""
+        """The number of replicas, from what they reported lately (`record_autoscaling_stats`)."""
         told: Mapping[str, Mapping[Any, float]] = context.aggregated_metrics or {}
         columns = [told.get(name, {}) for name in ("places", "in_use", "waiting")]
         loads = [Load(*(column.get(replica, 0.0) for column in columns)) for replica in columns[0]]
@@ -198,4 +198,4 @@ class DirectoryHandle:
 
 
 class DirectoryGone(Exception):
-    """The directory does not answer now. Serve starts it again."""
+    """The directory does not answer now. Serve restarts it."""

@@ -1,1 +1,1 @@
-"""The side that speaks: one process's models for edges elsewhere."""
+"""The side that runs models: one process's, for edges elsewhere."""

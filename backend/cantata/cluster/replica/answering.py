@@ -1,4 +1,4 @@
-"""One conversation that an edge wants continued: answered, and sent as it is made."""
+"""One conversation that an edge has ordered: the answer is made, and sent while it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One picture that an edge has ordered: drawn, with its progress."""
+"""One picture that an edge has ordered: it is drawn, and its progress is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica: one service behind a listening socket, from its start to its drained end."""
+"""A replica: one service behind a listening socket, from its start until it has drained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cantata.ticks import until_tick
 logger = logging.getLogger(__name__)
 
 MAX_EDGES = 256
-"""Links at once, those among them whose hello is not over."""
+"""Links at the same time, including those whose hello is not over."""
 
 
 class ReplicaHost:
@@ -45,7 +45,7 @@ class ReplicaHost:
         self._service, self._identities, self._key = service, identities, key
         self._listener = listener
         self.address = address_of(listener)
-        """With the real port."""
+        """The address with the real port."""
         self._ledger = Ledger({**service.models, **service.chat_models, **service.image_models})
         self._heart = Heart()
         self._sessions: set[Session] = set()
@@ -57,7 +57,7 @@ class ReplicaHost:
 
     @property
     def status(self) -> ReplicaStatus:
-        """As edges know it, and how much is waiting."""
+        """The replica's state as edges see it, and how many requests wait."""
         names = self._ledger.names if self._is_started else ()
         return ReplicaStatus(
             self._is_ready,
@@ -96,10 +96,10 @@ class ReplicaHost:
         self._run(self._keep_telling(), "cantata:tell-edges")
 
     async def drain(self, timeout_s: float) -> bool:
-        """Take nothing new, tell the edges so, and return when all orders have ended.
+        """Take nothing new, say so to the edges, and return when all orders have ended.
 
         Returns:
-            False: some have not within the limit.
+            False: some have not ended within the limit.
         """
         self._ledger.draining = True
         self._tell()
@@ -118,7 +118,7 @@ class ReplicaHost:
     async def stop(self) -> None:
         """End every link, every order and every stage; safe at any time and twice."""
         self._ledger.draining = True
-        self._tell()  # an edge that hears this takes the end of its link for no crash
+        self._tell()  # then an edge does not take the end of its link for a crash
         await asyncio.gather(*(session.finish() for session in self._sessions))
         for task in self._tasks:
             task.cancel()

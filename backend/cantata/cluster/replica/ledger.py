@@ -1,7 +1,7 @@
-"""Who may have a place at a replica: orders that are admitted at once or refused, never queued.
+"""Which orders get a place at a replica: they are admitted at once or refused, never queued.
 
 A server's own queue would hold a request back while another replica is free, so the edges queue.
-What the model's admission still delays is the start of a burst.
+The model's admission may still delay the start of a burst.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cantata.contract.service import AdmissionReport
 
 
 class Admitting(Protocol):
-    """A model of any kind."""
+    """What the ledger needs of a model of any kind."""
 
     @property
     def admission(self) -> AdmissionReport:
@@ -41,16 +41,16 @@ class Ledger:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the models."""
+        """Names of the models."""
         return tuple(self._models)
 
     def admission(self, name: str) -> AdmissionReport:
-        """What a model tells of itself."""
+        """What a model reports about itself."""
         return self._models[name].admission
 
     @property
     def orders(self) -> int:
-        """That are being served, of all models."""
+        """Orders of all models that are being served."""
         return self._served.total()
 
     def in_use(self, name: str) -> int:
@@ -64,7 +64,7 @@ class Ledger:
         return max(0, self._models[name].admission.places - self._live[name])
 
     def state(self, name: str, ordered: int) -> ModelState:
-        """What an edge is told of a model.
+        """What an edge learns about a model.
 
         Args:
             ordered: live orders that came from it.
@@ -76,7 +76,7 @@ class Ledger:
         """Count an order for the time of the block.
 
         Args:
-            gated: it needs a free place; else the model's own admission decides.
+            gated: it needs a free place; otherwise the model's own admission decides.
             live: it takes one.
 
         Raises:

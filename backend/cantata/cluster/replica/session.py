@@ -1,4 +1,4 @@
-"""One edge at a replica: its link, and the orders that come over it."""
+"""One edge at a replica: its link, and the orders that arrive over it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Session:
     ) -> None:
         self._service, self._ledger, self._on_change = service, ledger, on_change
         self._tasks: set[asyncio.Task[None]] = set()
-        """One for each order; each ends by itself, once its work does."""
+        """One task for each order; it ends by itself, once its work does."""
         self._working: set[asyncio.Task[Fault | None]] = set()
         self._ordered: Counter[str] = Counter()
         self.link = Link(sock, Side.ACCEPTED, heart, peer, on_stream=self._opened)
@@ -79,7 +79,7 @@ class Session:
                 await asyncio.wait(self._tasks)
 
     async def finish(self) -> None:
-        """Cut off what is not done, and close the link once the edge has read everything else."""
+        """Cut off unfinished orders, and close the link once the edge has read everything else."""
         for work in list(self._working):
             self._cut_off(work)
         if self._tasks:
@@ -87,11 +87,11 @@ class Session:
         await self.link.finish(_FINISH_S)
 
     def announce(self, announcement: Announcement) -> None:
-        """Tell what is served."""
+        """Announce what is served."""
         self.link.message(Kind.ANNOUNCE, *encode(announcement))
 
     def tell(self, *, ready: bool, now: bool) -> None:
-        """What the beats carry from now on; `now`: in a beat at once."""
+        """What the heartbeats carry from now on; `now`: send one at once."""
         state = ReplicaState(ready, self._ledger.draining, self._states() if ready else {})
         self.link.tell(b"".join(bytes(part) for part in encode(state)), now=now)
 
@@ -119,7 +119,7 @@ class Session:
             stream.end(*(encode(fault) if fault else ()))
         elif has_left:
             stream.end()
-        # Else it is cut off, which the edge must not take for the work's end.
+        # Otherwise it is cut off, which the edge must not take for the work's end.
         self._on_change()
 
     def _cut_off(self, work: asyncio.Task[Fault | None]) -> None:
@@ -136,11 +136,11 @@ class Session:
         except Garbage as error:
             self.link.close(error.reason)
         except LinkLost:
-            pass  # nobody is left to tell
+            pass  # nobody is left to report to
         except CantataError as error:
             return fault_of(error)
         except Exception:
-            # The edge of the connection: one order's unforeseen fault must not end the others.
+            # The boundary of an order: its unforeseen fault must not end the others.
             logger.exception("an order failed")
             return fault_of(RequestFailed("the replica failed in an unforeseen way; see its log"))
         return None

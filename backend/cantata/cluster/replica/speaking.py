@@ -1,4 +1,4 @@
-"""One text that an edge has ordered: spoken, and sent as it is made."""
+"""One text that an edge has ordered: it is spoken, and the sound is sent while it is made."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ async def speak(stream: Stream, order: SpeakOrder, model: ServedModel) -> None:
 
 
 async def _text_of(stream: Stream) -> AsyncGenerator[str, None]:
-    """The rest of an open text; what the model does not take yet, the edge keeps."""
+    """The rest of an open text; the edge keeps what the model does not take yet."""
     while (piece := await hear(stream, Kind.TEXT, MoreText)) is not None and not piece.final:
         yield piece.text

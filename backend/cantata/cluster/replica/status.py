@@ -1,4 +1,4 @@
-"""What whoever supervises a replica wants to know of it."""
+"""What a replica's supervisor wants to know about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ModelStatus:
     in_use: int
     """Orders that are being served."""
     waiting: int
-    """Of these, those whose start the model's admission still delays."""
+    """Those of them whose start the model's admission still delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class ReplicaStatus:
     ready: bool
     """Every model accepts orders."""
     draining: bool
-    """It ends what it speaks and takes nothing new."""
+    """It finishes what it speaks and takes nothing new."""
     edges: int
-    """That have a link to it."""
+    """Number of edges that have a link to it."""
     models: Mapping[str, ModelStatus]
     """By name."""

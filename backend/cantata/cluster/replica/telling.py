@@ -1,8 +1,8 @@
-"""How work at a replica talks with its edge.
+"""How work at a replica talks to its edge.
 
 When the link is lost, the session cancels the work. An error from the link as well would be a
-second reason to leave, which could interrupt what the first one frees; so here, a lost link is
-waited on until the cancellation comes.
+second reason to leave, which could interrupt what the first one frees; so after a lost link, the
+work waits here until the cancellation comes.
 """
 
 from __future__ import annotations

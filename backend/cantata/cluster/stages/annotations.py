@@ -21,7 +21,7 @@ def fits(value: object, hint: Any) -> bool:
     """Whether a value may stand where the annotation does.
 
     Raises:
-        TypeError: the annotation is none of plain data.
+        TypeError: the annotation is not one of plain data.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
@@ -45,7 +45,7 @@ def fits(value: object, hint: Any) -> bool:
         return isinstance(value, np.ndarray) and number in (Any, value.dtype.type)
     if origin is None and (hint is None or isinstance(hint, type)):
         return _is_a(value, NoneType if hint is None else hint)
-    raise TypeError(f"{hint} is no annotation of plain data")
+    raise TypeError(f"{hint} is not an annotation of plain data")
 
 
 def _fit_in_order(values: tuple[object, ...], hints: tuple[Any, ...]) -> bool:

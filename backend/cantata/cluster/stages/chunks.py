@@ -56,7 +56,7 @@ _FORMS: Mapping[str, _Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What few chunks have beside their array; each payload has some of it."""
+    """What few chunks have besides their array; each payload has some of these."""
 
     unheard: int = 0
     words: tuple[WordTiming, ...] = ()

@@ -34,7 +34,7 @@ class HostLink:
     Args:
         address: of the host.
         key: that both have.
-        heart: beats for the link.
+        heart: sends the link's heartbeats.
         there: edges that end at a stage of the host.
         back: edges that start at one.
         take: of an edge from there: passes its chunks on.
@@ -69,7 +69,7 @@ class HostLink:
         """The link, once there is one.
 
         Raises:
-            StageDied: the host refuses this server; an operator must change something.
+            StageDied: the host refuses this server until an operator changes something.
         """
         while self._link is None or self._link.is_lost:
             if self._refused is not None:
@@ -87,7 +87,7 @@ class HostLink:
                 await send_chunks(stream, chunks)
 
     async def keep(self, order: PipelineOrder) -> None:
-        """Connect, and connect again, until cancelled.
+        """Connect, and reconnect whenever the link is lost, until cancelled.
 
         Args:
             order: names the pipeline.
@@ -102,7 +102,7 @@ class HostLink:
         self._news.set()
 
     async def _connected(self, order: tuple[Buffer, ...]) -> LinkLost:
-        """Connect once; why the link was lost, once it is.
+        """Connect once; return why the link was lost, once it is.
 
         Raises:
             LinkLost: there is no link.
@@ -138,5 +138,5 @@ def _opened(link: Link, kind: Kind, edge: EdgeSpec) -> Stream:
 
 
 async def _poured(stream: Stream, take: Take) -> None:
-    with suppress(LinkLost):  # whoever has a stage there hears of it
+    with suppress(LinkLost):  # whoever has a stage there gets the error
         await pour(stream, take)

@@ -1,4 +1,4 @@
-"""The ends of an edge at a stage process of this machine, held by a process that relays."""
+"""The ends of an edge at a stage process on this machine, held by a relaying process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Take = Callable[[Chunks], Awaitable[None]]
 
 
 async def relay_from(listener: socket.socket, take: Take) -> None:
-    """Pass on what the stage upstream sends, and its successors, until cancelled.
+    """Pass on what the stage upstream and its successors send, until cancelled.
 
     Args:
-        listener: to which it connects; it stays its owner's.
+        listener: to which it connects; its owner closes it.
         take: gets each message, in order.
     """
     listener.setblocking(False)

@@ -1,4 +1,4 @@
-"""What a server and a stage host say to each other.
+"""The messages of a server and a stage host.
 
 The server connects, names its pipeline, then opens a stream for each stage and for each edge that
 crosses. On a stage's stream it sends what a stage's control channel carries; the host answers the
@@ -24,11 +24,11 @@ from cantata.engine.hang import Hang
 from cantata.engine.stage_process import Death
 
 _FIRST = FIRST_OF_USER + 64
-"""Away from the kinds between edges and replicas: the wrong sort of peer is told apart."""
+"""Away from the kinds between edges and replicas: so the wrong sort of peer is recognised."""
 
 
 class Kind(IntEnum):
-    """Of a frame; its body is of the class that stands beside it."""
+    """The kind of a frame; its body is of the class that is named below it."""
 
     PIPELINE = _FIRST
     """`PipelineOrder`, on no stream, first of all."""
@@ -75,7 +75,7 @@ class PipelineOrder:
     """What a link's stages belong to."""
 
     model: str
-    """Name of its plug-in, which the host has installed too."""
+    """Name of its plug-in, which the host has installed, too."""
     checkpoint: str | None
     """Its folder, under the same path on both machines; None: the one that ships with the
     plug-in."""

@@ -2,7 +2,7 @@
 
 On one machine a request is registered with every stage before any chunk of it is made, and the
 kernel keeps that order. Over a link, what registers a request and what carries its chunks are two
-streams, so a chunk may come first. It waits here, without holding up those of other requests.
+streams, so a chunk may come first. It waits here, without holding up chunks of other requests.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from cantata.cluster.stages.local_ends import Chunks, Take
 from cantata.contract.data.chunks import Chunk, Payload
 
 PARKED_S = 2.0
-"""Longest wait; then a chunk goes on, and the stage drops it unless it knows its request."""
+"""Longest wait; then a chunk is passed on, and the stage drops it unless it knows its request."""
 MAX_PARKED = 1024
-"""Chunks of one edge; with more, those that have waited longest go on at once."""
+"""Chunks of one edge; beyond that, those that have waited longest are passed on at once."""
 _REMEMBERED = 4096
 """Requests whose registration is remembered after their last chunk."""
 

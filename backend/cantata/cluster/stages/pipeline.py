@@ -1,4 +1,4 @@
-"""The stages of one pipeline that other machines run, and the edges that lead there and back."""
+"""The stages of one pipeline that run on other machines, and the edges that lead there and back."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NOT_SENT = {"cluster", "realtime"}
 
 
 class StagesOnHosts:
-    """Implements `engine.elsewhere.Elsewhere` over a link to each host. Every edge that crosses
-    passes this machine, between two hosts too: so each end has one peer whose loss it notices.
+    """Implements `engine.elsewhere.Elsewhere` over a link to each host. Every edge that leaves
+    a machine passes through this one, even between two hosts: each host has only one peer to lose.
 
     Args:
         plan: of the pipeline.

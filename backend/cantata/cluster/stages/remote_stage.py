@@ -1,4 +1,4 @@
-"""A stage process on a stage host, as its pipeline sees it."""
+"""A stage process on a stage host, as the pipeline sees it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RemoteStage:
             await self.stop(0)
             why = "" if connected else f": {self._link.trouble}"
             raise StageDied(f"{self._title} was not ready within {deadline_s:g} s{why}") from None
-        except BaseException:  # cancellation too must leave nothing behind
+        except BaseException:  # cancellation, too, must leave nothing behind
             await self.stop(0)
             raise
         self.startup_s = loop.time() - began_s
@@ -169,7 +169,7 @@ class RemoteStage:
         return f"stage {self.name!r} on {self.host}"
 
     async def _launched(self, due_s: float) -> StageCapacity | None:
-        """Launch it once there is a link; None: that was lost before the stage was ready.
+        """Launch it once there is a link; None: the link was lost before the stage was ready.
 
         Args:
             due_s: when it is to be ready, by the event loop's clock.
@@ -259,7 +259,7 @@ class RemoteStage:
                 raise Garbage(f"a frame of kind {kind} arrived from a stage")
 
     def _death(self, why: str) -> Death:
-        """One of which the process itself can tell nothing. No request is to blame."""
+        """A death that the process itself cannot report. No request is to blame."""
         error = StageDied(f"{self._title}: {why}")
         return Death(error, None, None, {}, False, self._unfinished.requests)
 

@@ -60,7 +60,7 @@ def order_of(message: Message) -> Said:
 
 
 def message_of(frame: Frame, packages: Collection[str]) -> Message | None:
-    """The message that has arrived; None: it is of another kind.
+    """The message that has arrived; None if it is of another kind.
 
     Args:
         frame: of a stage's stream.
@@ -87,7 +87,7 @@ def message_of(frame: Frame, packages: Collection[str]) -> Message | None:
 
 
 def said_of(news: News) -> Said:
-    """News of a stage, as they are sent."""
+    """News of a stage, as it is sent."""
     match news:
         case Output(chunks):
             return Kind.CHUNKS, encode_chunks(chunks)
@@ -102,10 +102,10 @@ def said_of(news: News) -> Said:
 
 
 def news_of(frame: Frame) -> News | None:
-    """The news that have arrived; None: they are of another kind.
+    """The news that has arrived; None if it is of another kind.
 
     Raises:
-        Garbage: they are none.
+        Garbage: it is not news of a stage.
     """
     match frame.kind:
         case Kind.CHUNKS:

@@ -1,4 +1,4 @@
-"""Which requests a stage elsewhere still holds, as far as its messages tell."""
+"""Which requests a stage elsewhere still holds, as far as its messages show."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cantata.cluster.stages.local_ends import Chunks
 
 
 class Unfinished:
-    """Asked when nobody can ask the stage any more.
+    """Answers for a stage that cannot be asked any more.
 
     Args:
         ports: of the stage, whose chunks pass this machine. Without any, whatever the stage made
-            went to another stage of its host, which is lost with it and tells more.
+            went to another stage of its host, which is lost with it and knows more.
     """
 
     def __init__(self, ports: Collection[str]) -> None:

@@ -1,7 +1,7 @@
 """What a request builder gives a stage, as plain values: trees that MessagePack carries.
 
-A stage's input is a dataclass of its model's. It travels as its class's name and its fields. What
-arrives is looked up among the dataclasses of the model's own packages, and each field is checked
+A stage's input is a dataclass of its model's. It travels as its class's name and its fields. The
+name is looked up among the dataclasses of the model's own packages, and each field is checked
 against its annotation, so a stage sees nothing that its own builder could not have made.
 """
 
@@ -60,7 +60,7 @@ def _flat(value: object, arrays: list[NDArray[Any]]) -> Any:
 
 
 def unflatten(tree: object, arrays: Sequence[NDArray[Any]], packages: Collection[str]) -> Any:
-    """The stage's input that `flatten` made a tree of.
+    """The stage's input from which `flatten` made a tree.
 
     Args:
         tree: what arrived.
@@ -99,12 +99,12 @@ class _Reader:
                 return self._class(name, Enum)(value)
             case [int(kind), str(name), dict(content)] if kind == _DATACLASS:
                 return self._dataclass(name, content, inner)
-        raise ValueError(f"{str(tree)[:80]} stands for nothing")
+        raise ValueError(f"{str(tree)[:80]} has no meaning here")
 
     def _dataclass(self, name: str, content: dict[str, Any], depth: int) -> Any:
         found: Any = self._class(name, object)
         if not hasattr(found, "__dataclass_fields__"):
-            raise ValueError(f"{name} is no dataclass")
+            raise ValueError(f"{name} is not a dataclass")
         read = {field: self.read(value, depth) for field, value in content.items()}
         for field, hint in hints_of(found).items():
             if field not in read:
@@ -126,11 +126,11 @@ class _Reader:
 
 @cache
 def _found(name: str) -> type:
-    """The class of this name, which stands in the module that defines it."""
+    """The class of this name, in the module that defines it."""
     module, _, attribute = name.partition(":")
     found = getattr(sys.modules.get(module) or import_module(module), attribute)
     if not isinstance(found, type) or _name(found) != name:
-        raise ValueError(f"{name} is no class of that module")
+        raise ValueError(f"{name} is not a class of that module")
     return found
 
 

@@ -1,1 +1,1 @@
-"""The side that runs stages for a pipeline elsewhere."""
+"""The side that runs stages for a pipeline on another machine."""

@@ -1,4 +1,4 @@
-"""A stage host: runs stages for servers that connect, each with a link of its own."""
+"""A stage host: runs stages for servers that connect, each over its own link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cantata.contract.model.plugin import ModelPlugin
 logger = logging.getLogger(__name__)
 
 MAX_PIPELINES = 64
-"""Links at once, those among them whose hello is not over."""
+"""Links at the same time, including those whose hello is not over."""
 
 
 class StageHost:
@@ -39,7 +39,7 @@ class StageHost:
         logs: StageLogs,
     ) -> None:
         self.address = address_of(listener)
-        """With the real port."""
+        """The address with the real port."""
         self._plugins, self._logs = plugins, logs
         self._listener = listener
         self._heart = Heart()
@@ -54,10 +54,10 @@ class StageHost:
         self._accepting = asyncio.create_task(self._door.run(), name="cantata:accept-servers")
 
     async def drain(self, timeout_s: float) -> bool:
-        """Take no new server, and return when all have left.
+        """Accept no more servers, and return when all have left.
 
         Returns:
-            False: some have not within the limit.
+            False: some have not left within the limit.
         """
         self._leaving = True
         try:

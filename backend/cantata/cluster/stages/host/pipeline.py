@@ -1,4 +1,4 @@
-"""What a stage host runs of one pipeline: checked against its own files, then planned."""
+"""The part of one pipeline that a stage host runs: checked against its own files, then planned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cantata.logs import LogFormat
 from cantata.plugins import LocatedModel, packages_of
 
 ELSEWHERE = "elsewhere"
-"""The host of every stage that another machine runs, as this one sees it."""
+"""Stands for the host of every stage that another machine runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class HostedPipeline:
         self.here = here
         """The stages that run on this machine."""
         self.packages = packages_of(located.plugin)
-        """Whose dataclasses its stages are given."""
+        """Packages whose dataclasses its stages take as inputs."""
         self.silence_s = deployment.chunk_timeout_s
-        """After which requests fail."""
+        """Seconds of silence after which requests fail."""
         self._spec = located.pipeline
         self._checkpoint, self._logs = located.checkpoint, logs
         self._deployment = deployment
@@ -67,15 +67,15 @@ class HostedPipeline:
                 self._parkings[crossing.edge] = Parking(outlet.put)
 
     def preload(self) -> None:
-        """Begin to import what the stages here need, in a process of its own; returns at once."""
+        """Begin to import what the stages here need, in a separate process; returns at once."""
         stages = self._deployment.stages
         preload((self._spec.stage(name), stages[name]) for name in self.here)
 
     def launch(self, stage: str) -> StageLaunch:
-        """Of a stage that runs here.
+        """How to start a stage that runs here.
 
         Raises:
-            ConfigError: it does not.
+            ConfigError: it does not run here.
         """
         if stage not in self.here:
             raise ConfigError(f"this host runs the stages {list(self.here)}, not {stage!r}")
@@ -96,7 +96,7 @@ class HostedPipeline:
                 self._parkings[edge].registered(request_id)
 
     def inlet(self, name: EdgeName) -> Parking:
-        """Where chunks go that arrive for a stage here.
+        """Where to put chunks that arrive for a stage here.
 
         Raises:
             ConfigError: there is no such edge.

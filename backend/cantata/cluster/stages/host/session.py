@@ -34,7 +34,7 @@ class Session:
     Args:
         sock: of the connection; closed here.
         peer: the server's address.
-        heart: beats for the link.
+        heart: sends the link's heartbeats.
         plugins: the models that may be run, by name.
         logs: of stage processes.
     """
@@ -111,7 +111,7 @@ class Session:
                 stream.end(*encode(fault_of(error)))
 
     async def _serve_as(self, frame: Frame, stream: Stream, pipeline: HostedPipeline) -> None:
-        """Whatever the first frame opened the stream for.
+        """What the first frame opened the stream for.
 
         Raises:
             ConfigError: no such stage or edge is here.

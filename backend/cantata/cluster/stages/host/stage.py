@@ -1,4 +1,4 @@
-"""One stage process of this machine, for a server elsewhere that orders it over a stream."""
+"""One stage process on this machine, for a server elsewhere that orders it over a stream."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HostedStage:
         launch = pipeline.launch(order.stage)
         self._handle = StageHandle(launch, pipeline.silence_s, self._hear, self._mourn)
         self._said: asyncio.Queue[Said | None] = asyncio.Queue()
-        """For the server. What stages make for a client is bounded by that one's credit."""
+        """For the server. The client's credit bounds what stages make for it."""
         self._finished = asyncio.Event()
         """The process has died, or is drained."""
         self._beside: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ class HostedStage:
 
     @staticmethod
     async def _first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
-        """Wait for the first of these to end; coroutines among them are cancelled then."""
+        """Wait for the first of these to end; then cancel the coroutines among them."""
         tasks = {asyncio.ensure_future(work) for work in works}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -91,7 +91,7 @@ class HostedStage:
                 task.cancel()
 
     async def _serve(self) -> None:
-        """Start the process, then do as the server says, until it ends its side."""
+        """Start the process, then follow the server's messages, until it ends its side."""
         capacity = await self._handle.start(self._order.deadline_s)
         assert self._handle.pid is not None
         self._say(Kind.READY, StageReady(capacity, self._handle.pid))
@@ -112,11 +112,11 @@ class HostedStage:
             case Kind.DRAIN:
                 self._aside(self._drain(decode(frame.body, DrainOrder)))
             case kind:
-                raise Garbage(f"a stage cannot be told a frame of kind {kind}")
+                raise Garbage(f"a stage takes no frame of kind {kind}")
 
     async def _answer(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
-            await self._handle.ask()  # whose answer is told as any other
+            await self._handle.ask()  # the answer is passed on like any other
             self._say(Kind.ANSWERED, ping)
 
     async def _drain(self, order: DrainOrder) -> None:
