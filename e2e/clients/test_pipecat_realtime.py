@@ -13,6 +13,7 @@ from pipecat.frames.frames import (
     Frame,
     InputAudioRawFrame,
     InterruptionFrame,
+    LLMFullResponseStartFrame,
     TTSAudioRawFrame,
     TTSStoppedFrame,
     TTSTextFrame,
@@ -46,12 +47,17 @@ class Speaker(FrameProcessor):
         await self.push_frame(frame, direction)
 
     async def until(self, kind: type[Frame]) -> Answer:
-        """What is spoken up to a frame of this type."""
+        """What the latest answer has said up to a frame of this type.
+
+        What is left of an interrupted answer comes without a frame that ends it.
+        """
         answer = Answer()
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 frame = await self.frames.get()
                 assert not isinstance(frame, ErrorFrame), frame.error
+                if isinstance(frame, LLMFullResponseStartFrame):
+                    answer = Answer()
                 if isinstance(frame, TTSAudioRawFrame):
                     assert frame.sample_rate == RATE
                     answer.sound += frame.audio
