@@ -71,7 +71,7 @@ class Stream:
 
     async def send(self, kind: int, *parts: Buffer) -> None:
         """Send a frame, once there is credit for one; other streams of the link are not held up.
-        After this end's `end`, nothing is sent.
+        After this end's `end`, nothing is sent, not even what already waits for credit.
 
         Args:
             kind: at least `FIRST_OF_USER`.
@@ -80,7 +80,7 @@ class Stream:
         Raises:
             LinkLost: it cannot arrive any more.
         """
-        while self._lost is None and (self._may_send <= 0 or not self._link.has_room):
+        while self._is_open and (self._may_send <= 0 or not self._link.has_room):
             self._room.clear()
             await self._room.wait()
         if self._lost is not None:
@@ -129,6 +129,7 @@ class Stream:
         if self._ended:
             return
         self._ended = True
+        self._room.set()
         if self._lost is not None:
             return
         with contextlib.suppress(LinkLost):
@@ -183,6 +184,11 @@ class Stream:
         self._news.set()
         self._over.set()
         self._room.set()
+
+    @property
+    def _is_open(self) -> bool:
+        """This end may send."""
+        return self._lost is None and not self._ended
 
     def _put(self, kind: int, parts: tuple[Buffer, ...]) -> None:
         self._may_send -= HEADER.size + sum(memoryview(part).nbytes for part in parts)

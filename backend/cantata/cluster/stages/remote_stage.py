@@ -77,7 +77,10 @@ class RemoteStage:
         self._stream: Stream | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
-        self._asked: dict[int, asyncio.Future[None]] = {}
+        self._ended_by: StageDied | None = None
+        """Why it ended without having been asked to."""
+        self._asked: dict[int, asyncio.Future[StageDied | None]] = {}
+        """By number of the ping; the error, if no answer can come any more."""
         self._pings = 0
 
     async def until_possible(self) -> None:
@@ -133,12 +136,13 @@ class RemoteStage:
             TimeoutError: it does not answer in time.
         """
         self._pings += 1
-        number, answer = self._pings, asyncio.get_running_loop().create_future()
-        self._asked[number] = answer
+        number = self._pings
+        answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(deadline_s):
                 await self._send((Kind.PING, encode(Ping(number))))
-                await answer
+                if (error := await answer) is not None:
+                    raise error
         finally:
             del self._asked[number]
         assert self.last_pong is not None, "it comes before the answer"
@@ -149,9 +153,8 @@ class RemoteStage:
         stream, reading = self._stream, self._reading
         if self.state is StageState.READY and stream is not None:
             self.state = StageState.DRAINING
-            with suppress(StageDied):
-                await self._send((Kind.DRAIN, encode(DrainOrder(deadline_s))))
-            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S)
+            order = Kind.DRAIN, encode(DrainOrder(deadline_s))
+            await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, order)
         self.state = StageState.ENDED
         if stream is not None:
             stream.end()
@@ -167,6 +170,10 @@ class RemoteStage:
     @property
     def _title(self) -> str:
         return f"stage {self.name!r} on {self.host}"
+
+    @property
+    def _is_over(self) -> bool:
+        return self.state is StageState.ENDED
 
     async def _launched(self, due_s: float) -> StageCapacity | None:
         """Launch it once there is a link; None: the link was lost before the stage was ready.
@@ -185,25 +192,34 @@ class RemoteStage:
             order = LaunchOrder(self.name, due_s - loop.time())
             stream.first(Kind.LAUNCH, *encode(order))
             self._reading = asyncio.create_task(self._read(stream), name=f"{self.name}:read")
-            return await self._ready
+            capacity = await self._ready
         except LinkLost:
             return None
+        if self._ended_by is not None:  # its end came together with its readiness
+            raise self._ended_by
+        return capacity
 
-    async def _until_ended(self, stream: Stream, limit_s: float) -> None:
+    async def _until_ended(self, stream: Stream, limit_s: float, order: Said | None = None) -> None:
+        """Send an order, which may have to wait for credit, and wait for the end of the stream."""
         try:
             async with asyncio.timeout(limit_s):
+                if order is not None:
+                    with suppress(StageDied):
+                        await self._send(order)
                 await stream.ended()
         except TimeoutError:
             logger.warning("%s did not end within %g s", self._title, limit_s)
 
     async def _send(self, order: Said) -> None:
-        if self._stream is None or self.state is StageState.ENDED:
+        if self._stream is None or self._is_over:
             raise StageDied(f"{self._title} is not running")
         try:
             kind, parts = order
             await self._stream.send(kind, *parts)
         except LinkLost as error:
             raise StageDied(f"{self._title} is lost: {error.reason}") from error
+        if self._is_over:  # while the order waited for credit
+            raise StageDied(f"{self._title} is not running")
 
     async def _read(self, stream: Stream) -> None:
         why = "its host has ended it"
@@ -217,6 +233,9 @@ class RemoteStage:
                 self._ready.set_exception(error)
                 return
             why = f"its host is lost: {error.reason}"
+        except Exception as error:  # a stage whose messages cannot be handled cannot be used
+            logger.exception("%s: its message could not be handled", self._title)
+            why = f"its supervision failed: {error!r}"
         self._lose(self._death(why))
 
     def _arrived(self, frame: Frame) -> None:
@@ -269,11 +288,13 @@ class RemoteStage:
             return
         was_ready, self.state = self.state is StageState.READY, StageState.ENDED
         logger.error("%s", death.error)
-        self.exit_code = death.exit_code
+        self.exit_code, self._ended_by = death.exit_code, death.error
+        if self._stream is not None:
+            self._stream.end()  # orders that wait for credit wait no longer
         if not self._ready.done():
             self._ready.set_exception(death.error)
         for answer in self._asked.values():
             if not answer.done():
-                answer.set_exception(death.error)
+                answer.set_result(death.error)
         if was_ready:
             self._on_death(self.name, death)

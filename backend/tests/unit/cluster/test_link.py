@@ -208,6 +208,25 @@ async def test_a_sender_waits_for_credit_and_others_do_not(heart: Heart) -> None
         filling.cancel()
 
 
+async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heart: Heart) -> None:
+    """Nobody returns credit after that; both ends forget the stream."""
+    async with two_ends(heart) as (near, far):
+        stream, other = await opened(near, far)
+        await stream.send(DATA, bytes(WINDOW_BYTES))
+        waiting = asyncio.create_task(stream.send(DATA, b"too late"))
+        await until(lambda: other.arrived_bytes > WINDOW_BYTES)
+        assert not waiting.done()
+        other.end()
+        await stream.ended()
+        stream.end()
+        async with asyncio.timeout(20):
+            await waiting
+        first = await other.receive()
+        assert first is not None
+        assert len(first.body) == WINDOW_BYTES
+        assert await other.receive() is None
+
+
 async def test_the_window_bounds_what_waits_for_a_reader(heart: Heart) -> None:
     async with raw_end(heart) as (end, theirs):
         frame = header_of(DATA, 1, WINDOW_BYTES // 2) + bytes(WINDOW_BYTES // 2)
