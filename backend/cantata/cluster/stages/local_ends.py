@@ -67,15 +67,19 @@ class LocalOutlet:
     async def put(self, chunks: Chunks) -> None:
         """Hand over one message; waits while the edge is full.
 
-        Raises:
-            ConnectionError: nobody listens any more.
+        What two processes in turn do not take is dropped: its requests have ended with them, and
+        the edge goes on.
         """
         message = pack(chunks)
-        try:
-            await (await self._connected()).send(message)
-        except ConnectionError:
-            await self.close()
-            await (await self._connected()).send(message)
+        error: OSError | None = None
+        for _ in range(2):
+            try:
+                await (await self._connected()).send(message)
+                return
+            except OSError as problem:  # of the connection, or there is no descriptor for one
+                error = problem
+                await self.close()
+        logger.warning("chunks that no stage took were dropped: %s", error)
 
     async def close(self) -> None:
         """No message follows."""

@@ -6,6 +6,10 @@ from collections.abc import Collection
 
 from cantata.cluster.stages.local_ends import Chunks
 
+MAX_OPEN = 4096
+"""More than a stage has slots. A request may do without a port, which then has no last chunk: the
+oldest are forgotten."""
+
 
 class Unfinished:
     """Answers for a stage that cannot be asked any more.
@@ -28,6 +32,8 @@ class Unfinished:
         """It was registered."""
         if self._ports:
             self._open[request_id] = set(self._ports)
+            if len(self._open) > MAX_OPEN:
+                del self._open[next(iter(self._open))]
 
     def ended(self, request_id: str) -> None:
         """It failed, or was aborted; unknown ids are fine."""

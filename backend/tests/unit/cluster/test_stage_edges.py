@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 
+from cantata.cluster.stages import unfinished as unfinished_module
 from cantata.cluster.stages.local_ends import Chunks, LocalOutlet, relay_from
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
@@ -74,9 +75,17 @@ def _next(listener: socket.socket) -> list[str]:
         stage.close()
 
 
-async def test_without_a_listener_an_outlet_fails() -> None:
-    with pytest.raises(ConnectionError):
-        await LocalOutlet(new_address("test")).put([chunk("r")])
+async def test_an_outlet_goes_on_after_chunks_that_nobody_took(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    address = new_address("test")
+    outlet = LocalOutlet(address)
+    await outlet.put([chunk("lost")])
+    assert "chunks that no stage took were dropped" in caplog.text
+    with listen(address) as listener:
+        await outlet.put([chunk("next")])
+        assert await asyncio.to_thread(_next, listener) == ["next"]
+    await outlet.close()
 
 
 def test_a_request_is_held_until_the_last_chunk_of_each_port() -> None:
@@ -93,6 +102,17 @@ def test_a_request_is_held_until_the_last_chunk_of_each_port() -> None:
     held.passed(ends)
     held.ended("failed")
     assert held.requests == {"half", "begun"}
+
+
+def test_requests_that_did_without_a_port_are_forgotten_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unfinished_module, "MAX_OPEN", 2)
+    held = Unfinished({"codes", "rows"})
+    for name in ("oldest", "older", "new"):
+        held.began(name)
+        held.passed([chunk(name, port="codes", final=True)])
+    assert held.requests == {"older", "new"}
 
 
 def test_nothing_is_said_of_what_never_passes() -> None:
