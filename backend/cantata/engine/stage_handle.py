@@ -111,6 +111,8 @@ class StageHandle:
             async with asyncio.timeout(deadline_s):
                 await self._spawn()
                 capacity = await self._ready
+                if self._is_over:  # its end came together with its readiness
+                    raise self._gone()
         except TimeoutError:
             await self.stop(0)
             late = f"stage {self.name!r} was not ready within {deadline_s:g} s"
@@ -308,6 +310,10 @@ class StageHandle:
             held = frozenset(beat.frames)
             death = Death(error, self.exit_code, hang, beat.at_work_on, beat.alone, held)
             self._on_death(self.name, death)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.state is StageState.ENDED
 
     def _gone(self) -> StageDied:
         return StageDied(f"stage {self.name!r} (process {self.pid}) is not running")
