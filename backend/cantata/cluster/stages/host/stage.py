@@ -73,12 +73,21 @@ class HostedStage:
             known = error if isinstance(error, CantataError) else StageDied(str(error))
             fault = encode(fault_of(known))
         finally:
-            await _cancelled(serving, *self._beside)
-            await self._handle.stop(0)
-            self._said.put_nowait(None)
-            await self._first(telling, self._stream.ended())
-            await _cancelled(telling)
-            self._stream.end(*fault)
+            await _to_its_end(self._end(serving, telling, fault))
+
+    async def _end(
+        self,
+        serving: asyncio.Task[None],
+        telling: asyncio.Task[None],
+        fault: tuple[Buffer, ...],
+    ) -> None:
+        """End the process, say what is left to be said, then end the stream."""
+        await _cancelled(serving, *self._beside)
+        await self._handle.stop(0)
+        self._said.put_nowait(None)
+        await self._first(telling, self._stream.ended())
+        await _cancelled(telling)
+        self._stream.end(*fault)
 
     @staticmethod
     async def _first(*works: Coroutine[Any, Any, object] | asyncio.Task[None]) -> None:
@@ -146,6 +155,16 @@ class HostedStage:
             while (said := await self._said.get()) is not None:
                 kind, parts = said
                 await self._stream.send(kind, *parts)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """A cancellation waits for it: else a link that is lost meanwhile would leave the process."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 async def _cancelled(*tasks: asyncio.Task[None]) -> None:
