@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.chunks import decode_chunks, encode_chunks
 from cantata.cluster.stages.local_ends import Chunks, Take
@@ -25,6 +26,8 @@ async def pour(stream: Stream, take: Take) -> None:
         LinkLost: nothing more arrives.
     """
     while (frame := await stream.receive()) is not None:
+        if frame.kind == END:  # with a fault, which the streams of the stages tell, too
+            return
         if frame.kind != Kind.CHUNKS:
             raise stream.distrust(Garbage(f"a frame of kind {frame.kind} arrived on an edge"))
         try:

@@ -22,7 +22,7 @@ from cantata.cluster.stages.host.stage import HostedStage
 from cantata.cluster.stages.local_ends import relay_from
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
 from cantata.cluster.stages.pouring import pour, send_chunks
-from cantata.contract.data.errors import CantataError
+from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.model.plugin import ModelPlugin
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ class Session:
     ) -> None:
         self._peer, self._plugins, self._logs = peer, plugins, logs
         self._planned: asyncio.Task[HostedPipeline] | None = None
+        self._trouble = ""
+        """The last error; one that ends every stream is logged once."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._link = Link(
             sock,
@@ -107,8 +109,20 @@ class Session:
             try:
                 await self._serve_as(frame, stream, await asyncio.shield(self._planned))
             except CantataError as error:
-                logger.error("server %s: %s", self._peer, error)
+                self._report(error)
                 stream.end(*encode(fault_of(error)))
+            except LinkLost:
+                raise
+            except Exception as error:  # the edge of a connection: its other streams go on
+                self._report(error)
+                stream.end(*encode(fault_of(StageDied(f"its host failed: {error!r}"))))
+
+    def _report(self, error: Exception) -> None:
+        if str(error) == self._trouble:
+            return
+        self._trouble = str(error)
+        unforeseen = None if isinstance(error, CantataError) else error
+        logger.error("server %s: %s", self._peer, error, exc_info=unforeseen)
 
     async def _serve_as(self, frame: Frame, stream: Stream, pipeline: HostedPipeline) -> None:
         """What the first frame opened the stream for.

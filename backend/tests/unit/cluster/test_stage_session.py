@@ -1,0 +1,79 @@
+"""A server's link to a stage host that cannot run its pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from cantata.cluster.bodies import decode, encode
+from cantata.cluster.faults import Fault
+from cantata.cluster.link.frames import END
+from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.hello import Side
+from cantata.cluster.link.link import Link
+from cantata.cluster.stages.host import session as session_module
+from cantata.cluster.stages.host.pipeline import StageLogs
+from cantata.cluster.stages.host.session import Session
+from cantata.cluster.stages.local_ends import Chunks
+from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
+from cantata.cluster.stages.pouring import pour
+
+LIMIT_S = 20.0
+ORDER = PipelineOrder("singer", None, "", {}, {}, ("talker",))
+
+
+async def nothing(_: Chunks) -> None:
+    raise AssertionError("no chunk was sent")
+
+
+async def refusal() -> Fault:
+    """What a launch is told that follows after the host has refused the pipeline's edges."""
+    heart = Heart(0.02)
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    link = Link(near, Side.CONNECTED, heart, "host")
+    serving = asyncio.create_task(Session(far, "server", heart, {}, StageLogs()).run())
+    link.begin()
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            link.message(Kind.PIPELINE, *encode(ORDER))
+            edge = link.open()
+            edge.first(Kind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
+            await pour(edge, nothing)
+            stage = link.open()
+            stage.first(Kind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
+            frame = await stage.receive()
+            assert frame is not None
+            assert frame.kind == END
+            return decode(frame.body, Fault)
+    finally:
+        link.close()
+        await serving
+        heart.close()
+
+
+async def test_a_refused_pipeline_says_why_on_a_link_that_stays(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And the host's log says it once, however many stages and edges there are."""
+    fault = await refusal()
+    assert fault.name == "ConfigError"
+    assert "'singer' is not installed" in fault.message
+    assert caplog.text.count("'singer' is not installed") == 1
+
+
+async def test_an_unforeseen_fault_of_the_host_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the server would wait until the deadline of its start."""
+
+    def unreadable(*_: object) -> None:
+        raise PermissionError("the model's folder cannot be read")
+
+    monkeypatch.setattr(session_module, "plan_hosted", unreadable)
+    fault = await refusal()
+    assert fault.name == "StageDied"
+    assert "the model's folder cannot be read" in fault.message
