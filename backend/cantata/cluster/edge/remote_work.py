@@ -305,6 +305,7 @@ class RemoteWork(Generic[O, E]):
             return None
         try:
             if frame.kind == END:
+                self._leave(complete=False)  # else its replica's loss would be held against it
                 stream.end()
                 raise error_of(decode(frame.body, Fault))
             if frame.kind not in kinds:

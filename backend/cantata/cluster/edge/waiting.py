@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.replicas import Fits, Replicas
@@ -14,8 +17,17 @@ MAX_WAIT_S = 8.0
 """Longest wait for a place, as in a single server."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """A request in the queue."""
+
+    fits: Fits
+    """Which replicas may take it."""
+
+
 class Waiting:
-    """Requests for one model, first come, first served.
+    """Requests for one model, first come, first served; but a place that nobody before a request
+    may take, because its replica has failed them, goes to that request.
 
     Args:
         replicas: that may serve it.
@@ -24,7 +36,7 @@ class Waiting:
 
     def __init__(self, replicas: Replicas, model: str) -> None:
         self._replicas, self._model = replicas, model
-        self._line: deque[object] = deque()
+        self._line: deque[_Turn] = deque()
         self.refused: Counter[str] = Counter({QUEUE_FULL: 0, WAITED_TOO_LONG: 0})
         """Requests that got no place, by reason."""
 
@@ -65,7 +77,7 @@ class Waiting:
             raise StageDied(f"no replica serves model {self._model!r} now")
         if not queued:
             return self._least_busy(fits, home)
-        turn = object()
+        turn = _Turn(fits)
         if again:
             self._line.appendleft(turn)
         else:
@@ -74,8 +86,8 @@ class Waiting:
         try:
             async with asyncio.timeout(wait_s):
                 while True:
-                    free = self._replicas.best(self._model, fits, home)
-                    if free is not None and self._line[0] is turn:
+                    free = self._replicas.best(self._model, partial(self._is_for, turn), home)
+                    if free is not None:
                         return free
                     await self._replicas.changed()
         except TimeoutError:
@@ -101,6 +113,11 @@ class Waiting:
                     await self._replicas.changed()
         except TimeoutError:
             return None
+
+    def _is_for(self, turn: _Turn, peer: Peer) -> bool:
+        """Whether a replica may take a request, and none of those before it."""
+        before = takewhile(lambda one: one is not turn, self._line)
+        return turn.fits(peer) and not any(one.fits(peer) for one in before)
 
     def _least_busy(self, fits: Fits, home: bytes | None) -> Peer:
         """Those that may take it, whether they have a free place or not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from cantata.cluster.address import Address
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.edge.splice import SoundSplice
 from cantata.cluster.messages import MoreText
-from cantata.contract.data.errors import Quarantined, ReplicaLost, StageDied
+from cantata.contract.data.errors import Overloaded, Quarantined, ReplicaLost, StageDied
 from cantata.contract.data.request import SpeechRequest, Voice
-from cantata.contract.service import SpeechChunk, SpokenWord
+from cantata.contract.service import SpeechChunk, SpokenWord, Utterance
 
 TEXT = "One two three four five six seven eight nine ten."
 LOST_AFTER = 12
@@ -218,6 +219,57 @@ async def test_a_request_that_is_just_being_opened_waits_for_a_place_elsewhere()
         may_go_on.set()
         assert await other == undisturbed(cluster, TEXT)
         assert await asking == undisturbed(cluster, BEGUN)
+
+
+async def test_who_cannot_go_back_to_a_replica_holds_up_nobody_who_can() -> None:
+    may_go_on, may_sound = asyncio.Event(), asyncio.Event()
+    async with fake_cluster(2, capacity=1) as cluster:
+        asking = asyncio.create_task(spoken(cluster, "", more_text=begun(may_go_on)))
+        await eventually(
+            lambda: sum(replica.solo.counts.asked for replica in cluster.replicas) == 1
+        )
+        [lost] = [replica for replica in cluster.replicas if replica.solo.counts.asked]
+        [busy] = [replica for replica in cluster.replicas if replica is not lost]
+        busy.solo.behaviour.may_sound = may_sound
+        other = asyncio.create_task(spoken(cluster, TEXT))
+        await eventually(lambda: busy.solo.counts.open == 1)
+        for session in list(lost.host._sessions):
+            session.link.close()
+        await eventually(lambda: cluster.edge.model("solo").waiting == 1)
+        await cluster.known(2)
+        assert await spoken(cluster, f"Another: {TEXT}") == undisturbed(cluster, f"Another: {TEXT}")
+        assert not asking.done()
+        may_sound.set()
+        may_go_on.set()
+        assert await other == undisturbed(cluster, TEXT)
+        assert await asking == undisturbed(cluster, BEGUN)
+
+
+async def test_a_request_is_no_suspect_at_a_replica_that_refused_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with fake_cluster(1, capacity=1) as cluster:
+        [first] = cluster.replicas
+        refused = asyncio.Event()
+
+        @asynccontextmanager
+        async def speak(*_: object, **options: object) -> AsyncIterator[Utterance]:
+            first.solo.behaviour.capacity = 0
+            refused.set()
+            raise Overloaded("no place is left", 1.0)
+            yield
+
+        monkeypatch.setattr(first.solo, "speak", speak)
+        asking = asyncio.create_task(spoken(cluster, TEXT))
+        await refused.wait()
+        await eventually(lambda: cluster.edge.model("solo").waiting == 1)
+        await lose(first)
+        second = await cluster.add(capacity=1, may_sound=asyncio.Event())
+        cluster.tell()
+        await eventually(lambda: second.solo.counts.open == 1)
+        await lose(second)
+        with pytest.raises(ReplicaLost):
+            await asking
 
 
 async def test_an_edge_connects_again() -> None:
