@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from cantata.cluster.link.errors import Garbage, LinkLost, Refused
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 """Before the next attempts to connect; the last one from then on."""
+_SETTLED_S = 3.0
+"""A link that is lost sooner counts as a failed attempt: its other end may be stopping."""
 _REFUSED_PAUSE_S = 10.0
 """After a refusal or an unreadable message: an operator must change something first."""
 
@@ -25,11 +28,16 @@ async def keep_connected(
     """
     failures = 0
     while True:
+        began_s, settled = time.monotonic(), False
         try:
-            error, pause_s = await once(), _PAUSES_S[0]
-            failures = 0
+            error = await once()
+            settled = time.monotonic() - began_s >= _SETTLED_S
         except LinkLost as refusal:
-            error, pause_s = refusal, _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            error = refusal
+        if settled:
+            failures, pause_s = 0, _PAUSES_S[0]
+        else:
+            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             failures += 1
         if isinstance(error, Refused | Garbage):
             pause_s = _REFUSED_PAUSE_S
