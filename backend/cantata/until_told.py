@@ -12,14 +12,17 @@ async def unless(told: asyncio.Event, work: Coroutine[None, None, object]) -> bo
     """Whether some work has ended before the next signal, which cancels it."""
     working = asyncio.create_task(work)
     telling = asyncio.create_task(told.wait())
-    await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
-    telling.cancel()
-    if working.done():
-        working.result()
-        return True
-    working.cancel()
-    await asyncio.wait({working})
-    return False
+    try:
+        await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        telling.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+    if working.cancelled():
+        return False
+    working.result()
+    return True
 
 
 @contextmanager
