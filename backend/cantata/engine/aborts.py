@@ -33,13 +33,12 @@ class Aborts:
         stages = {name: self._supervisor.stages[name] for name in opened.stages}
         alive = {n: stage for n, stage in stages.items() if stage.state is StageState.READY}
         opened.pending_aborts = set(alive)
-        for stage in alive.values():
-            with contextlib.suppress(StageDied):  # `acknowledged` takes it off the list
-                await stage.send(Abort((opened.request_id,)))
-        if not opened.pending_aborts:
+        if not alive:
             return
         try:
             async with asyncio.timeout(DEADLINE_S):
+                # All at once: one whose link is full must not hold up the others.
+                await asyncio.gather(*(_abort(stage, opened) for stage in alive.values()))
                 await opened.abort_done.wait()
         except TimeoutError:
             late = sorted(opened.pending_aborts)
@@ -57,3 +56,8 @@ class Aborts:
         logger.warning("stage %s still holds requests that have ended: %s", stage.name, request_ids)
         with contextlib.suppress(StageDied):
             await stage.send(Abort(request_ids))
+
+
+async def _abort(stage: StageProcess, opened: OpenRequest) -> None:
+    with contextlib.suppress(StageDied):  # `acknowledged` takes it off the list
+        await stage.send(Abort((opened.request_id,)))
