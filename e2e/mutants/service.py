@@ -79,8 +79,8 @@ SERVICE = (
         "abort-lost",
         "aborts never reach the stages",
         "backend/cantata/engine/aborts.py",
-        "                await stage.send(Abort((opened.request_id,)))\n",
-        "                pass\n",
+        "        await stage.send(Abort((opened.request_id,)))\n",
+        "        pass\n",
         (f"{PIPELINE}::test_cancellation_has_freed_everything_when_it_is_awaited",),
     ),
     Mutant(
