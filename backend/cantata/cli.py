@@ -15,6 +15,11 @@ import typer
 from cantata.contract.data.errors import CantataError
 from cantata.logs import LogFormat, configure_logging
 from cantata.options import (
+    AllowedHosts,
+    AllowedOrigins,
+    AllowRefUrls,
+    ApiKeyFile,
+    ChatUrl,
     ClusterKeyFile,
     Deployments,
     DrainTimeout,
@@ -24,6 +29,16 @@ from cantata.options import (
     LogLevel,
     LogLevels,
     Models,
+    MostPerKey,
+    NoAuth,
+    PrivateLists,
+    RayCluster,
+    RefUrlPorts,
+    ReplicaAddresses,
+    TranscriptionUrl,
+    VoicesFolder,
+    VoicesUrl,
+    WyomingPort,
 )
 
 if TYPE_CHECKING:
@@ -159,80 +174,23 @@ def serve(
         Dtype | None, typer.Option(help="Number format; overrides the deployment.")
     ] = None,
     deploy: Deployments = None,
-    wyoming_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, help="Serve Wyoming (Home Assistant) too, commonly on 10200."
-        ),
-    ] = None,
-    api_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="API keys, one per line; also from CANTATA_API_KEYS, comma-separated.",
-        ),
-    ] = None,
-    no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Listen beyond this machine without API keys.")
-    ] = False,
-    private_lists: Annotated[
-        bool, typer.Option("--private-lists", help="List models and voices with a key only.")
-    ] = False,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ORIGIN", help="A site whose pages may use this server. Repeatable."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A name of this server, where it has no API keys. Repeatable."
-        ),
-    ] = None,
-    max_concurrent_per_key: Annotated[
-        int | None, typer.Option(min=1, help="Requests that one API key may have open.")
-    ] = None,
-    voices_dir: Annotated[
-        Path | None,
-        typer.Option(file_okay=False, help="Uploaded voices. Default: the user's data folder."),
-    ] = None,
-    voices_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Voices that servers share instead: fsspec's, s3://..."),
-    ] = None,
-    allow_ref_urls: Annotated[
-        bool,
-        typer.Option("--allow-ref-urls", help="Fetch recordings and media from public addresses."),
-    ] = False,
-    ref_url_port: Annotated[
-        list[int] | None,
-        typer.Option(min=1, max=65535, help="A port to fetch from besides 80, 443. Repeatable."),
-    ] = None,
-    chat_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Answers in /v1/realtime: a base address of OpenAI's shape."
-        ),
-    ] = None,
+    wyoming_port: WyomingPort = None,
+    api_key_file: ApiKeyFile = None,
+    no_auth: NoAuth = False,
+    private_lists: PrivateLists = False,
+    allow_origin: AllowedOrigins = None,
+    allow_host: AllowedHosts = None,
+    max_concurrent_per_key: MostPerKey = None,
+    voices_dir: VoicesFolder = None,
+    voices_url: VoicesUrl = None,
+    allow_ref_urls: AllowRefUrls = False,
+    ref_url_port: RefUrlPorts = None,
+    chat_url: ChatUrl = None,
     chat_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
-    transcription_url: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Hears words in /v1/realtime: a base address, too."),
-    ] = None,
+    transcription_url: TranscriptionUrl = None,
     transcription_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
-    replica: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Serve a replica's models instead of some here. Repeatable."
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|HOST:PORT",
-            help="Run the models on this Ray cluster, where they stay when the server ends.",
-        ),
-    ] = None,
+    replica: ReplicaAddresses = None,
+    cluster: RayCluster = None,
     cluster_key_file: ClusterKeyFile = None,
     share_port: Annotated[
         bool, typer.Option("--share-port", help="Let other servers listen on the same port.")

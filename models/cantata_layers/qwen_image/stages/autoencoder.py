@@ -5,11 +5,9 @@ Letters: R tokens of all references, N of a picture, P numbers of a token.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from cantata.contract.data.chunks import Image, Payload, Rows
@@ -17,6 +15,7 @@ from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
 from cantata.contract.model.tiling import Tiling
+from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.config.pipeline import load_config
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling.noise import to_latents, to_tokens
@@ -33,11 +32,7 @@ class ReferenceEncoder:
 
     def key(self, inputs: ReferenceInput) -> bytes:
         """Hash of the pixels."""
-        made = hashlib.sha256()
-        for pixels in inputs.pictures:
-            made.update(f"{pixels.shape}".encode())
-            made.update(np.ascontiguousarray(pixels).tobytes())
-        return made.digest()
+        return picture_key(inputs.pictures)
 
     def run(
         self, batch: Sequence[ReferenceInput]

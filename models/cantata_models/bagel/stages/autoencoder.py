@@ -14,12 +14,12 @@ from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.model.pipeline import LATENTS
+from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import PIXELS_PER_TOKEN
 from cantata_models.bagel.inputs import DecodeInput, ReferenceInput
 from cantata_models.bagel.ports import IMAGE, REFERENCES
 from cantata_models.bagel.sampling.noise import draw_references, to_latents, to_tokens
-from cantata_models.bagel.stages.picture_key import picture_key
 from cantata_models.bagel.vae.coder import PictureDecoder, PictureEncoder
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import CantataError
+from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.loading import dtype_on
 from cantata_models.bagel.config import load_config
@@ -21,7 +22,6 @@ from cantata_models.bagel.inputs import SeeInput
 from cantata_models.bagel.network.load import load_vision
 from cantata_models.bagel.network.vision import Vision, to_patches
 from cantata_models.bagel.ports import SEEN
-from cantata_models.bagel.stages.picture_key import picture_key
 from cantata_models.bagel.vae.coder import to_planes
 
 
