@@ -14,7 +14,7 @@ from cantata.cluster.edge.losses import Asked, Held, Losses
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
 from cantata.cluster.faults import Fault, error_of
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import Garbage, Hung, LinkLost, Silent
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind
@@ -31,6 +31,8 @@ ROUTE = "route"
 AGAIN_S = 0.3
 """Limit for finding a replica that starts again: a loss is noticed within 1.6 s, and its
 listeners get an error within 2 s if no replica takes over."""
+PLACE_S = 1.9
+"""The same if the loss was noticed at once, and another replica may soon have a place."""
 FREE_S = 10.0
 """Limit for a replica to free what is left before its end."""
 
@@ -217,7 +219,7 @@ class RemoteWork(Generic[O, E]):
             Quarantined: it has killed a second replica.
         """
         self._count(loss)
-        deadline_s = time.monotonic() + AGAIN_S
+        deadline_s = time.monotonic() + self._again_s(loss)
         while True:
             left_s = max(0.0, deadline_s - time.monotonic())
             queued = self._order.queued
@@ -237,7 +239,12 @@ class RemoteWork(Generic[O, E]):
                 self._failed.add(peer)
             except LinkLost as error:
                 self._count(error)
-                loss, deadline_s = error, time.monotonic() + AGAIN_S
+                loss, deadline_s = error, time.monotonic() + self._again_s(error)
+
+    def _again_s(self, loss: LinkLost) -> float:
+        """For how long listeners may wait for another replica."""
+        is_late = isinstance(loss, Silent | Hung)
+        return AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
 
     def _count(self, loss: LinkLost) -> None:
         """Its replica was lost: each request that is not the cause may continue, but only once

@@ -43,6 +43,10 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._line)
 
+    def is_served(self, fits: Fits) -> bool:
+        """Whether a replica may take such a request, once it has a place."""
+        return bool(self._replicas.serving(self._model, fits))
+
     def check(self) -> None:
         """Reject a request that the queue has no room for; takes microseconds.
 
@@ -73,7 +77,7 @@ class Waiting:
             Overloaded: the queue is full, or no place became free in time.
             StageDied: no replica serves the model.
         """
-        if not self._replicas.serving(self._model, fits):
+        if not self.is_served(fits):
             raise StageDied(f"no replica serves model {self._model!r} now")
         if not queued:
             return self._least_busy(fits, home)
@@ -106,7 +110,7 @@ class Waiting:
         try:
             async with asyncio.timeout(wait_s):
                 while True:
-                    if not queued and self._replicas.serving(self._model, fits):
+                    if not queued and self.is_served(fits):
                         return self._least_busy(fits, home)
                     if (free := self._replicas.best(self._model, fits, home)) is not None:
                         return free

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.cluster.address import Address
+from cantata.cluster.edge import remote_work
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.edge.splice import SoundSplice
 from cantata.cluster.messages import MoreText
@@ -139,6 +140,19 @@ async def test_without_another_replica_there_is_an_error() -> None:
         assert lost.value.code == "replica_lost"
         with pytest.raises(StageDied, match="no replica serves"):
             await spoken(cluster, TEXT)
+
+
+async def test_a_listener_waits_for_a_place_on_another_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote_work, "AGAIN_S", 0.0)
+    async with fake_cluster(2, capacity=1, interval_s=0.002) as cluster:
+        speaking = [asyncio.create_task(spoken(cluster, f"{n} {TEXT}")) for n in range(2)]
+        await eventually(lambda: all(replica.solo.counts.chunks for replica in cluster.replicas))
+        await lose(cluster.replicas[0])
+        expected = [undisturbed(cluster, f"{n} {TEXT}") for n in range(2)]
+        assert await asyncio.gather(*speaking) == expected
+        assert cluster.replicas[1].solo.counts.most_open == 1
 
 
 async def test_a_replica_of_other_files_does_not_take_over() -> None:
