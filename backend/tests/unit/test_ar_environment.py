@@ -33,6 +33,7 @@ def test_an_optional_package_is_found_again_afterwards() -> None:
 @pytest.mark.usefixtures("installed")
 def test_one_that_is_in_use_stays() -> None:
     used = importlib.import_module(OPTIONAL)
-    with as_if_not_installed(OPTIONAL):
+    with as_if_not_installed(OPTIONAL, "not_installed_at_all"):
         assert importlib.import_module(OPTIONAL) is used
     assert sys.modules[OPTIONAL] is used
+    assert "not_installed_at_all" not in sys.modules

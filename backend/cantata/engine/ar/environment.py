@@ -85,21 +85,20 @@ def let_threads_wake_in_time() -> None:
 
 
 @contextmanager
-def as_if_not_installed(package: str) -> Iterator[None]:
-    """Let what is imported inside not find an optional package, unless it has been imported before.
+def as_if_not_installed(*modules: str) -> Iterator[None]:
+    """Hide optional modules from what is imported inside, unless they have been imported before.
 
-    WHY: where scipy is installed, vLLM and transformers import it, for a way to resample and for
-    losses of training. No stage uses them, and every start would wait for them.
+    WHY: vLLM and transformers import optional packages wherever they are installed, for features
+    that no stage uses. Every start would wait for them.
     """
-    if package in sys.modules:
-        yield
-        return
-    # How Python marks what must not be imported.
-    sys.modules[package] = None  # type: ignore[assignment]
+    hidden = [module for module in modules if module not in sys.modules]
+    # None is how Python marks what must not be imported.
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        del sys.modules[package]
+        for module in hidden:
+            del sys.modules[module]
 
 
 @contextmanager
