@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
+import uvloop
 
 from cantata.cluster.address import Address
 from cantata.cluster.bodies import decode, encode
@@ -89,7 +90,7 @@ def _carried(
     with _sending(send, pace, where) as told:
         assert told.recv() == "ready"
         before_s = time.process_time()
-        latencies = asyncio.run(receive)
+        latencies = uvloop.run(receive)
         receiver_s = time.process_time() - before_s
         sender_s = told.recv()
     return Carried(name, median(latencies), sender_s / pace.total, receiver_s / pace.total)
@@ -125,7 +126,7 @@ def _send_over_socket(telling: Connection, pace: Pace, sock: socket.socket) -> N
         telling.send(time.process_time() - before_s)
         await channel.close()
 
-    asyncio.run(send())
+    uvloop.run(send())
 
 
 async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
@@ -164,7 +165,7 @@ def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) ->
         heart.close()
 
     listener.setblocking(False)
-    asyncio.run(send())
+    uvloop.run(send())
 
 
 async def _from_link(address: Address, pace: Pace) -> list[float]:

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any, cast
 
 import numpy as np
+import uvloop
 
 from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY
@@ -30,6 +31,7 @@ from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
 from cantata.cluster.stages.messages import Kind
+from cantata.cluster.stages.parking import Parking
 from cantata.cluster.stages.pouring import pour, send_chunks
 from cantata.connectors import socket as local
 from cantata.contract.data.chunks import Chunk, Codes, WordTiming
@@ -72,7 +74,7 @@ def _over_link(pace: Pace) -> EdgeCost:
         ExitStack() as stack,
     ):
         relays = [
-            _begin(stack, _relay_far, between, far),
+            _begin(stack, _relay_far, between, far, pace.streams),
             _begin(stack, _relay_near, start, address_of(between)),
         ]
         for relay in relays:
@@ -136,10 +138,10 @@ def _relay_near(telling: Connection, start: socket.socket, address: Address) -> 
         link.close()
         heart.close()
 
-    asyncio.run(relay())
+    uvloop.run(relay())
 
 
-def _relay_far(telling: Connection, listener: socket.socket, far: str) -> None:
+def _relay_far(telling: Connection, listener: socket.socket, far: str, streams: int) -> None:
     async def relay() -> None:
         heart, opened = Heart(), asyncio.get_running_loop().create_future()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
@@ -148,12 +150,15 @@ def _relay_far(telling: Connection, listener: socket.socket, far: str) -> None:
         link.begin()
         stream: Stream = await opened
         await stream.receive()
-        await _timed(telling, pour(stream, LocalOutlet(far).put))
+        parking = Parking(LocalOutlet(far).put)
+        for number in range(streams):
+            parking.registered(f"r{number}")
+        await _timed(telling, pour(stream, parking.put))
         link.close()
         heart.close()
 
     listener.setblocking(False)
-    asyncio.run(relay())
+    uvloop.run(relay())
 
 
 async def _timed(telling: Connection, work: Coroutine[Any, Any, None]) -> None:

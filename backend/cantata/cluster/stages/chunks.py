@@ -5,7 +5,7 @@ Chunks of one port share an array, as in `contract.data.packing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,6 @@ from cantata.cluster.link.errors import Garbage
 from cantata.cluster.link.outbox import Buffer
 from cantata.cluster.messages import Age, ages_of, milestones_of
 from cantata.contract.data.chunks import (
-    Chunk,
     Codes,
     Image,
     Payload,
@@ -26,7 +25,7 @@ from cantata.contract.data.chunks import (
     Rows,
     WordTiming,
 )
-from cantata.contract.data.packing import pack, unpack
+from cantata.contract.data.packing import ChunkGroup, Packed
 
 PayloadName = Literal["Codes", "Rows", "Pcm", "Image", "Progress"]
 
@@ -69,8 +68,8 @@ _NOTHING = Beside()
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkGroup:
-    """Consecutive chunks of one port whose arrays differ in length only."""
+class SentGroup:
+    """A `ChunkGroup`, as it is sent."""
 
     payload: PayloadName
     port: str
@@ -78,43 +77,34 @@ class ChunkGroup:
     indexes: tuple[int, ...]
     finals: tuple[bool, ...]
     lengths: tuple[int, ...]
-    """Of each one's part of the array."""
     array: NDArray[Any]
     beside: Mapping[int, Beside] = field(default_factory=dict)
-    """By number of the chunk."""
+    """Its extras."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkMessage:
     """What a step made at one port, or for the client."""
 
-    groups: tuple[ChunkGroup, ...]
+    groups: tuple[SentGroup, ...]
 
 
-def encode_chunks(chunks: Sequence[Chunk[Payload]]) -> tuple[Buffer, ...]:
+def encode_chunks(packed: Packed) -> tuple[Buffer, ...]:
     """The parts of a body; arrays are not copied and must not change any more."""
-    return encode(ChunkMessage(tuple(_group(*packed) for packed in pack(chunks))))
+    return encode(ChunkMessage(tuple(_sent(group) for group in packed)))
 
 
-def decode_chunks(body: bytearray) -> list[Chunk[Payload]]:
+def decode_chunks(body: bytearray) -> Packed:
     """What `encode_chunks` made; the arrays lie in `body`.
 
     Raises:
         Garbage: these are no chunks.
     """
-    return unpack(tuple(_packed(group) for group in decode(body, ChunkMessage).groups))
+    return tuple(_received(group) for group in decode(body, ChunkMessage).groups)
 
 
-def _group(
-    kind: type[Payload],
-    port: str,
-    request_ids: list[str],
-    indexes: list[int],
-    finals: list[bool],
-    lengths: list[int],
-    array: NDArray[Any],
-    extras: dict[int, tuple[Any, ...]],
-) -> ChunkGroup:
+def _sent(group: ChunkGroup) -> SentGroup:
+    kind, port, request_ids, indexes, finals, lengths, array, extras = group
     name: Any = kind.__name__
     form = _FORMS[name]
     if array.dtype != form.number:
@@ -126,10 +116,10 @@ def _group(
         for number, (others, milestones) in extras.items()
     }
     ids, places, ends = tuple(request_ids), tuple(indexes), tuple(finals)
-    return ChunkGroup(name, port, ids, places, ends, tuple(lengths), array, beside)
+    return SentGroup(name, port, ids, places, ends, tuple(lengths), array, beside)
 
 
-def _packed(group: ChunkGroup) -> tuple[Any, ...]:
+def _received(group: SentGroup) -> ChunkGroup:
     form, array, count = _FORMS[group.payload], group.array, len(group.request_ids)
     lists = (group.indexes, group.finals, group.lengths)
     problem = None
@@ -145,7 +135,7 @@ def _packed(group: ChunkGroup) -> tuple[Any, ...]:
         raise Garbage(f"what arrived is no {group.payload}: {problem}")
     numbers = range(count) if form.kind is Progress else group.beside
     extras = {number: _extra(form, group.beside.get(number, _NOTHING)) for number in numbers}
-    return (
+    return ChunkGroup(
         form.kind,
         group.port,
         list(group.request_ids),

@@ -19,10 +19,11 @@ from cantata.cluster.link.keeping import keep_connected
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.outbox import Buffer
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.stages.local_ends import Chunks, Take
+from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
 from cantata.cluster.stages.pouring import pour, send_chunks
 from cantata.contract.data.errors import StageDied
+from cantata.contract.data.packing import Packed
 from cantata.contract.model.pipeline import EdgeSpec
 
 logger = logging.getLogger(__name__)
@@ -78,13 +79,13 @@ class HostLink:
             await self._news.wait()
         return self._link
 
-    async def put(self, edge: EdgeSpec, chunks: Chunks) -> None:
+    async def put(self, edge: EdgeSpec, packed: Packed) -> None:
         """Send chunks to a stage there, once there is credit for them. Without a link they are
         dropped: their requests have failed with it."""
         stream = self._there.get(edge)
         if stream is not None:
             with suppress(LinkLost):
-                await send_chunks(stream, chunks)
+                await send_chunks(stream, packed)
 
     async def keep(self, order: PipelineOrder) -> None:
         """Connect, and reconnect whenever the link is lost, until cancelled.

@@ -1,21 +1,22 @@
-"""The ends of an edge at a stage process on this machine, held by a relaying process."""
+"""The ends of an edge at a stage process on this machine, held by a relaying process.
+
+A relay passes messages on as they are packed; only stages need their chunks.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from cantata.connectors.socket import check_user
 from cantata.connectors.wire import AsyncChannel
-from cantata.contract.data.chunks import Chunk, Payload
-from cantata.contract.data.packing import pack, unpack
+from cantata.contract.data.packing import Packed
 
 logger = logging.getLogger(__name__)
 
-Chunks = Sequence[Chunk[Payload]]
-Take = Callable[[Chunks], Awaitable[None]]
+Take = Callable[[Packed], Awaitable[None]]
 """Passes one message on; waits while there is no room for it."""
 
 
@@ -43,7 +44,7 @@ async def _relay(sock: socket.socket, take: Take) -> None:
     channel = await AsyncChannel.open(sock)
     try:
         while True:
-            await take(unpack(await channel.receive()))
+            await take(await channel.receive())
     except ConnectionError as error:  # the stage exited; its successor connects again
         logger.debug("an edge was closed: %s", error)
     finally:
@@ -64,17 +65,16 @@ class LocalOutlet:
         self._address = address
         self._channel: AsyncChannel | None = None
 
-    async def put(self, chunks: Chunks) -> None:
+    async def put(self, packed: Packed) -> None:
         """Hand over one message; waits while the edge is full.
 
         What two processes in turn do not take is dropped: its requests have ended with them, and
         the edge goes on.
         """
-        message = pack(chunks)
         error: OSError | None = None
         for _ in range(2):
             try:
-                await (await self._connected()).send(message)
+                await (await self._connected()).send(packed)
                 return
             except OSError as problem:  # of the connection, or there is no descriptor for one
                 error = problem

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 
-from cantata.cluster.stages.local_ends import Chunks, Take
+from cantata.cluster.stages.local_ends import Take
 from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.packing import Packed, pack, unpack
 
 PARKED_S = 2.0
 """Longest wait; then a chunk is passed on, and the stage drops it unless it knows its request."""
@@ -49,12 +50,15 @@ class Parking:
         self._remember(request_id)
         self._release(request_id)
 
-    async def put(self, chunks: Chunks) -> None:
+    async def put(self, packed: Packed) -> None:
         """Pass on those whose request is registered; waits while the stage has no room."""
         async with self._passing:
-            ready = [chunk for chunk in chunks if not self._is_parked(chunk)]
+            if self._all_known(packed):
+                await self._take(packed)
+                return
+            ready = [chunk for chunk in unpack(packed) if not self._is_parked(chunk)]
             if ready:
-                await self._take(ready)
+                await self._take(pack(ready))
 
     def close(self) -> None:
         """Forget everything."""
@@ -64,11 +68,19 @@ class Parking:
             task.cancel()
         self._parked.clear()
 
+    def _all_known(self, packed: Packed) -> bool:
+        """Whether every chunk may go on; their requests stay in mind."""
+        for group in packed:
+            for request_id in group.request_ids:
+                if request_id in self._parked or request_id not in self._known:
+                    return False
+                self._known.move_to_end(request_id)
+        return True
+
     def _is_parked(self, chunk: Chunk[Payload]) -> bool:
         request_id = chunk.request_id
         if request_id not in self._parked:
             if request_id in self._known:
-                self._known.move_to_end(request_id)
                 return False
             self._parked[request_id] = []
             loop = asyncio.get_running_loop()
@@ -97,4 +109,4 @@ class Parking:
         async with self._passing:
             chunks: Sequence[Chunk[Payload]] = self._parked.pop(request_id, ())
             if chunks:
-                await self._take(chunks)
+                await self._take(pack(chunks))

@@ -12,9 +12,10 @@ from cantata.cluster.identity import files_digest, versions
 from cantata.cluster.key import LinkKey, check_key
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.stages.host_link import HostLink
-from cantata.cluster.stages.local_ends import Chunks, LocalOutlet, Take, relay_from
+from cantata.cluster.stages.local_ends import LocalOutlet, Take, relay_from
 from cantata.cluster.stages.messages import PipelineOrder
 from cantata.cluster.stages.remote_stage import RemoteStage
+from cantata.contract.data.packing import Packed
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.engine.elsewhere import CrossingEdge
 from cantata.engine.plan import ServicePlan
@@ -92,14 +93,14 @@ class StagesOnHosts:
     def _carrying(self, edge: EdgeSpec) -> Take:
         return partial(self._carry, edge)
 
-    async def _carry(self, edge: EdgeSpec, chunks: Chunks) -> None:
+    async def _carry(self, edge: EdgeSpec, packed: Packed) -> None:
         """Pass chunks on to wherever their edge ends."""
         if edge.stage in self._stages:
-            self._stages[edge.stage].passed(chunks)
+            self._stages[edge.stage].passed(packed)
         if edge in self._outlets:
-            await self._outlets[edge].put(chunks)
+            await self._outlets[edge].put(packed)
         else:
-            await self._links[self._hosts[edge.target]].put(edge, chunks)
+            await self._links[self._hosts[edge.target]].put(edge, packed)
 
     def _order(self, address: Address) -> PipelineOrder:
         located, deployment = self._plan.located, self._plan.deployment

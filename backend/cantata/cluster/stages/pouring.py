@@ -6,17 +6,18 @@ from cantata.cluster.link.errors import Garbage
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.chunks import decode_chunks, encode_chunks
-from cantata.cluster.stages.local_ends import Chunks, Take
+from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import Kind
+from cantata.contract.data.packing import Packed
 
 
-async def send_chunks(stream: Stream, chunks: Chunks) -> None:
+async def send_chunks(stream: Stream, packed: Packed) -> None:
     """Send one message, once there is credit for it.
 
     Raises:
         LinkLost: it cannot arrive any more.
     """
-    await stream.send(Kind.CHUNKS, *encode_chunks(chunks))
+    await stream.send(Kind.CHUNKS, *encode_chunks(packed))
 
 
 async def pour(stream: Stream, take: Take) -> None:
@@ -31,7 +32,7 @@ async def pour(stream: Stream, take: Take) -> None:
         if frame.kind != Kind.CHUNKS:
             raise stream.distrust(Garbage(f"a frame of kind {frame.kind} arrived on an edge"))
         try:
-            chunks = decode_chunks(frame.body)
+            packed = decode_chunks(frame.body)
         except Garbage as error:
             raise stream.distrust(error) from error
-        await take(chunks)
+        await take(packed)

@@ -13,7 +13,6 @@ from cantata.cluster.link.errors import Garbage, LinkLost
 from cantata.cluster.link.frames import END, Frame
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.host_link import HostLink
-from cantata.cluster.stages.local_ends import Chunks
 from cantata.cluster.stages.messages import (
     DeathNews,
     DrainOrder,
@@ -25,6 +24,7 @@ from cantata.cluster.stages.messages import (
 from cantata.cluster.stages.translation import Said, news_of, order_of
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.contract.data.errors import StageDied
+from cantata.contract.data.packing import Packed, last_chunks
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -163,9 +163,9 @@ class RemoteStage:
             reading.cancel()
             await asyncio.wait({reading})
 
-    def passed(self, chunks: Chunks) -> None:
+    def passed(self, packed: Packed) -> None:
         """These came from the stage on an edge."""
-        self._unfinished.passed(chunks)
+        self._unfinished.passed(last_chunks(packed))
 
     @property
     def _title(self) -> str:
@@ -245,7 +245,7 @@ class RemoteStage:
                 self._state_arrived(frame)
                 return
             case Output(chunks):
-                self._unfinished.passed(chunks)
+                self._unfinished.passed((one.request_id, one.port) for one in chunks if one.final)
             case Failed(request_id):
                 self._unfinished.ended(request_id)
             case Aborted(request_ids):

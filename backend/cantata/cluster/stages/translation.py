@@ -18,6 +18,7 @@ from cantata.cluster.stages.messages import (
     time_of,
 )
 from cantata.cluster.stages.values import flatten, unflatten
+from cantata.contract.data.packing import pack, unpack
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -90,7 +91,7 @@ def said_of(news: News) -> Said:
     """News of a stage, as it is sent."""
     match news:
         case Output(chunks):
-            return Kind.CHUNKS, encode_chunks(chunks)
+            return Kind.CHUNKS, encode_chunks(pack(chunks))
         case Failed(request_id, error):
             return Kind.FAILED, encode(FailedNews(request_id, fault_of(error)))
         case Aborted():
@@ -109,7 +110,7 @@ def news_of(frame: Frame) -> News | None:
     """
     match frame.kind:
         case Kind.CHUNKS:
-            return Output(tuple(decode_chunks(frame.body)))
+            return Output(tuple(unpack(decode_chunks(frame.body))))
         case Kind.FAILED:
             failed = decode(frame.body, FailedNews)
             return Failed(failed.request_id, error_of(failed.fault))

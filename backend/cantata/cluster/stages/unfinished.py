@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from cantata.cluster.stages.local_ends import Chunks
+from collections.abc import Collection, Iterable
 
 MAX_OPEN = 4096
 """More than a stage has slots. A request may do without a port, which then has no last chunk: the
@@ -39,11 +37,11 @@ class Unfinished:
         """It failed, or was aborted; unknown ids are fine."""
         self._open.pop(request_id, None)
 
-    def passed(self, chunks: Chunks) -> None:
-        """These have left the stage."""
-        for chunk in chunks:
-            ports = self._open.get(chunk.request_id) if chunk.final else None
+    def passed(self, last: Iterable[tuple[str, str]]) -> None:
+        """The last chunks of these requests, each at its port, have left the stage."""
+        for request_id, port in last:
+            ports = self._open.get(request_id)
             if ports is not None:
-                ports.discard(chunk.port)
+                ports.discard(port)
                 if not ports:
-                    del self._open[chunk.request_id]
+                    del self._open[request_id]

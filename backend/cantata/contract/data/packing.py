@@ -5,9 +5,9 @@ Chunks of one port share an array. What few chunks have (words, milestones) is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from cantata.contract.data.chunks import (
     Chunk,
     Codes,
     Image,
+    Milestone,
     Payload,
     Pcm,
     Progress,
@@ -23,8 +24,24 @@ from cantata.contract.data.chunks import (
     array_of,
 )
 
-Packed = tuple[tuple[Any, ...], ...]
-"""Plain values and arrays, for `unpack`."""
+
+class ChunkGroup(NamedTuple):
+    """Consecutive chunks of one port whose arrays differ in length only."""
+
+    kind: type[Payload]
+    port: str
+    request_ids: list[str]
+    indexes: list[int]
+    finals: list[bool]
+    lengths: list[int]
+    """Of each one's part of the array."""
+    array: NDArray[Any]
+    extras: dict[int, tuple[tuple[Any, ...], tuple[Milestone, ...]]]
+    """By number of the chunk: its payload's fields after the array, and its milestones."""
+
+
+Packed = tuple[ChunkGroup, ...]
+"""A message of chunks, for `unpack`."""
 
 
 def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
@@ -34,7 +51,15 @@ def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
 
 def unpack(packed: Packed) -> list[Chunk[Payload]]:
     """The chunks in their order."""
-    return [chunk for group in packed for chunk in _unpack_alike(*group)]
+    return [chunk for group in packed for chunk in _unpack_alike(group)]
+
+
+def last_chunks(packed: Packed) -> Iterator[tuple[str, str]]:
+    """Request id and port of each chunk that is its request's last at its port."""
+    for group in packed:
+        for request_id, final in zip(group.request_ids, group.finals, strict=True):
+            if final:
+                yield request_id, group.port
 
 
 def _others_of(payload: Payload) -> tuple[Any, ...]:
@@ -57,7 +82,7 @@ def _alikeness(chunk: Chunk[Payload]) -> tuple[Any, ...]:
     return chunk.port, type(chunk.payload), array.dtype, array.shape[1:]
 
 
-def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
+def _pack_alike(chunks: list[Chunk[Payload]]) -> ChunkGroup:
     arrays = [array_of(chunk.payload) for chunk in chunks]
     others = [_others_of(chunk.payload) for chunk in chunks]
     extras = {
@@ -65,7 +90,7 @@ def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
         for number, chunk in enumerate(chunks)
         if chunk.milestones or any(others[number])
     }
-    return (
+    return ChunkGroup(
         type(chunks[0].payload),
         chunks[0].port,
         [chunk.request_id for chunk in chunks],
@@ -77,16 +102,8 @@ def _pack_alike(chunks: list[Chunk[Payload]]) -> tuple[Any, ...]:
     )
 
 
-def _unpack_alike(
-    kind: type[Payload],
-    port: str,
-    request_ids: list[str],
-    indexes: list[int],
-    finals: list[bool],
-    lengths: list[int],
-    array: NDArray[Any],
-    extras: dict[int, tuple[Any, ...]],
-) -> list[Chunk[Payload]]:
+def _unpack_alike(group: ChunkGroup) -> list[Chunk[Payload]]:
+    kind, port, request_ids, indexes, finals, lengths, array, extras = group
     chunks: list[Chunk[Payload]] = []
     start = 0
     for number, (request_id, index, final, length) in enumerate(

@@ -24,6 +24,7 @@ from cantata.cluster.stages.messages import DeathNews, Kind, StageReady
 from cantata.cluster.stages.remote_stage import RemoteStage
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.errors import StageDied
+from cantata.contract.data.packing import pack
 from cantata.contract.process.messages import Abort, Register, StageCapacity
 from cantata.engine.stage_process import Death, Report, StageState
 
@@ -132,7 +133,7 @@ async def test_a_stage_is_lost_when_its_message_cannot_be_handled(
     async with host() as there:
         stream = await there.ready()
         strange: Chunk[Payload] = Chunk("r", "?", 0, Codes(np.zeros((1, 1), np.int32)), final=True)
-        await stream.send(Kind.CHUNKS, *encode_chunks([strange]))
+        await stream.send(Kind.CHUNKS, *encode_chunks(pack([strange])))
         await stream.ended()
         [death] = there.deaths
         assert "no edge leads from there" in death.error.message

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from cantata.cluster.stages import unfinished as unfinished_module
-from cantata.cluster.stages.local_ends import Chunks, LocalOutlet, relay_from
+from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.contract.data.chunks import Chunk, Payload, Rows
+from cantata.contract.data.packing import Packed, last_chunks, pack, unpack
 
 LIMIT_S = 20.0
 
@@ -27,9 +28,9 @@ def chunk(
 
 
 @asynccontextmanager
-async def relayed() -> AsyncIterator[tuple[str, asyncio.Queue[Chunks]]]:
+async def relayed() -> AsyncIterator[tuple[str, asyncio.Queue[Packed]]]:
     """An address to which a stage sends, and what arrives behind it."""
-    address, arrived = new_address("test"), asyncio.Queue[Chunks]()
+    address, arrived = new_address("test"), asyncio.Queue[Packed]()
     with listen(address) as listener:
         relaying = asyncio.create_task(relay_from(listener, arrived.put))
         yield address, arrived
@@ -44,21 +45,24 @@ async def test_a_relay_takes_what_a_stage_and_its_successor_send() -> None:
             await asyncio.to_thread(stage.put, [chunk(name, 0), chunk(name, 1)])
             stage.close()
             async with asyncio.timeout(LIMIT_S):
-                message = await arrived.get()
-            assert [(one.request_id, one.index) for one in message] == [(name, 0), (name, 1)]
+                message = unpack(await arrived.get())
+            assert [(one.request_id, one.index) for one in message] == [
+                (name, 0),
+                (name, 1),
+            ]
 
 
 async def test_an_outlet_finds_the_stage_s_successor() -> None:
     address = new_address("test")
     with listen(address) as listener:
         outlet = LocalOutlet(address)
-        await outlet.put([chunk("first")])
+        await outlet.put(pack([chunk("first")]))
         stage = SocketReceiver(listener)
         assert stage.get()[0].request_id == "first"
         stage.close()
         received: list[str] = []
         while received != ["second"]:  # the kernel takes what comes before it knows of the end
-            await outlet.put([chunk("second")])
+            await outlet.put(pack([chunk("second")]))
             received = await asyncio.to_thread(_next, listener)
         await outlet.close()
 
@@ -80,10 +84,10 @@ async def test_an_outlet_goes_on_after_chunks_that_nobody_took(
 ) -> None:
     address = new_address("test")
     outlet = LocalOutlet(address)
-    await outlet.put([chunk("lost")])
+    await outlet.put(pack([chunk("lost")]))
     assert "chunks that no stage took were dropped" in caplog.text
     with listen(address) as listener:
-        await outlet.put([chunk("next")])
+        await outlet.put(pack([chunk("next")]))
         assert await asyncio.to_thread(_next, listener) == ["next"]
     await outlet.close()
 
@@ -99,7 +103,7 @@ def test_a_request_is_held_until_the_last_chunk_of_each_port() -> None:
         chunk("begun"),
         chunk("unknown", final=True),
     ]
-    held.passed(ends)
+    held.passed(last_chunks(pack(ends)))
     held.ended("failed")
     assert held.requests == {"half", "begun"}
 
@@ -111,7 +115,7 @@ def test_requests_that_did_without_a_port_are_forgotten_in_the_end(
     held = Unfinished({"codes", "rows"})
     for name in ("oldest", "older", "new"):
         held.began(name)
-        held.passed([chunk(name, port="codes", final=True)])
+        held.passed([(name, "codes")])
     assert held.requests == {"older", "new"}
 
 

@@ -16,15 +16,15 @@ from cantata.cluster.link.link import Link
 from cantata.cluster.stages.host import session as session_module
 from cantata.cluster.stages.host.pipeline import StageLogs
 from cantata.cluster.stages.host.session import Session
-from cantata.cluster.stages.local_ends import Chunks
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
 from cantata.cluster.stages.pouring import pour
+from cantata.contract.data.packing import Packed
 
 LIMIT_S = 20.0
 ORDER = PipelineOrder("singer", None, "", {}, {}, ("talker",))
 
 
-async def nothing(_: Chunks) -> None:
+async def nothing(_: Packed) -> None:
     raise AssertionError("no chunk was sent")
 
 

@@ -33,6 +33,7 @@ from cantata.contract.data.chunks import (
     Rows,
     WordTiming,
 )
+from cantata.contract.data.packing import pack, unpack
 from cantata.contract.data.request import SamplingOptions
 from tiny_talker.inputs import TinyConversation, TinyInput, TinySound
 
@@ -201,8 +202,12 @@ CHUNKS: list[Chunk[Payload]] = [
 ]
 
 
+def arrived_as(chunks: list[Chunk[Payload]]) -> list[Chunk[Payload]]:
+    return unpack(decode_chunks(bytearray(b"".join(encode_chunks(pack(chunks))))))
+
+
 def test_chunks_arrive_as_they_were() -> None:
-    arrived = decode_chunks(bytearray(b"".join(encode_chunks(CHUNKS))))
+    arrived = arrived_as(CHUNKS)
     assert len(arrived) == len(CHUNKS)
     assert all(map(same, CHUNKS, arrived))
 
@@ -210,7 +215,7 @@ def test_chunks_arrive_as_they_were() -> None:
 def test_milestones_keep_their_age() -> None:
     now = time.monotonic()
     chunk = dataclasses.replace(CHUNKS[0], milestones=(Milestone("talker", now - 5.0),))
-    [arrived] = decode_chunks(bytearray(b"".join(encode_chunks([chunk]))))
+    [arrived] = arrived_as([chunk])
     [milestone] = arrived.milestones
     assert milestone.step == "talker"
     assert 0 <= milestone.at_s - (now - 5.0) <= time.monotonic() - now
@@ -235,7 +240,7 @@ def test_milestones_keep_their_age() -> None:
     ],
 )
 def test_chunks_that_contradict_themselves_are_refused(change: dict[str, Any]) -> None:
-    body = bytearray(b"".join(encode_chunks(CHUNKS[:2])))
+    body = bytearray(b"".join(encode_chunks(pack(CHUNKS[:2]))))
     [group] = decode(body, ChunkMessage).groups
     altered = ChunkMessage((dataclasses.replace(group, **change),))
     with pytest.raises(Garbage):
