@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+import uvloop
 
 from cantata.contract.data.errors import CantataError
 from cantata.logs import LogFormat, configure_logging
@@ -357,7 +357,7 @@ def doctor(
 def _run(command: Any) -> None:
     """Run a command's coroutine; its expected errors become one line."""
     try:
-        asyncio.run(command)
+        uvloop.run(command)
     except CantataError as error:
         _fail(error.message)
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from socket import socket
 
+import uvloop
 from fastapi import FastAPI
 
 from cantata.api.app import create_app, mount_pages
@@ -90,7 +91,7 @@ def _running(app: FastAPI, listener: socket) -> Iterator[None]:
         await serving
 
     with ThreadPoolExecutor(1, "served") as pool:
-        running = pool.submit(asyncio.run, serve())
+        running = pool.submit(uvloop.run, serve())
         try:
             if (error := settled.result(START_DEADLINE_S)) is not None:
                 raise RuntimeError(f"the server was not ready: {error}")

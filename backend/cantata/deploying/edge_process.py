@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from rich.console import Console
 
 from cantata import serving
@@ -84,4 +85,4 @@ def operator_options(edge: EdgeArguments) -> operator.OperatorOptions:
 
 if __name__ == "__main__":
     configure_logging(logging.INFO, LogFormat.TEXT, "cantata:edge")
-    sys.exit(asyncio.run(main()))
+    sys.exit(uvloop.run(main()))

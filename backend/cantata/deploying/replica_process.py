@@ -3,7 +3,6 @@ how it is."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import uvloop
 import yaml
 
 from cantata.cluster.address import Address
@@ -87,4 +87,4 @@ async def _run(actor: Actor, model: ModelArguments, machine: str, folder: Path) 
 
 if __name__ == "__main__":
     configure_logging(logging.INFO, LogFormat.TEXT, "cantata:replica")
-    sys.exit(asyncio.run(main()))
+    sys.exit(uvloop.run(main()))
