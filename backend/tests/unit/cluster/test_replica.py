@@ -114,13 +114,40 @@ async def test_what_cannot_be_served_ends_with_the_error() -> None:
 
 async def test_whoever_has_no_key_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cantata.cluster.link.accepting.HELLO_S", 0.2)
-    monkeypatch.setattr("cantata.cluster.replica.host.MAX_EDGES", 8)
     async with fake_cluster(1) as cluster:
-        address = cluster.replicas[0].host.address
-        strangers = [socket.create_connection((address.host, address.port)) for _ in range(20)]
+        strangers = strangers_of(cluster, 20)
         closed = await asyncio.gather(*(asyncio.to_thread(_read_all, one) for one in strangers))
         assert all(len(data) < 100 for data in closed)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+async def test_whoever_says_nothing_keeps_no_edge_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cantata.cluster.link.accepting.MAX_STRANGERS", 4)
+    monkeypatch.setattr("cantata.cluster.link.accepting.HELLO_S", 300)
+    async with fake_cluster(1) as cluster:
+        strangers = strangers_of(cluster, 8)
+        closed = await asyncio.gather(*(asyncio.to_thread(_read_all, one) for one in strangers[:4]))
+        assert all(len(data) < 100 for data in closed), "the oldest make room"
+        async with linked(cluster) as (_, states):
+            await eventually(lambda: bool(states))
+        for stranger in strangers[4:]:
+            stranger.close()
+
+
+async def test_an_edge_too_many_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cantata.cluster.replica.host.MAX_EDGES", 2)
+    async with fake_cluster(1) as cluster, linked(cluster) as (_, states):
+        await eventually(lambda: bool(states))
+        async with linked(cluster) as (link, _):
+            async with asyncio.timeout(60):
+                assert "has closed the link" in (await link.lost()).reason
+        assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
+
+
+def strangers_of(cluster: FakeCluster, count: int) -> list[socket.socket]:
+    """Connections that say nothing."""
+    address = cluster.replicas[0].host.address
+    return [socket.create_connection((address.host, address.port)) for _ in range(count)]
 
 
 def _read_all(stranger: socket.socket) -> bytes:
