@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.chat import Modality
@@ -57,6 +58,8 @@ class DrawingModel:
 
 
 Card = SpeakingModel | AnsweringModel | DrawingModel
+"""A model that does several things has several cards with one name, and one admission."""
+AnyCard = TypeVar("AnyCard", bound=Card)
 
 
 def alike(one: Card, other: Card) -> bool:

@@ -51,6 +51,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
                 Kind.ANSWER,
                 lambda: order,
                 self.name,
+                AnsweringModel,
                 queued=True,
                 live=True,
                 opened=(Kind.ANSWERING, Answering),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cantata.cluster.address import Address
 from cantata.cluster.bodies import decode, encode
-from cantata.cluster.cards import Announcement, Card
+from cantata.cluster.cards import Announcement, AnyCard, Card
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.connecting import connect
 from cantata.cluster.link.errors import Garbage, LinkLost
@@ -56,8 +56,8 @@ class Peer:
         """Orders since the start, by model."""
         self._refused: set[str] = set()
         """Models that had no place after all; until the next state."""
-        self._excluded: set[str] = set()
-        """Models of which this one differs from the other replicas'."""
+        self._excluded: set[tuple[type[Card], str]] = set()
+        """Kinds and names of models of which this one differs from the other replicas'."""
         self._lost = 0
         self._trouble: str | None = "not connected yet"
         self.leaving = False
@@ -86,13 +86,20 @@ class Peer:
         """What it serves; None: it is not connected, or not ready yet."""
         return self._announced
 
-    def serves(self, model: str) -> Card | None:
-        """What it announced about a model, if it takes orders for it."""
+    def card(self, kind: type[AnyCard], model: str) -> AnyCard | None:
+        """What it announced about a model, if it takes orders of this kind for it."""
+        found = (one for one in self._cards_of(model) if isinstance(one, kind))
+        return next(found, None)
+
+    def serves(self, model: str) -> bool:
+        """Whether it takes orders of any kind for a model."""
+        return bool(self._cards_of(model))
+
+    def _cards_of(self, model: str) -> list[Card]:
         if self._announced is None or self.leaving or not self.is_ready:
-            return None
-        if model in self._excluded:
-            return None
-        return next((one for one in self._announced.cards if one.name == model), None)
+            return []
+        named = (one for one in self._announced.cards if one.name == model)
+        return [one for one in named if (type(one), model) not in self._excluded]
 
     def state(self, model: str) -> ModelState | None:
         """What it last reported about a model, as long as it is connected."""
@@ -101,7 +108,7 @@ class Peer:
     def free(self, model: str) -> int:
         """Places that it has for a model, less those that orders on their way will take."""
         state = self.state(model)
-        if state is None or model in self._refused or self.serves(model) is None:
+        if state is None or model in self._refused or not self.serves(model):
             return 0
         return state.free - (self._sent[model] - state.ordered)
 
@@ -109,14 +116,15 @@ class Peer:
         """It had no place after all."""
         self._refused.add(model)
 
-    def exclude(self, model: str, is_excluded: bool) -> None:
-        """Whether to send no orders for a model here, because its sound has another format."""
-        if is_excluded and model not in self._excluded:
-            self._excluded.add(model)
-            self._trouble = f"model {model!r} has another sound format than elsewhere"
+    def exclude(self, card: Card, is_excluded: bool) -> None:
+        """Whether to send no orders of a card's kind here, because its sound has another format."""
+        excluded = type(card), card.name
+        if is_excluded and excluded not in self._excluded:
+            self._excluded.add(excluded)
+            self._trouble = f"model {card.name!r} has another sound format than elsewhere"
             logger.error("replica %s: %s", self.address, self._trouble)
         elif not is_excluded:
-            self._excluded.discard(model)
+            self._excluded.discard(excluded)
 
     def order(self, kind: Kind, message: object, model: str, *, live: bool) -> Stream:
         """Send an order on a new stream.

@@ -52,6 +52,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
                 Kind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
                 self.name,
+                DrawingModel,
                 queued=False,
                 live=True,
                 opened=(Kind.DRAWING, DrawingBegun),

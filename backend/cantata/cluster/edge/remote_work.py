@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from cantata.cluster.bodies import decode
+from cantata.cluster.cards import Card
 from cantata.cluster.edge.losses import Asked, Held, Losses
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
@@ -45,6 +46,8 @@ class Order(Generic[O, E]):
     body: Callable[[], object]
     """As it is sent now."""
     model: str
+    card: type[Card]
+    """Of the replica's cards with this name, what the order is for."""
     queued: bool
     """It waits here for a free place; otherwise a replica decides at once, and says when to try
     again if it refuses."""
@@ -275,15 +278,16 @@ class RemoteWork(Generic[O, E]):
 
     def _fits(self, peer: Peer) -> bool:
         """Whether a replica may take it: it must also make what was passed on already."""
-        if peer in self._failed:
+        card = None if peer in self._failed else self._card_of(peer)
+        if card is None:
             return False
-        if not self._splice.is_begun:
-            return True
-        card = peer.serves(self._order.model)
-        return card is not None and card.identity == self._identity
+        return not self._splice.is_begun or card.identity == self._identity
+
+    def _card_of(self, peer: Peer) -> Card | None:
+        return peer.card(self._order.card, self._order.model)
 
     async def _order_from(self, peer: Peer) -> O:
-        order, card = self._order, peer.serves(self._order.model)
+        order, card = self._order, self._card_of(peer)
         assert card is not None, "it was chosen because it serves the model"
         self._routed_at = time.monotonic()
         self._leave(complete=False)

@@ -62,7 +62,7 @@ class Replicas:
 
     def serving(self, model: str, fits: Fits = lambda peer: True) -> list[Peer]:
         """Replicas that take orders for a model."""
-        return [peer for peer in self.peers if peer.serves(model) is not None and fits(peer)]
+        return [peer for peer in self.peers if peer.serves(model) and fits(peer)]
 
     def best(
         self, model: str, fits: Fits = lambda peer: True, home: bytes | None = None

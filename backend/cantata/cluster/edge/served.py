@@ -29,14 +29,15 @@ class RemoteServed(Generic[A]):
 
     Args:
         replicas: of which some serve it.
+        queue: of the requests for every model of this name.
         card: what was announced about it.
     """
 
-    def __init__(self, replicas: Replicas, card: A) -> None:
+    def __init__(self, replicas: Replicas, queue: Waiting, card: A) -> None:
         self.card: A = card
         """May be replaced by a newer card with the same name."""
         self._replicas = replicas
-        self._queue = Waiting(replicas, card.name)
+        self._queue = queue
         self._refusals = Refusals()
 
     @property
@@ -48,11 +49,6 @@ class RemoteServed(Generic[A]):
     def admission(self) -> AdmissionReport:
         """The admission of all replicas together, with this edge's own queue."""
         return total_admission(self._replicas, self.name, self._queue)
-
-    @property
-    def waiting(self) -> int:
-        """Requests in this edge's own queue."""
-        return len(self._queue)
 
     def check_room(self) -> None:
         """Reject a live request that the queue has no room for; takes microseconds.

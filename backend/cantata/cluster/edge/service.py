@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from cantata.cluster.cards import alike, format_of
+from cantata.cluster.cards import Card, alike, format_of
 from cantata.cluster.directory import ReplicaDirectory
 from cantata.cluster.edge.chat import RemoteChatModel
 from cantata.cluster.edge.peer import Peer
@@ -16,6 +15,7 @@ from cantata.cluster.edge.pictures import RemoteImageModel
 from cantata.cluster.edge.replicas import Replicas
 from cantata.cluster.edge.served import A, RemoteServed
 from cantata.cluster.edge.speech import RemoteModel
+from cantata.cluster.edge.waiting import Waiting
 from cantata.cluster.key import LinkKey
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
@@ -40,32 +40,43 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
         self._answering: dict[str, RemoteChatModel] = {}
         self._drawing: dict[str, RemoteImageModel] = {}
         super().__init__(self._speaking, self._answering, self._drawing, "")
+        self._queues: dict[str, Waiting] = {}
+        """By model: what it does for one request takes a place from every other."""
         self._replicas = Replicas(directory, key, self._learn)
 
     @property
     def ready(self) -> bool:
-        """Whether some replica takes orders for each model."""
-        return bool(self._names) and all(map(self._replicas.serving, self._names))
+        """Whether some replica takes orders for each model, and for all that it does."""
+        return bool(self._cards) and not self._missing
 
     @property
     def trouble(self) -> str:
         """Why it is not ready, for a person."""
-        missing = [name for name in self._names if not self._replicas.serving(name)]
-        which = f"model {', '.join(missing)}" if missing else "any model"
+        which = f"model {', '.join(self._missing)}" if self._missing else "any model"
         reports = self.replica_reports()
         states = [f"{one.address}: {one.trouble}" for one in reports if one.trouble is not None]
         return "; ".join([f"no replica takes requests for {which}", *states])
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        return *self._speaking, *self._answering, *self._drawing
+    def _cards(self) -> list[Card]:
+        models = self._speaking, self._answering, self._drawing
+        return [model.card for kind in models for model in kind.values()]
+
+    @property
+    def _missing(self) -> list[str]:
+        """Models for which, or for some part of which, no replica takes orders."""
+        peers = self._replicas.peers
+        missing = (
+            card.name
+            for card in self._cards
+            if all(peer.card(type(card), card.name) is None for peer in peers)
+        )
+        return list(dict.fromkeys(missing))
 
     @property
     def waiting(self) -> Mapping[str, int]:
         """Requests in this edge's own queues, which no replica counts, by model."""
-        waiting: Counter[str] = Counter({n: one.waiting for n, one in self._speaking.items()})
-        waiting.update({name: one.waiting for name, one in self._answering.items()})
-        return waiting
+        return {name: len(queue) for name, queue in self._queues.items()}
 
     async def start(self) -> None:
         """Connect; return when there is a replica for every known model."""
@@ -105,16 +116,18 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
                 self._take(peer, drawing, self._drawing, RemoteImageModel)
 
     def _take(
-        self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, A], M]
+        self, peer: Peer, card: A, known: dict[str, M], make: Callable[[Replicas, Waiting, A], M]
     ) -> None:
         """What clients were told about a model stays true while any replica serves it like that."""
         model = known.get(card.name)
         if model is None:
-            known[card.name] = make(self._replicas, card)
+            queue = self._queues.setdefault(card.name, Waiting(self._replicas, card.name))
+            known[card.name] = make(self._replicas, queue, card)
             return
         same = format_of(card) == format_of(model.card)
-        others = (other.serves(card.name) for other in self._replicas.peers if other is not peer)
+        peers = self._replicas.peers
+        others = (one.card(type(card), card.name) for one in peers if one is not peer)
         if not any(other is not None and alike(other, model.card) for other in others):
             model.card = card
             same = True
-        peer.exclude(card.name, not same)
+        peer.exclude(card, not same)

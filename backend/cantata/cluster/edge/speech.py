@@ -80,6 +80,7 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             Kind.SPEAK,
             lambda: order,
             self.name,
+            SpeakingModel,
             queued=not batch,
             live=not batch,
             opened=(Kind.OPENED, Opened),

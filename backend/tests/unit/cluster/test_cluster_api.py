@@ -150,8 +150,7 @@ async def test_an_early_rejection_is_said_in_words(
     body = {"model": "solo", "input": TEXT, "voice": "alloy", "response_format": "pcm"}
     async with asyncio.TaskGroup() as asking:
         asked = [asking.create_task(http.post("/v1/audio/speech", json=body)) for _ in range(4)]
-        model = cluster.edge.model("solo")
-        await eventually(lambda: model.waiting == 2)
+        await eventually(lambda: cluster.edge.waiting["solo"] == 2)
         answer = await http.post("/v1/audio/speech", json=body)
         for replica in cluster.replicas:
             assert replica.solo.behaviour.may_sound is not None
