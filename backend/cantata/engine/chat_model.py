@@ -15,27 +15,30 @@ from cantata.contract.model.conversation import ChatBuilder, ThinkingChatBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
 from cantata.contract.voices import find_voice
+from cantata.engine.answer_room import AnswerPlace, AnswerRoom
 from cantata.engine.merged import merged
-from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.telling import Telling
 from cantata.logs import new_work_id
-from cantata.scheduling.admission import Place
 
 WARM_UP_EVENTS = 3
 """Of each warm-up answer."""
 
 
 class PipelineChatModel:
-    """Implements `contract.chat_service.ChatModel` over a plug-in's builder and its pipeline."""
+    """Implements `contract.chat_service.ChatModel` over a plug-in's builder and its pipeline.
 
-    def __init__(self, name: str, builder: ChatBuilder, orchestrator: Orchestrator) -> None:
-        self.name = name
-        self.orchestrator = orchestrator
+    Args:
+        builder: of requests.
+        room: for them, in the model's pipeline.
+    """
+
+    def __init__(self, builder: ChatBuilder, room: AnswerRoom) -> None:
+        self.name = room.name
+        self.orchestrator = room.orchestrator
         self._builder = builder
         self._text = EdgeSpec(builder.text, CLIENT)
-        self._served = ServedPipeline(name, orchestrator)
+        self._room = room
 
     @property
     def takes(self) -> frozenset[Modality]:
@@ -72,7 +75,7 @@ class PipelineChatModel:
     @property
     def admission(self) -> AdmissionReport:
         """Running and waiting requests; no places before `start` has finished."""
-        return self._served.report
+        return self._room.report
 
     def voice(self, name: str | None) -> Voice:
         """Look a voice up by id, name or alias; None is the default.
@@ -84,19 +87,19 @@ class PipelineChatModel:
 
     async def start(self) -> None:
         """Start the pipeline, warm it up and measure what it can serve."""
-        await self._served.start(self._answer_and_discard)
+        await self._room.start(self.warm_up)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
-        await self._served.stop(deadline_s)
+        await self._room.stop(deadline_s)
 
     def check_room(self) -> None:
-        """Reject a request that the queue has no room for; takes microseconds.
+        """Reject a request that there is no room for; takes microseconds.
 
         Raises:
-            Overloaded: the queue is full.
+            Overloaded: there is none.
         """
-        self._served.check_room()
+        self._room.check_room()
 
     @asynccontextmanager
     async def answer(self, request: ChatRequest) -> AsyncIterator[Answer]:
@@ -108,24 +111,25 @@ class PipelineChatModel:
             Quarantined: the request has ended a stage process twice.
             StageDied: the model is not running.
         """
-        self._served.check_ready()
-        self._served.check_room()  # before its text costs any time
+        await self._room.until_ready()
+        self._room.check_room()  # before its text costs any time
         request_id = new_work_id()
         build = self._builder.build
-        planned = await self._served.text_work.run(_length(request), build, request_id, request)
+        planned = await self._room.text_work.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
         text_read = Milestone(TEXT, time.monotonic())
         async with (
-            self._served.admit() as place,
+            self._room.admit(planned) as place,
             self.orchestrator.open(planned.request) as opened,
             aclosing(self._events(opened, request, place)) as events,
         ):
             admitted = Milestone(ADMIT, time.monotonic())
             yield Answer(request_id, planned.prompt_tokens, (text_read, admitted), events)
 
-    async def _answer_and_discard(self) -> None:
+    async def warm_up(self) -> None:
+        """Begin an answer and discard it, in a pipeline that has just started."""
         request = self._builder.warm_up
-        planned = await self._served.text_work.run(0, self._builder.build, new_work_id(), request)
+        planned = await self._room.text_work.run(0, self._builder.build, new_work_id(), request)
         async with (
             self.orchestrator.open(planned.request) as opened,
             aclosing(self._events(opened, request)) as events,
@@ -137,26 +141,30 @@ class PipelineChatModel:
                     break
 
     async def _events(
-        self, opened: OpenRequest, request: ChatRequest, place: Place | None = None
+        self, opened: OpenRequest, request: ChatRequest, place: AnswerPlace | None = None
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Text and sound; with the first of what takes long, the place counts as having sound."""
-        streams = [self._read(opened, request)]
+        """Text and sound; the place hears of the first of what takes long."""
+        streams = [self._read(opened, request, place)]
         if request.voice is not None:
             streams.append(self._heard(opened))
         async with aclosing(merged(*streams)) as events:
             async for event in events:
                 if place is not None and (request.voice is None or isinstance(event, SpeechChunk)):
-                    place.has_sound()
+                    place.begun()
                 yield event
 
     async def _read(
-        self, opened: OpenRequest, request: ChatRequest
+        self, opened: OpenRequest, request: ChatRequest, place: AnswerPlace | None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """The text with its thought and its calls, and its end."""
         reader, telling = self._builder.reader(), self._telling(request)
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+                if not len(tokens) and not chunk.final:
+                    continue  # a sign of life
+                if place is not None:
+                    place.wrote(len(tokens))
                 text, rest = reader.read(tokens), reader.end() if chunk.final else ""
                 for event in telling.read(text + rest, len(tokens), last=chunk.final):
                     yield event

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
 from cantata.contract.data.chunks import Progress
-from cantata.contract.data.errors import StageDied
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, PlannedImage
@@ -19,47 +17,26 @@ from cantata.contract.service import AdmissionReport
 from cantata.engine.drawing_news import News, taken
 from cantata.engine.drawing_outputs import DrawingOutputs
 from cantata.engine.mailbox import Mailbox
-from cantata.engine.model_start import ModelStart
-from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.text_work import TextWork
+from cantata.engine.stepped_pipeline import SteppedPipeline
 from cantata.logs import new_work_id
-from cantata.scheduling.admission import BATCH, LIVE
-from cantata.scheduling.image_admission import ImageAdmission, ImageLoadLimits
 from cantata.scheduling.step_plan import JobView
-
-_NEW_BESIDES = 0.2
-"""Weight of the latest picture in the time that pictures take besides their denoising."""
 
 
 class PipelineImageModel:
     """Implements `contract.image_service.ImageModel` over a plug-in's builder and its pipeline.
 
     Args:
-        name: of the model.
         builder: of requests.
-        orchestrator: of its pipeline.
-        limits: of the pictures drawn at the same time.
+        pipeline: of the model.
     """
 
-    def __init__(
-        self,
-        name: str,
-        builder: ImageBuilder,
-        orchestrator: Orchestrator,
-        limits: ImageLoadLimits,
-    ) -> None:
-        self.name = name
-        self.orchestrator = orchestrator
+    def __init__(self, builder: ImageBuilder, pipeline: SteppedPipeline) -> None:
+        self.name = pipeline.name
+        self.orchestrator = pipeline.orchestrator
         self._builder = builder
-        self._outputs = DrawingOutputs(orchestrator, builder)
-        self._text_work = TextWork()
-        self._admission = ImageAdmission(limits)
-        self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
-        self._jobs: dict[str, JobView] = {}
-        """Of the pictures that are being drawn, with the steps that they still have."""
-        self._besides_s = 0.0
-        self._start = ModelStart(name)
+        self._pipeline = pipeline
+        self._outputs = DrawingOutputs(self.orchestrator, builder)
 
     @property
     def limits(self) -> ImageLimits:
@@ -74,30 +51,14 @@ class PipelineImageModel:
     @property
     def admission(self) -> AdmissionReport:
         """Running requests; no places before `start` has finished."""
-        if not self._start.done:
-            return AdmissionReport(0, 0, 0, 0)
-        slots = self.orchestrator.slots
-        return AdmissionReport(
-            places=slots,
-            running=len(self._jobs),
-            waiting=0,
-            waiting_batch=0,
-            refused=dict(self._admission.refused),
-            admitted=dict(self._admitted),
-            slots=slots,
-            slots_in_use=self.orchestrator.slots_in_use,
-            quarantined=self.orchestrator.quarantined,
-        )
+        return self._pipeline.report
 
     async def start(self) -> None:
         """Start the pipeline, and draw what measures its steps."""
-        await self._start.run(self._start_and_warm_up())
+        await self._pipeline.start(self.warm_up)
 
-    async def _start_and_warm_up(self) -> None:
-        await self.orchestrator.start()
-        limits = self._admission.limits
-        slots = min(limits.slots, self.orchestrator.slots)
-        self._admission = ImageAdmission(replace(limits, slots=slots))
+    async def warm_up(self) -> None:
+        """Draw what measures the steps of a pipeline that has just started."""
         for request in self._builder.warm_up:
             request_id = new_work_id()
             planned = self._builder.build(request_id, request)
@@ -106,9 +67,7 @@ class PipelineImageModel:
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
-        self._start.give_up()
-        self._text_work.close()
-        await self.orchestrator.stop(deadline_s)
+        await self._pipeline.stop(deadline_s)
 
     def check_room(self) -> None:
         """Reject a request if every slot is taken; takes microseconds.
@@ -116,9 +75,7 @@ class PipelineImageModel:
         Raises:
             Overloaded: they are.
         """
-        if self._start.done and self.orchestrator.ready:
-            cost, now_s = self.orchestrator.forward_cost, time.monotonic()
-            self._admission.check_slots(list(self._jobs.values()), cost, now_s)
+        self._pipeline.check_room()
 
     @asynccontextmanager
     async def draw(self, request: ImageRequest) -> AsyncIterator[Drawing]:
@@ -133,17 +90,12 @@ class PipelineImageModel:
             StartFailed: nor will it.
         """
         request_id, arrived_s = new_work_id(), time.monotonic()
-        if not self._start.done:
-            limits, deadline_s = self._admission.limits, request.deadline_s or math.inf
-            await self._start.wait(min(limits.max_wait_s, deadline_s - arrived_s), limits.slots)
-        if not self.orchestrator.ready:
-            raise StageDied(f"model {self.name!r} is not ready")
-        build = self._builder.build
-        planned = await self._text_work.run(_length(request), build, request_id, request)
+        await self._pipeline.until_ready(_deadline(request))
+        build, text_work = self._builder.build, self._pipeline.text_work
+        planned = await text_work.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
-        self._admit(_view(planned, request, arrived_s))
-        try:
-            timed = replace(planned.request, batch=request.batch, runs_dry_s=request.deadline_s)
+        timed = replace(planned.request, batch=request.batch, runs_dry_s=request.deadline_s)
+        with self._pipeline.admitted(_view(planned, request, arrived_s)):
             async with self.orchestrator.open(timed) as opened, self._followed(opened) as events:
                 yield Drawing(
                     request_id,
@@ -154,15 +106,6 @@ class PipelineImageModel:
                     planned.reference_tokens,
                     events,
                 )
-        finally:
-            del self._jobs[request_id]
-
-    def _admit(self, job: JobView) -> None:
-        """Raises what `ImageAdmission.check` raises."""
-        cost, others = self.orchestrator.forward_cost, list(self._jobs.values())
-        self._admission.check(job, others, cost, time.monotonic(), besides_s=self._besides_s)
-        self._admitted[BATCH if job.batch else LIVE] += 1
-        self._jobs[job.request_id] = job
 
     @asynccontextmanager
     async def _followed(
@@ -189,8 +132,7 @@ class PipelineImageModel:
             mailbox.fail(error)
             return
         ended_s = time.monotonic()
-        besides_s = besides_s - began_s + ended_s - denoised_s
-        self._besides_s += _NEW_BESIDES * (besides_s - self._besides_s)
+        self._pipeline.took_besides(besides_s - began_s + ended_s - denoised_s)
         mailbox.put(News.of(image))
 
     async def _follow_progress(self, opened: OpenRequest, mailbox: Mailbox[News]) -> float:
@@ -199,15 +141,10 @@ class PipelineImageModel:
         async with aclosing(self._outputs.before(opened)) as events:
             async for event in events:
                 if isinstance(event, Progress):
-                    self._advance(opened.request_id, event)
+                    self._pipeline.advanced(opened.request_id, event.steps - event.step)
                     first_s, is_first = (time.monotonic() if is_first else first_s), False
                 mailbox.put(News.of(event))
         return first_s
-
-    def _advance(self, request_id: str, progress: Progress) -> None:
-        job = self._jobs.get(request_id)
-        if job is not None:
-            self._jobs[request_id] = replace(job, steps_left=progress.steps - progress.step)
 
 
 def _length(request: ImageRequest) -> int:
@@ -215,14 +152,17 @@ def _length(request: ImageRequest) -> int:
     return len(request.prompt) + sum(len(turn.text) for turn in request.earlier)
 
 
+def _deadline(request: ImageRequest) -> float:
+    return math.inf if request.deadline_s is None else request.deadline_s
+
+
 def _view(planned: PlannedImage, request: ImageRequest, arrived_s: float) -> JobView:
-    deadline_s = math.inf if request.deadline_s is None else request.deadline_s
     return JobView(
         planned.request.request_id,
         planned.size,
         steps=planned.steps,
         steps_left=planned.steps,
         arrived_s=arrived_s,
-        deadline_s=deadline_s,
+        deadline_s=_deadline(request),
         batch=request.batch,
     )

@@ -197,9 +197,10 @@ class Orchestrator:
             Quarantined: it has ended a stage process twice.
             StageDied: a stage of the pipeline is not running.
         """
-        part = self._pipeline.taking_part(request.inputs)
-        stages = [spec.name for spec in part if spec.name not in request.without]
-        outputs = [edge.source for edge in self._pipeline.client_edges if edge.stage in stages]
+        part = self._pipeline.taking_part(request.inputs, request.without)
+        stages = [spec.name for spec in part]
+        heard = [e.source for e in self._pipeline.client_edges if e.stage in stages]
+        outputs = [source for source in heard if source not in request.without]
         opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
         async with self._suspects.admit(opened):
             self._open[request.request_id] = opened

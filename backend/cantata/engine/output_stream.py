@@ -112,13 +112,14 @@ class OpenRequest:
         return max(output.frames for output in self.outputs.values())
 
     def arrive(self, stage: str, chunk: Chunk[Payload], frames: int) -> None:
-        """A stage's chunk for the api, and its length in frames.
-
-        Raises:
-            KeyError: no edge leads from there to the api.
-        """
+        """A stage's chunk for the api, and its length in frames. One at a port that the request
+        does without fails it."""
         self.heard_s = asyncio.get_running_loop().time()
-        self.outputs[f"{stage}.{chunk.port}"].arrive(chunk, frames)
+        source = f"{stage}.{chunk.port}"
+        if source in self.outputs:
+            self.outputs[source].arrive(chunk, frames)
+        else:
+            self.fail(RequestFailed(f"a chunk of {source}, which the request does without"))
 
     def fail(self, error: CantataError) -> None:
         """Nothing more comes; every output ends with this error."""

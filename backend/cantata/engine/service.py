@@ -12,48 +12,45 @@ from cantata.contract.catalogue import Catalogue
 from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
+from cantata.engine.answer_room import PlacesForAnswers
 from cantata.engine.chat_model import PipelineChatModel
 from cantata.engine.elsewhere import Elsewhere, MakeElsewhere
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
+from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.stage_process import StageProcess, StageState
+from cantata.engine.stepped_pipeline import SteppedPipeline
+from cantata.engine.unified_model import UnifiedModel
 from cantata.logs import LogFormat
-from cantata.scheduling.image_admission import ImageLoadLimits
+from cantata.scheduling.step_admission import StepLimits
 
 logger = logging.getLogger(__name__)
 
 DRAIN_DEADLINE_S = 5.0
 REPORT_DEADLINE_S = 0.5
 """A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
-AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel
+AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel | UnifiedModel
 
 
 class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel]):
     """Implements `contract.image_service.ImageService` over pipelines in stage processes.
 
     Args:
-        models: that speak, the default first.
-        chat_models: that answer, likewise.
-        image_models: that draw, likewise.
+        models: of every kind, the default of each first.
         later: names of those that start once the others are ready, and that nobody waits for.
     """
 
-    def __init__(
-        self,
-        models: Sequence[PipelineModel],
-        chat_models: Sequence[PipelineChatModel] = (),
-        image_models: Sequence[PipelineImageModel] = (),
-        later: Collection[str] = (),
-    ) -> None:
+    def __init__(self, models: Sequence[AnyModel], later: Collection[str] = ()) -> None:
+        speaking = {one.name: one for one in models if isinstance(one, PipelineModel)}
         super().__init__(
-            {model.name: model for model in models},
-            {model.name: model for model in chat_models},
-            {model.name: model for model in image_models},
-            models[0].name if models else "",
+            speaking,
+            {one.name: one for one in map(_chat, models) if one is not None},
+            {one.name: one for one in map(_images, models) if one is not None},
+            next(iter(speaking), ""),
         )
-        self._served: tuple[AnyModel, ...] = (*models, *chat_models, *image_models)
+        self._served = tuple(models)
         self._later = [model for model in self._served if model.name in later]
         self._failed: list[AnyModel] = []
         """Of those that start later: they are not tried again."""
@@ -171,12 +168,7 @@ def create_service(
     names = [model.name for model in models]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
-    return PipelineService(
-        [model for model in models if isinstance(model, PipelineModel)],
-        [model for model in models if isinstance(model, PipelineChatModel)],
-        [model for model in models if isinstance(model, PipelineImageModel)],
-        names[len(plans) :],
-    )
+    return PipelineService(models, names[len(plans) :])
 
 
 def _served_model(
@@ -189,12 +181,15 @@ def _served_model(
     orchestrator = Orchestrator(
         plan.pipeline, checkpoint, deployment, log_level, log_format, others
     )
-    if plugin.load_image_builder is not None:
-        drawing = plugin.load_image_builder(checkpoint)
-        return PipelineImageModel(plugin.name, drawing, orchestrator, load_limits(deployment))
-    if plugin.load_chat_builder is not None:
-        answering = plugin.load_chat_builder(checkpoint)
-        return PipelineChatModel(plugin.name, answering, orchestrator)
+    chat, images = plugin.load_chat_builder, plugin.load_image_builder
+    if images is not None:
+        pipeline = SteppedPipeline(plugin.name, orchestrator, load_limits(deployment))
+        if chat is not None:
+            return UnifiedModel(chat(checkpoint), images(checkpoint), pipeline)
+        return PipelineImageModel(images(checkpoint), pipeline)
+    if chat is not None:
+        room = PlacesForAnswers(ServedPipeline(plugin.name, orchestrator))
+        return PipelineChatModel(chat(checkpoint), room)
     return PipelineModel(
         plugin,
         plugin.speech_builder(checkpoint),
@@ -202,6 +197,18 @@ def _served_model(
         deployment.max_input_characters,
         deployment.sampled,
     )
+
+
+def _chat(model: AnyModel) -> PipelineChatModel | None:
+    if isinstance(model, UnifiedModel):
+        return model.chat
+    return model if isinstance(model, PipelineChatModel) else None
+
+
+def _images(model: AnyModel) -> PipelineImageModel | None:
+    if isinstance(model, UnifiedModel):
+        return model.images
+    return model if isinstance(model, PipelineImageModel) else None
 
 
 def _elsewhere(plan: ServicePlan, make: MakeElsewhere | None) -> Elsewhere | None:
@@ -216,7 +223,7 @@ def _elsewhere(plan: ServicePlan, make: MakeElsewhere | None) -> Elsewhere | Non
     return make(plan)
 
 
-def load_limits(deployment: Deployment) -> ImageLoadLimits:
+def load_limits(deployment: Deployment) -> StepLimits:
     """Of the pictures that are drawn at the same time.
 
     Raises:
@@ -226,4 +233,4 @@ def load_limits(deployment: Deployment) -> ImageLoadLimits:
     if len(stages) != 1:
         raise ConfigError(f"a model that draws has one stage that denoises, not {len(stages)}")
     [stage] = stages
-    return ImageLoadLimits(stage.slots, stage.max_wait_s, stage.max_tokens)
+    return StepLimits(stage.slots, stage.max_wait_s, stage.max_tokens)

@@ -29,7 +29,7 @@ class JobView:
 
     request_id: str
     size: ForwardSize
-    """Of one step."""
+    """Of the next step."""
     steps: int
     """In all."""
     steps_left: int
@@ -41,14 +41,23 @@ class JobView:
     """When its caller stops waiting, on the same clock."""
     batch: bool = False
     """It takes what the others leave."""
+    writes: bool = False
+    """It makes a text, and no picture."""
+    later: ForwardSize | None = None
+    """Of each step after the next one; None: as that. The plan knows it, the forecast does not."""
 
     def work_s(self, cost: ForwardCost) -> float:
         """Seconds that all its steps take alone."""
-        return self.steps * cost.seconds(self.size)
+        return self._seconds(self.steps, cost)
 
     def left_s(self, cost: ForwardCost) -> float:
         """Seconds that its remaining steps take alone."""
-        return self.steps_left * cost.seconds(self.size)
+        return self._seconds(self.steps_left, cost)
+
+    def _seconds(self, steps: int, cost: ForwardCost) -> float:
+        if self.later is None:
+            return steps * cost.seconds(self.size)
+        return cost.seconds(self.size) + (steps - 1) * cost.seconds(self.later)
 
 
 def plan(

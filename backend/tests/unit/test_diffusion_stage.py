@@ -20,6 +20,7 @@ from cantata.engine.diffusion.forwards import Leaves
 from cantata.engine.diffusion.jobs import preview_steps
 from cantata.engine.diffusion.stage import REPORT_S
 from tiny_painter.inputs import TinyCanvas
+from tiny_painter.scribe import TinyScribe, TinyTalk
 from tiny_painter.stages import TinyDenoiser, TinyJob
 
 CONDITION = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
@@ -139,6 +140,9 @@ def test_a_model_that_writes_leaves_a_token_a_step_and_no_latents(clock: Clock) 
 class TinyThinker(TinyDenoiser):
     """Reads in its first step, writes in the next two, then draws."""
 
+    def draws(self, inputs: TinyCanvas) -> bool:
+        return True
+
     def written(self, job: TinyJob) -> np.ndarray:
         return np.array([job.done] if job.done in (2, 3) else [], np.int32)
 
@@ -163,6 +167,59 @@ def test_a_model_that_thinks_leaves_its_words_at_once_and_its_latents_at_the_end
         [[3]],
         [],
     ]
+
+
+@pytest.fixture
+def writing(clock: Clock) -> DiffusionStage:
+    """Draws and answers."""
+    return DiffusionStage(
+        TinyScribe(), DiffusionDeployment(slots=4, max_tokens=8), clock, leaves=Leaves(text=True)
+    )
+
+
+def test_a_text_among_pictures_leaves_its_tokens_alone(writing: DiffusionStage) -> None:
+    begin(writing, "picture", canvas(1))
+    writing.add("text", TinyTalk("said", most=9), batch=False)
+    chunks, failures = run(writing)
+    assert not failures
+    assert {chunk.port for chunk in chunks if chunk.request_id == "text"} == {"codes"}
+    texts = of(chunks, "text", "codes")
+    assert [(c.index, c.final) for c in texts] == [(n, n == 4) for n in range(5)]
+    codes = [c.payload.values for c in texts if isinstance(c.payload, Codes)]
+    assert [chr(code) for code in np.concatenate(codes)[:, 0]] == list("said")
+    assert latents(chunks, "picture").size
+    (end,) = of(chunks, "picture", "codes")
+    assert end.final
+    assert isinstance(end.payload, Codes)
+    assert not len(end.payload.values)
+
+
+def test_a_text_that_waits_gives_signs_of_life(writing: DiffusionStage, clock: Clock) -> None:
+    """Behind a picture that came first; once it is written, its tokens are signs enough."""
+    begin(writing, "picture", canvas(1, steps=20))
+    writing.add("text", TinyTalk("a" * 300, most=300), batch=False)
+    before: list[Chunk[Payload]] = []
+    for result in steps(writing):
+        clock.now_s += 0.4 * REPORT_S
+        before += of(result.chunks, "text", "codes")
+        if of(result.chunks, "picture", "latents"):
+            break
+    signs = [c for c in before if isinstance(c.payload, Codes) and not len(c.payload.values)]
+    assert 5 <= len(signs) <= 10
+    assert not any(chunk.final for chunk in signs)
+    after = of(run(writing)[0], "text", "codes")
+    assert len(after) + len(before) - len(signs) == 301
+    assert [chunk.index for chunk in (*before, *after)] == list(range(len(before) + len(after)))
+
+
+def test_a_text_counts_as_long_as_texts_usually_are(writing: DiffusionStage) -> None:
+    """A client that gives no limit has the model's; few texts are so long, and pictures that take
+    longer than the usual one come after it."""
+    begin(writing, "picture", canvas(1, steps=400))
+    writing.add("text", TinyTalk("said", most=100_000), batch=False)
+    chunks = run(writing)[0]
+    ends = {chunk.request_id: place for place, chunk in enumerate(chunks) if chunk.final}
+    assert ends["text"] < ends["picture"]
 
 
 def test_a_model_may_find_that_it_needs_fewer_steps(

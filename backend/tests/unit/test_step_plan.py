@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
 from cantata.scheduling.step_plan import PATIENCE, JobView, finish_times, plan
 from cantata_bench.images.simulated import by_plan, finished, first_come, simulate, size_of
@@ -46,6 +47,27 @@ def mixed_load(number: int, seconds: float, seed: int) -> list[JobView]:
 
 def test_nothing_to_do() -> None:
     assert plan([], H200, MAX_TOKENS, 0.0) == ()
+
+
+def text(name: str, reads: int, steps: int = 256, **more: object) -> JobView:
+    """That reads so many tokens in its next step and writes then, or has read them."""
+    size = ForwardSize(reads, reads**2) if "later" in more else ForwardSize(1, reads)
+    return replace(job(name, steps=steps, **more), size=size, writes=True)
+
+
+def test_a_token_joins_the_steps_of_a_picture() -> None:
+    """So a text goes on while a picture that is done sooner is drawn."""
+    picture, writer = job("picture", 1024, steps=20), text("text", 5000, steps=3000)
+    assert names(planned([writer, picture], 0.0)) == ["picture", "text"]
+
+
+def test_what_a_text_reads_counts_once() -> None:
+    """Its other steps are tokens, so it is soon done and goes first."""
+    picture = job("picture", 1024, steps=100)
+    reader = text("text", 5000, later=ForwardSize(1, 5000), arrived_s=1.0)
+    assert names(planned([picture, reader], 1.0)) == ["text"]
+    wrong = replace(reader, later=None)
+    assert names(planned([picture, wrong], 1.0)) == ["picture"]
 
 
 def test_small_pictures_share_a_forward_and_large_ones_do_not() -> None:

@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.chat import ChatRequest, ImagePart, Message, Modality, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import PipelineRequest, StageInput, Voice
-from cantata.contract.model.conversation import PlannedAnswer, TextReader
-from cantata.contract.model.pipeline import CODES
+from cantata.contract.model.conversation import AnswerSteps, PlannedAnswer, TextReader
+from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
 from cantata_layers.omni.conversation import TokenReader
-from cantata_models.bagel.config import load_config
+from cantata_models.bagel.config import MARKS, load_config
+from cantata_models.bagel.context_parts import pieces
 from cantata_models.bagel.inputs import AnswerInput, SeeInput, Seen, Tokens
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
-from cantata_models.bagel.ports import ANSWER, SEE
+from cantata_models.bagel.ports import DENOISE, SEE
 from cantata_models.bagel.prompts import THINK_BEFORE_ANSWERING, Texts
 from cantata_models.bagel.thought_text import ThoughtSplitter
 
+OF_PICTURES = frozenset({f"{DENOISE}.{LATENTS}", f"{DENOISE}.{PROGRESS}"})
+"""Ports at which an answer leaves nothing."""
 NEUTRAL: Mapping[str, object] = {
     "top_k": 0,
     "top_p": 1,
@@ -48,7 +52,7 @@ class ChatBuilder:
 
     takes = frozenset({Modality.TEXT, Modality.IMAGE})
     voices: tuple[Voice, ...] = ()
-    text = f"{ANSWER}.{CODES}"
+    text = f"{DENOISE}.{CODES}"
     warm_up = ChatRequest((Message(Role.USER, (TextPart("a"),)),), max_tokens=3, temperature=0.0)
 
     def __init__(self, checkpoint: Path, sizes: PictureSizes = PUBLISHED) -> None:
@@ -87,11 +91,11 @@ class ChatBuilder:
             temperature=0.0 if request.temperature is None else request.temperature,
             seed=0 if request.seed is None else request.seed,
         )
-        inputs: dict[str, StageInput] = {ANSWER: answer}
+        inputs: dict[str, StageInput] = {DENOISE: answer}
         if pictures:
             inputs[SEE] = SeeInput(tuple(pictures))
-        tokens = sum(part.tokens + 2 if isinstance(part, Seen) else len(part) for part in parts)
-        return PlannedAnswer(PipelineRequest(request_id, inputs), tokens)
+        planned = PipelineRequest(request_id, inputs, without=OF_PICTURES)
+        return PlannedAnswer(planned, sum(map(_tokens, parts)), _steps(answer))
 
     def reader(self) -> TextReader:
         """For one answer."""
@@ -103,6 +107,21 @@ class ChatBuilder:
 
     def call_reader(self) -> None:
         """The published program has no tools."""
+
+
+def _tokens(part: Tokens | Seen) -> int:
+    return part.tokens + MARKS if isinstance(part, Seen) else len(part)
+
+
+def _steps(answer: AnswerInput) -> AnswerSteps:
+    """Each token attends to all that stand before it."""
+    read = sum(map(_tokens, answer.parts))
+    return AnswerSteps(
+        reading=pieces(answer.parts),
+        read=ForwardSize(read, read**2),
+        writing=answer.most,
+        write=ForwardSize(1, read + 1),
+    )
 
 
 def _check(request: ChatRequest) -> None:

@@ -1,4 +1,4 @@
-"""What stands before a picture that is drawn: a conversation's texts and pictures, in order.
+"""What stands before a picture or an answer: a conversation's texts and pictures, in order.
 
 The model knows no roles. Of each turn, the pictures come first, as in the publisher's app.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.pictures import ImageRequest
 from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import MOST_READ
-from cantata_models.bagel.inputs import ContextPart, ReferenceGrids
+from cantata_models.bagel.inputs import ContextPart, ReferenceGrids, Seen
 from cantata_models.bagel.prompts import THINK_BEFORE_DRAWING, Texts
 
 
@@ -64,8 +64,16 @@ def picture_tokens(parts: Sequence[ContextPart]) -> int:
     return sum(Grid(*one.kept).tokens + Grid(*one.seen).tokens for one in grids)
 
 
-def pieces(parts: Sequence[ContextPart]) -> int:
+def pieces(parts: Sequence[ContextPart | Seen]) -> int:
     """Steps that read them."""
-    return sum(
-        2 if isinstance(part, ReferenceGrids) else -(-len(part) // MOST_READ) for part in parts
-    )
+    return sum(map(_pieces, parts))
+
+
+def _pieces(part: ContextPart | Seen) -> int:
+    match part:
+        case ReferenceGrids():
+            return 2
+        case Seen():
+            return 1
+        case _:
+            return -(-len(part) // MOST_READ)

@@ -1,5 +1,5 @@
-"""The pipeline: pictures are seen and encoded, the language model draws, the decoder makes
-pixels."""
+"""The pipeline: pictures are seen and encoded, the language model answers or draws, the decoder
+makes pixels. Of an answer, only its text leaves the language model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PIPELINE = PipelineSpec(
         StageSpec(
             DENOISE,
             StageKind.DIFFUSION,
-            f"{STAGES}.denoise:load_painter",
+            f"{STAGES}.denoise:load_denoiser",
             outputs={LATENTS: Rows, PROGRESS: Progress, CODES: Codes},
         ),
         StageSpec(

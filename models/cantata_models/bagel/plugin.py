@@ -6,7 +6,6 @@ from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.numerics import NumericsReport
 from cantata.contract.model.picture import ImageBuilder
 from cantata.contract.model.plugin import ModelPlugin
-from cantata_models.bagel.chat_pipeline import CHAT_PIPELINE
 from cantata_models.bagel.pipeline import PIPELINE
 
 # The imports below are local so that listing the plug-in loads neither torch nor a tokenizer.
@@ -34,7 +33,7 @@ def check_numerics() -> NumericsReport:
 
 
 def write_random_checkpoint(folder: Path) -> None:
-    """Write a tiny checkpoint that draws."""
+    """Write a tiny checkpoint."""
     from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 
     write_checkpoint(folder, seed=1)
@@ -45,17 +44,8 @@ PLUGIN = ModelPlugin(
     model_types=("bagel",),
     pipeline=PIPELINE,
     deployment=Path(__file__).with_name("deploy.yaml"),
-    load_image_builder=load_image_builder,
-    check_numerics=check_numerics,
-    write_random_checkpoint=write_random_checkpoint,
-)
-CHAT = ModelPlugin(
-    name="bagel-chat",
-    # A checkpoint alone stands for the plug-in that draws; this one is asked for by its name.
-    model_types=(),
-    pipeline=CHAT_PIPELINE,
-    deployment=Path(__file__).with_name("chat.yaml"),
     load_chat_builder=load_chat_builder,
+    load_image_builder=load_image_builder,
     check_numerics=check_numerics,
     write_random_checkpoint=write_random_checkpoint,
 )

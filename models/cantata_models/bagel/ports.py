@@ -1,7 +1,6 @@
 """Names of stages and of their ports."""
 
 SEE, REFERENCES_STAGE, DENOISE, DECODE = "see", "vae_encode", "denoise", "decode"
-ANSWER = "answer"
 SEEN = "seen"
 """Of the vision transformer: tokens [L, D] of all pictures, one after the other."""
 REFERENCES = "references"

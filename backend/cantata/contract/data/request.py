@@ -131,7 +131,9 @@ class PipelineRequest:
     """Stage name -> its input. A stage that needs none has no entry."""
     without: frozenset[str] = frozenset()
     """Stages that would hear of it but do not take part, such as those that would speak an answer
-    that is only read."""
+    that is only read; and ports (`stage.port`) at which a stage leaves nothing of it, such as the
+    latents of an answer in words. A stage that would hear of it at such ports alone takes no part
+    either."""
     batch: bool = False
     """A file render: yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None

@@ -13,7 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.chat import CallArguments, CallStarted, ChatRequest, Modality, Thought
+from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import PipelineRequest, Voice
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSteps:
+    """What an answer takes of a stage that denoises."""
+
+    reading: int
+    """Steps that read the conversation."""
+    read: ForwardSize
+    """Of their forwards, together."""
+    writing: int
+    """Steps that write, a token each, at most: the text may end before."""
+    write: ForwardSize
+    """Of the first such forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,8 @@ class PlannedAnswer:
     request: PipelineRequest
     prompt_tokens: int
     """Positions of the thinker's prompt."""
+    steps: AnswerSteps | None = None
+    """Of a model that draws too: its answers and pictures share a stage, and admission to it."""
 
 
 class TextReader(Protocol):

@@ -135,7 +135,13 @@ class Denoiser(Protocol):
 
 class Writer(Denoiser, Protocol):
     """A denoiser of a stage with the port `codes`: its jobs write. If the stage has the port
-    `latents` too, they draw as well: what they write is a thought."""
+    `latents` too, its jobs either draw as well, and what they write is a thought; or they only
+    write, and leave neither latents nor progress."""
+
+    def draws(self, inputs: Any) -> bool:
+        """Whether the job of these inputs draws. Asked in a stage with both ports. For one that
+        does not, the builder names the other ports in `PipelineRequest.without`."""
+        ...
 
     def written(self, job: Any) -> NDArray[np.int32]:
         """[T] tokens of the last step. T is 0 in steps that only read or draw; in the last one, it

@@ -185,11 +185,19 @@ class PipelineSpec:
         """Edges that start in stage `name`."""
         return tuple(edge for edge in self.edges if edge.stage == name)
 
-    def taking_part(self, inputs: Collection[str]) -> tuple[StageSpec, ...]:
-        """The stages of a request with inputs for these: they, and all that hear of them."""
-        part = set(inputs)
+    def taking_part(
+        self, inputs: Collection[str], without: Collection[str] = ()
+    ) -> tuple[StageSpec, ...]:
+        """The stages of a request with inputs for these: they, and all that hear of them.
+
+        Args:
+            inputs: names of stages.
+            without: as `PipelineRequest`'s.
+        """
+        part = set(inputs).difference(without)
         for stage in self.stages:
-            if any(edge.stage in part for edge in self.inputs_of(stage.name)):
+            heard = (edge for edge in self.inputs_of(stage.name) if edge.source not in without)
+            if stage.name not in without and any(edge.stage in part for edge in heard):
                 part.add(stage.name)
         return tuple(stage for stage in self.stages if stage.name in part)
 

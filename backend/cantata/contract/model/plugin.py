@@ -113,7 +113,8 @@ class ModelPlugin:
     load_chat_builder: Callable[[Path], ChatBuilder] | None = None
     """The same for conversations; None: it has none."""
     load_image_builder: Callable[[Path], ImageBuilder] | None = None
-    """The same for pictures; None: it draws none."""
+    """The same for pictures; None: it draws none. A model that has both builders answers and draws
+    over one pipeline, with one stage that denoises."""
     unused_stages: Callable[[Path], Collection[str]] | None = None
     """Checkpoint folder -> stages of the pipeline that it does without. None: it uses all."""
     embedded_checkpoint: Path | None = None
@@ -126,9 +127,12 @@ class ModelPlugin:
     run for a model without its weights."""
 
     def __post_init__(self) -> None:
-        builders = (self.load_builder, self.load_chat_builder, self.load_image_builder)
-        if sum(builder is not None for builder in builders) != 1:
-            raise ConfigError(f"plug-in {self.name!r} either speaks texts, answers or draws")
+        speaks = self.load_builder is not None
+        others = (self.load_chat_builder, self.load_image_builder)
+        if speaks == any(builder is not None for builder in others):
+            raise ConfigError(
+                f"plug-in {self.name!r} either speaks texts, or answers, draws or does both"
+            )
 
     def speech_builder(self, checkpoint: Path) -> RequestBuilder:
         """Of a checkpoint.

@@ -23,7 +23,8 @@ from cantata.contract.model.denoiser import Denoiser, Writer
 from cantata.engine.diffusion.jobs import Job
 from cantata.stage_parts.plugin_call import plugin_call
 
-_FAILURE = "the picture could not be drawn"
+_FAILURE = {True: "the picture could not be drawn", False: "the text could not be written"}
+"""By whether the job draws."""
 
 
 @dataclass(slots=True)
@@ -66,13 +67,13 @@ class Advanced:
     written: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     """What jobs that write wrote in this step."""
 
-    def output(self, job: Job) -> list[Chunk[Payload]]:
+    def output(self, job: Job, now_s: float) -> list[Chunk[Payload]]:
         """What a job leaves after its step: some text, or the end of it; its latents."""
         chunks: list[Chunk[Payload]] = []
         written = self.written.get(job.request_id)
         latents = self.latents.get(job.request_id)
         if written is not None and (len(written) or job.done == job.steps):
-            chunks.append(job.text(written))
+            chunks.append(job.text(written, now_s))
         if latents is not None:
             chunks.append(job.result(latents))
         return chunks
@@ -94,7 +95,7 @@ def advance(model: Denoiser, jobs: Sequence[Job], leaves: Leaves) -> Advanced:
     began_s = time.monotonic()
     errors: Sequence[CantataError | None]
     try:
-        with plugin_call(_FAILURE):
+        with plugin_call(_FAILURE[jobs[0].draws]):
             errors = model.advance([job.state for job in jobs])
     except CantataError as fault:
         outcome.alone = True
@@ -111,7 +112,7 @@ def advance(model: Denoiser, jobs: Sequence[Job], leaves: Leaves) -> Advanced:
 
 def _alone(model: Denoiser, job: Job) -> CantataError | None:
     try:
-        with plugin_call(_FAILURE):
+        with plugin_call(_FAILURE[job.draws]):
             return model.advance([job.state])[0]
     except CantataError as error:
         return error
@@ -128,7 +129,7 @@ def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
         outcome.previews[job.request_id] = model.preview(job.state)
     if outcome.leaves.text:
         outcome.written[job.request_id] = cast(Writer, model).written(job.state)
-    if outcome.leaves.latents and job.done == job.steps:
+    if job.draws and job.done == job.steps:
         latents = model.latents(job.state)
         if not np.isfinite(latents).all():
             raise RequestFailed("the denoised latents are not finite numbers")
@@ -137,7 +138,7 @@ def _look(model: Denoiser, job: Job, outcome: Advanced) -> None:
 
 def _guarded(errors: dict[str, CantataError], job: Job, call: Callable[[], None]) -> None:
     try:
-        with plugin_call(_FAILURE):
+        with plugin_call(_FAILURE[job.draws]):
             call()
     except CantataError as error:
         errors[job.request_id] = error

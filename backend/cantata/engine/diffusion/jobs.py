@@ -1,4 +1,4 @@
-"""The pictures that a diffusion stage holds: those that await inputs, and those that advance."""
+"""What a diffusion stage holds: pictures and texts that await inputs, and those that advance."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress, Rows
+from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
 from cantata.scheduling.step_plan import JobView
+from cantata.scheduling.usual_length import UsualLength
 from cantata.stage_parts.arrivals import Arrivals
 
 _NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
+_NO_TOKENS = np.zeros(0, np.int32)
 
 
 @dataclass(slots=True)
@@ -29,6 +32,8 @@ class Job:
     deadline_s: float
     arrived_s: float
     arrivals: Arrivals
+    draws: bool = True
+    """It leaves latents, and progress; otherwise text alone."""
     state: Any = None
     """The model's; None: not begun."""
     steps: int = 0
@@ -39,6 +44,7 @@ class Job:
     reports: int = 0
     """Of its progress, sent so far."""
     reported_s: float = 0.0
+    """When something of it left, or it began."""
     texts: int = 0
     """Chunks of its text, sent so far."""
 
@@ -54,17 +60,27 @@ class Job:
             self.steps = steps
             self.shown = preview_steps(model.previews(self.state), steps)
 
-    def view(self, model: Denoiser) -> JobView:
-        """For the plan."""
+    def view(self, model: Denoiser, usual: UsualLength) -> JobView:
+        """For the plan.
+
+        Args:
+            model: its own.
+            usual: of texts, in steps.
+        """
+        left, size, later = self.steps - self.done, model.size(self.state), None
+        if not self.draws:
+            # Whatever it reads in the next step, then it writes a token behind all that.
+            left, later = usual.left(left), ForwardSize(1, math.ceil(size.pairs / size.tokens))
         return JobView(
             self.request_id,
-            model.size(self.state),
-            steps=self.steps,
-            steps_left=self.steps - self.done,
+            size,
+            steps=self.done + left,
+            steps_left=left,
             arrived_s=self.arrived_s,
             group=model.group(self.state),
             deadline_s=self.deadline_s,
             batch=self.batch,
+            later=later,
         )
 
     def report(self, pixels: NDArray[np.uint8] | None, now_s: float) -> Chunk[Payload]:
@@ -81,12 +97,17 @@ class Job:
         """What the next stage gets."""
         return Chunk(self.request_id, LATENTS, 0, Rows(latents), final=True)
 
-    def text(self, tokens: NDArray[np.int32]) -> Chunk[Payload]:
+    def text(self, tokens: NDArray[np.int32], now_s: float) -> Chunk[Payload]:
         """What it wrote in its last step, [T]."""
         payload, final = Codes(tokens[:, None]), self.done == self.steps
         chunk: Chunk[Payload] = Chunk(self.request_id, CODES, self.texts, payload, final)
         self.texts += 1
+        self.reported_s = now_s
         return chunk
+
+    def sign_of_life(self, now_s: float) -> Chunk[Payload]:
+        """Its progress once more, or no text."""
+        return self.report(None, now_s) if self.draws else self.text(_NO_TOKENS, now_s)
 
 
 def preview_steps(previews: int, steps: int) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""The diffusion stage: pictures in slots, each forward's jobs chosen by `plan`."""
+"""The diffusion stage: pictures and texts in slots, each forward's jobs chosen by `plan`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from cantata.contract.data.errors import (
 )
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.denoiser import Denoiser
+from cantata.contract.model.denoiser import Denoiser, Writer
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS, StageSpec
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
@@ -37,6 +38,7 @@ from cantata.engine.diffusion.jobs import Job
 from cantata.engine.diffusion.loading import load_model
 from cantata.scheduling.forward_pace import ForwardPace
 from cantata.scheduling.step_plan import plan
+from cantata.scheduling.usual_length import UsualLength
 from cantata.stage_parts.arrivals import Arrivals
 from cantata.stage_parts.plugin_call import plugin_call
 from cantata.stage_parts.worker import ThreadWorker, Worker
@@ -48,7 +50,7 @@ NEWS = 0.05
 UNKNOWN_COST = ForwardCost(0.0, 1e-6, 0.0)
 """Before a forward was measured: pictures are drawn one after the other, short ones first."""
 REPORT_S = 1.0
-"""A picture that waits for its turn is reported again after this time, so that nobody takes it for
+"""A job that waits for its turn is reported again after this time, so that nobody takes it for
 lost."""
 
 
@@ -93,6 +95,7 @@ class DiffusionStage:
         self._jobs: dict[str, Job] = {}
         self._failures: list[tuple[str, CantataError]] = []
         self._pace = ForwardPace()
+        self._usual = UsualLength()
         self._reported: ForwardCost | None = None
         self._worker: Worker[Begun | Advanced] = Worker()
 
@@ -122,10 +125,10 @@ class DiffusionStage:
         if len(self._jobs) >= self._deployment.slots:
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
         with plugin_call("the input could not be read"):
-            ports = self._model.awaits(payload)
+            ports, draws = self._model.awaits(payload), self._draws(payload)
         deadline_s = math.inf if runs_dry_s is None else runs_dry_s
         self._jobs[request_id] = Job(
-            request_id, payload, batch, deadline_s, self._clock(), Arrivals(ports)
+            request_id, payload, batch, deadline_s, self._clock(), Arrivals(ports), draws
         )
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
@@ -167,7 +170,7 @@ class DiffusionStage:
         return StepResult(chunks, failures, self._news())
 
     def counts(self) -> Mapping[str, int]:
-        """Pictures that are being drawn, or wait for that."""
+        """Pictures and texts that are being made, or wait for that."""
         return {"requests": len(self._jobs)}
 
     def start_thread(self, working: Working) -> int:
@@ -180,6 +183,12 @@ class DiffusionStage:
         """End the thread, if there is one."""
         self._worker.close()
 
+    def _draws(self, payload: StageInput) -> bool:
+        """Whether a request's job leaves latents."""
+        if not (self._leaves.latents and self._leaves.text):
+            return self._leaves.latents
+        return cast(Writer, self._model).draws(payload)
+
     def _start(self) -> None:
         """Have the worker begin what has arrived, or else compute the next forward."""
         ready = [job for job in self._jobs.values() if job.arrivals.complete]
@@ -191,7 +200,7 @@ class DiffusionStage:
             self._worker.start(partial(advance, self._model, jobs, self._leaves))
 
     def _next(self, jobs: Sequence[Job]) -> list[Job]:
-        views = [job.view(self._model) for job in jobs]
+        views = [job.view(self._model, self._usual) for job in jobs]
         cost = self._pace.cost or UNKNOWN_COST
         chosen = plan(views, cost, self._deployment.max_tokens, self._clock())
         return [self._jobs[view.request_id] for view in chosen]
@@ -203,30 +212,47 @@ class DiffusionStage:
             if error is not None and self._holds(job):
                 self._fail(job, error)
         held = [job for job in outcome.jobs if self._holds(job)]
+        now_s = self._clock()
         if isinstance(outcome, Begun):
-            return self._progress(held, {})
+            chunks = self._begun(held, now_s)
+        else:
+            chunks = self._advanced(outcome, held, now_s)
+        return chunks + self._signs_of_life(now_s)
+
+    def _begun(self, jobs: Sequence[Job], now_s: float) -> list[Chunk[Payload]]:
+        for job in jobs:
+            job.reported_s = now_s
+        return self._progress(jobs, {}, now_s)
+
+    def _advanced(
+        self, outcome: Advanced, held: Sequence[Job], now_s: float
+    ) -> list[Chunk[Payload]]:
         if not outcome.alone:
             self._pace.measure(outcome.size, outcome.seconds)
-        chunks = self._progress(held, outcome.previews)
+        chunks = self._progress(held, outcome.previews, now_s)
         for job in held:
-            chunks += outcome.output(job)
+            chunks += outcome.output(job, now_s)
             if job.done == job.steps:
-                del self._jobs[job.request_id]
+                self._end(job)
         return chunks
 
     def _progress(
-        self, jobs: Sequence[Job], previews: Mapping[str, NDArray[np.uint8]]
+        self, jobs: Sequence[Job], previews: Mapping[str, NDArray[np.uint8]], now_s: float
     ) -> list[Chunk[Payload]]:
-        """Of these jobs, and of those that nobody has heard of for long."""
+        """Of those of these jobs that draw."""
         if not self._shows_progress:
             return []
-        now_s = self._clock()
-        due = [job for job in self._jobs.values() if self._is_overdue(job, now_s)]
-        told = {job.request_id: job for job in (*jobs, *due)}
-        return [job.report(previews.get(name), now_s) for name, job in told.items()]
+        return [job.report(previews.get(job.request_id), now_s) for job in jobs if job.draws]
 
-    def _is_overdue(self, job: Job, now_s: float) -> bool:
-        return job.state is not None and now_s - job.reported_s > REPORT_S
+    def _signs_of_life(self, now_s: float) -> list[Chunk[Payload]]:
+        """Of jobs that nobody has heard of for long."""
+        told = (job for job in self._jobs.values() if self._shows_progress or not job.draws)
+        return [job.sign_of_life(now_s) for job in told if _is_overdue(job, now_s)]
+
+    def _end(self, job: Job) -> None:
+        del self._jobs[job.request_id]
+        if not job.draws:
+            self._usual.ended(job.steps)
 
     def _holds(self, job: Job) -> bool:
         return self._jobs.get(job.request_id) is job
@@ -250,3 +276,7 @@ class DiffusionStage:
         before, now = self._reported, cost
         changes = [abs(now.seconds(size) - before.seconds(size)) for size in (small, typical)]
         return max(changes) > NEWS * before.seconds(typical)
+
+
+def _is_overdue(job: Job, now_s: float) -> bool:
+    return job.state is not None and now_s - job.reported_s > REPORT_S

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from fake_chat import FakeChatModel
 from fake_picture import CONVERSING, FakeImageModel, expected_picture
 from fake_service import eventually
 from live_server import Server
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from test_chat import CHAT
 from test_images import pixels_of
 
-from cantata.contract.data.chat import ImagePart, Role, TextPart
+from cantata.contract.data.chat import ImagePart, Modality, Role, TextPart
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.pictures import ImageRequest, Turn
 from cantata.media.picture_files import PictureOutput, write_picture
@@ -216,6 +217,72 @@ async def test_how_it_is_drawn_stands_in_its_own_object(
     assert request.options == {"texture": "rough"}
     assert request.deadline_s is not None
     picture_of(answer["choices"][0]["message"]["images"][0], "webp")
+
+
+@pytest.fixture
+def both(server: Server) -> tuple[FakeChatModel, FakeImageModel]:
+    """One model that answers, and draws what conversations come to."""
+    takes = frozenset({Modality.TEXT, Modality.IMAGE})
+    chat, images = FakeChatModel("both", takes, (), 0), FakeImageModel("both", CONVERSING)
+    service = server.service
+    service.chat_models = {**service.chat_models, chat.name: chat}
+    service.image_models = {**service.image_models, images.name: images}
+    return chat, images
+
+
+@pytest.mark.parametrize(
+    ("modalities", "draws"),
+    [
+        (None, False),
+        (["text"], False),
+        (["image"], True),
+        (["text", "image"], True),
+        (["image", "text"], True),
+    ],
+)
+async def test_a_model_that_does_both_does_what_is_asked(
+    http: httpx.AsyncClient,
+    both: tuple[FakeChatModel, FakeImageModel],
+    modalities: list[str] | None,
+    draws: bool,
+) -> None:
+    chat, images = both
+    for stream in (False, True):
+        body = {**asking(model="both"), "modalities": modalities, "stream": stream}
+        response = await http.post(CHAT, json=body)
+        assert response.status_code == 200, response.text
+    assert (len(chat.counts.requests), len(images.counts.requests)) == (2 - 2 * draws, 2 * draws)
+    drawn = await http.post("/v1/images/generations", json={"prompt": "a", "model": "both"})
+    assert drawn.status_code == 200, drawn.text
+    assert len(images.counts.requests) == 1 + 2 * draws
+
+
+async def test_a_model_that_does_both_is_one_model(
+    http: httpx.AsyncClient, both: tuple[FakeChatModel, FakeImageModel]
+) -> None:
+    chat, images = both
+    listed = (await http.get("/v1/models")).json()["data"]
+    (one,) = (model for model in listed if model["id"] == "both")
+    assert one["input_modalities"] == one["output_modalities"] == ["text", "image"]
+    assert one["images"]["conversations"]
+    assert (await http.get("/v1/models/both")).json() == one
+    chat.counts.open = images.counts.open = 3
+    metrics = (await http.get("/metrics")).text
+    assert metrics.count('cantata_admission_running{model="both"} 3.0') == 1
+
+
+async def test_what_a_model_that_does_both_drew_is_context_for_its_answer(
+    http: httpx.AsyncClient, both: tuple[FakeChatModel, FakeImageModel]
+) -> None:
+    chat, _ = both
+    picture = (await answered(http, asking(model="both")))["choices"][0]["message"]
+    question = {"role": "user", "content": "What is it?"}
+    messages = [{"role": "user", "content": "A red house."}, picture, question]
+    answer = await answered(http, {"model": "both", "messages": messages})
+    assert answer["choices"][0]["message"]["content"] == "What is it?"
+    (request,) = chat.counts.requests
+    (shown,) = (p for m in request.messages for p in m.parts if isinstance(p, ImagePart))
+    np.testing.assert_array_equal(shown.pixels, picture_of(picture["images"][0]))
 
 
 async def test_a_model_that_only_draws_needs_no_modalities(

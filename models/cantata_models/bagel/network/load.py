@@ -71,12 +71,7 @@ class Words:
 
 
 def load_language(
-    checkpoint: Path,
-    config: BagelConfig,
-    device: torch.device,
-    dtype: torch.dtype,
-    *,
-    draws: bool,
+    checkpoint: Path, config: BagelConfig, device: torch.device, dtype: torch.dtype
 ) -> tuple[Mixture, Words]:
     """Return the language model, and its words.
 
@@ -85,15 +80,12 @@ def load_language(
         config: of it.
         device: of the weights, as the next.
         dtype: float32 or bfloat16.
-        draws: whether the weights for drawing are read too.
 
     Raises:
         ConfigError: weights are missing or of another shape.
     """
     tensors, words = {}, {}
     for name, tensor in read_tensors(checkpoint, "language_model.", WEIGHTS):
-        if DRAWN in name and not draws:
-            continue
         placed = tensor.to(device, dtype)
         published = f"language_model.{name}"
         if published in (EMBEDDINGS, HEAD):
@@ -105,7 +97,7 @@ def load_language(
         if name not in words or words[name].shape != shape:
             raise ConfigError(f"{checkpoint}: {name} must be there, as {list(shape)}")
     with torch.device("meta"):
-        mixture = Mixture(config.language, draws=draws)
+        mixture = Mixture(config.language)
     fill(mixture, tensors.items(), checkpoint)
     return mixture, Words(words[EMBEDDINGS], words[HEAD])
 

@@ -64,13 +64,11 @@ class Mixture(nn.Module):
 
     Args:
         config: sizes.
-        draws: without, there are the plain weights only, and spans without drawn tokens.
     """
 
-    def __init__(self, config: LanguageConfig, *, draws: bool = True) -> None:
+    def __init__(self, config: LanguageConfig) -> None:
         super().__init__()
-        self.plain = Expert(config)
-        self.drawn = Expert(config) if draws else None
+        self.plain, self.drawn = Expert(config), Expert(config)
         self._layers = config.layers
 
     def forward(self, spans: Sequence[Span]) -> list[Passed]:
@@ -111,12 +109,7 @@ class _Stream:
     def of_both(cls, mixture: Mixture, spans: Sequence[Span]) -> tuple[_Stream, _Stream]:
         return (
             cls(mixture.plain, [s.plain for s in spans], [s.plain_rotation for s in spans]),
-            # No rows take the same time with any weights.
-            cls(
-                mixture.drawn or mixture.plain,
-                [s.drawn for s in spans],
-                [s.drawn_rotation for s in spans],
-            ),
+            cls(mixture.drawn, [s.drawn for s in spans], [s.drawn_rotation for s in spans]),
         )
 
     def heads(self, index: int) -> list[Heads]:

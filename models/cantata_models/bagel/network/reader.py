@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from cantata_layers.qwen_image.grid import Grid
-from cantata_models.bagel.config import BagelConfig, load_config
+from cantata_models.bagel.config import load_config
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.latents import LatentTokens
 from cantata_models.bagel.network.load import Words, load_language, load_latent_tokens
@@ -26,11 +26,12 @@ NO_NOISE = 0.0
 
 
 class Reader:
-    """Reads words, and pictures that are seen.
+    """Reads words, pictures that are seen, and latents.
 
     Args:
         mixture: the language model.
-        words: of the same checkpoint.
+        words: of the same checkpoint, as the next.
+        latents: what is around the weights for drawing.
         rotations: of the positions.
         picture_marks: the tokens around a picture.
     """
@@ -39,10 +40,11 @@ class Reader:
         self,
         mixture: Mixture,
         words: Words,
+        latents: LatentTokens,
         rotations: Rotations,
         picture_marks: tuple[int, int],
     ) -> None:
-        self._mixture, self.words = mixture, words
+        self._mixture, self.words, self.latents = mixture, words, latents
         self._rotations = rotations
         self._marks = words.embedded(picture_marks)
         self._nothing = self._marks[:0]
@@ -68,37 +70,6 @@ class Reader:
         plain = torch.cat([self._marks, seen.to(self.device, self.words.dtype)])
         return self._picture(context, plain, self._nothing)
 
-    def _picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
-        """WHY both marks come first: the tokens of a picture see each other at one position, so
-        their order means nothing."""
-        at, turned = context.position, self._rotations.point
-        return Span(
-            context, plain, drawn, turned(at, len(plain)), turned(at, len(drawn)), causal=False
-        )
-
-
-class DrawingReader(Reader):
-    """Reads latents, too, and draws.
-
-    Args:
-        mixture: both sets of weights.
-        words: of the same checkpoint, as the next.
-        latents: what is around the weights for drawing.
-        rotations: of the positions.
-        picture_marks: the tokens around a picture.
-    """
-
-    def __init__(
-        self,
-        mixture: Mixture,
-        words: Words,
-        latents: LatentTokens,
-        rotations: Rotations,
-        picture_marks: tuple[int, int],
-    ) -> None:
-        super().__init__(mixture, words, rotations, picture_marks)
-        self.latents = latents
-
     def latent_span(
         self, context: Context, latents: torch.Tensor, time: float, places: torch.Tensor
     ) -> Span:
@@ -114,29 +85,25 @@ class DrawingReader(Reader):
         """[N] of a picture's tokens in the table of positions."""
         return table_rows(grid, self.latents.side).to(self.device)
 
+    def _picture(self, context: Context, plain: torch.Tensor, drawn: torch.Tensor) -> Span:
+        """WHY both marks come first: the tokens of a picture see each other at one position, so
+        their order means nothing."""
+        at, turned = context.position, self._rotations.point
+        return Span(
+            context, plain, drawn, turned(at, len(plain)), turned(at, len(drawn)), causal=False
+        )
+
 
 def load_reader(
     checkpoint: Path, device: torch.device, dtype: torch.dtype, picture_marks: tuple[int, int]
 ) -> Reader:
-    """Return a checkpoint's language model, without the weights for drawing.
+    """Return a checkpoint's language model.
 
     Raises:
         ConfigError: weights are missing or of another shape.
     """
     config = load_config(checkpoint)
-    mixture, words = load_language(checkpoint, config, device, dtype, draws=False)
-    return Reader(mixture, words, _rotations(config, device), picture_marks)
-
-
-def load_drawing_reader(
-    checkpoint: Path, device: torch.device, dtype: torch.dtype, picture_marks: tuple[int, int]
-) -> DrawingReader:
-    """Return a checkpoint's whole language model; raises as `load_reader`."""
-    config = load_config(checkpoint)
-    mixture, words = load_language(checkpoint, config, device, dtype, draws=True)
+    mixture, words = load_language(checkpoint, config, device, dtype)
     latents = load_latent_tokens(checkpoint, config, device, dtype)
-    return DrawingReader(mixture, words, latents, _rotations(config, device), picture_marks)
-
-
-def _rotations(config: BagelConfig, device: torch.device) -> Rotations:
-    return Rotations(config.language.head, config.language.theta, device)
+    rotations = Rotations(config.language.head, config.language.theta, device)
+    return Reader(mixture, words, latents, rotations, picture_marks)

@@ -1,150 +1,107 @@
-"""The stage that answers: a piece of the conversation or a token of the answer each step, of all
-answers in one forward.
+"""How an answer is made: a piece of the conversation or a token of the answer each step.
 
 Source: `gen_text` of the publisher's inferencer.py.
-
-Letters: L tokens of pictures that are seen, D width, H height, W width, N rows, P columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Payload
-from cantata.contract.data.errors import CantataError
 from cantata.contract.data.forward_size import ForwardSize
-from cantata.contract.model.denoiser import DenoiserOptions
 from cantata_models.bagel.inputs import AnswerInput, Seen
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed, Span
-from cantata_models.bagel.network.reader import Reader, load_reader
+from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.ports import SEEN
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.thought import Thinker, Thought
 from cantata_models.bagel.stages.arrived import rows_of
-from cantata_models.bagel.stages.options import served_dtype
 from cantata_models.bagel.stages.pieces import SeenPicture, Words, words
 
 
-@dataclass(slots=True)
-class Job:
-    """One answer."""
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Steps of a token each."""
 
-    pieces: Sequence[Words | SeenPicture]
-    """Of the conversation."""
-    thought: Thought
-    """Its context grows while the conversation is read."""
-    read: int = 0
-    """Pieces."""
+    text: Thought
     said: tuple[int, ...] = ()
-    """The token of the last step; empty: it read, or the answer has ended."""
+    """The token of the last step; empty: there was none, or it ended the answer."""
 
     @property
-    def reads(self) -> bool:
-        """Whether the next step reads."""
-        return self.read < len(self.pieces)
+    def steps_left(self) -> int:
+        """If the answer takes all the tokens that it may."""
+        return self.text.left
 
-    def span(self, reader: Reader) -> Span:
-        """What the next step asks."""
-        if self.reads:
-            return self.pieces[self.read].span(reader, self.thought.context)
-        return reader.text_span(self.thought.context, [self.thought.next_token])
+    def size(self) -> ForwardSize:
+        """Of one token."""
+        return self.text.context.size(1)
 
-    def grown(self, reader: Reader, passed: Passed) -> Thought:
-        """The answer behind that step."""
-        if self.reads:
-            start = self.pieces[self.read].read(self.thought.context, passed)
-            return replace(self.thought, thinker=replace(self.thought.thinker, start=start))
-        return self.thought.grown(passed.block, reader.words.scores(passed.plain[0]))
+    def spans(self, reader: Reader) -> Sequence[Span]:
+        """The next token."""
+        return [reader.text_span(self.text.context, [self.text.next_token])]
 
-
-class Answerer:
-    """Implements `contract.model.denoiser.Writer`.
-
-    Args:
-        reader: the network.
-        texts: the tokenizer of the same checkpoint.
-    """
-
-    def __init__(self, reader: Reader, texts: Texts) -> None:
-        self._reader, self._texts = reader, texts
-
-    def awaits(self, inputs: AnswerInput) -> Collection[str]:
-        """Pictures as they are seen."""
-        return (SEEN,) if _lengths(inputs) else ()
-
-    @torch.inference_mode()
-    def begin(self, inputs: AnswerInput, arrived: Mapping[str, Payload]) -> Job:
-        """An answer whose conversation is still to be read.
-
-        Raises:
-            RequestFailed: what arrived is not what was announced.
-        """
-        lengths = _lengths(inputs)
-        seen = iter(rows_of(arrived, SEEN, lengths) if lengths else ())
-        pieces: list[Words | SeenPicture] = []
-        for part in inputs.parts:
-            pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)
-        thinker = Thinker(Context(), self._texts.end, inputs.most, inputs.temperature, inputs.seed)
-        return Job(pieces, Thought(thinker, self._texts.begin))
-
-    def steps(self, job: Job) -> int:
-        """Pieces of the conversation, tokens of the answer, and its end; fewer, once it has ended
-        early."""
-        return len(job.pieces) + job.thought.computed + job.thought.left
-
-    def previews(self, job: Job) -> int:
-        """There are none."""
-        return 0
-
-    def size(self, job: Job) -> ForwardSize:
-        """Of a piece, or of one token."""
-        return job.thought.context.size(job.pieces[job.read].length if job.reads else 1)
-
-    def group(self, job: Job) -> None:
-        """Any answers share a forward."""
-        return
-
-    @torch.inference_mode()
-    def advance(self, jobs: Sequence[Job]) -> Sequence[CantataError | None]:
-        """A piece or a token of each, in one forward."""
-        passed = self._reader.run([job.span(self._reader) for job in jobs])
-        grown = [job.grown(self._reader, one) for job, one in zip(jobs, passed, strict=True)]
-        # From here on nothing fails: either all jobs advance, or none.
-        for job, thought in zip(jobs, grown, strict=True):
-            ended = thought.next_token == self._texts.end
-            job.said = () if job.reads or ended else (thought.next_token,)
-            job.read, job.thought = job.read + job.reads, thought
-        return [None] * len(jobs)
-
-    def written(self, job: Job) -> NDArray[np.int32]:
-        """[1] the last token; [0] if there is none."""
-        return np.array(job.said, np.int32)
-
-    def preview(self, job: Job) -> NDArray[np.uint8]:
-        """[0, 0, 3]: there is nothing to see."""
-        return np.zeros((0, 0, 3), np.uint8)
-
-    def latents(self, job: Job) -> NDArray[np.float32]:
-        """[0, 0]: there are none."""
-        return np.zeros((0, 0), np.float32)
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> Answering:
+        """Behind that token."""
+        text = self.text.grown(passed[0].block, reader.words.scores(passed[0].plain[0]))
+        ended = text.next_token == text.thinker.end
+        return Answering(text, () if ended else (text.next_token,))
 
 
-def load_answerer(checkpoint: Path, options: DenoiserOptions) -> Answerer:
-    """Return a checkpoint's answerer.
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Steps of a piece of the conversation each."""
+
+    pieces: Sequence[Words | SeenPicture]
+    """At least one is left."""
+    text: Thought
+    """It has not begun; its start grows."""
+    done: int = 0
+    """Pieces."""
+
+    said = ()
+
+    @property
+    def steps_left(self) -> int:
+        """With those of the answer."""
+        return len(self.pieces) - self.done + self.text.left
+
+    def size(self) -> ForwardSize:
+        """Of the next piece."""
+        return self.text.context.size(self.pieces[self.done].length)
+
+    def spans(self, reader: Reader) -> Sequence[Span]:
+        """The next piece."""
+        return [self.pieces[self.done].span(reader, self.text.context)]
+
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> Listening | Answering:
+        """Read on, or answer."""
+        start = self.pieces[self.done].read(self.text.context, passed[0])
+        text = replace(self.text, thinker=replace(self.text.thinker, start=start))
+        if self.done + 1 < len(self.pieces):
+            return replace(self, text=text, done=self.done + 1)
+        return Answering(text)
+
+
+def awaited_by_answer(inputs: AnswerInput) -> tuple[str, ...]:
+    """Ports: of pictures as they are seen."""
+    return (SEEN,) if _lengths(inputs) else ()
+
+
+def begin_answer(inputs: AnswerInput, arrived: Mapping[str, Payload], texts: Texts) -> Listening:
+    """An answer whose conversation is still to be read.
 
     Raises:
-        ConfigError: weights are missing or of another shape, or an option is not served.
+        RequestFailed: what arrived is not what was announced.
     """
-    dtype = served_dtype(options)
-    texts, device = Texts(checkpoint), torch.device(options.device)
-    return Answerer(load_reader(checkpoint, device, dtype, texts.around_picture), texts)
+    lengths = _lengths(inputs)
+    seen = iter(rows_of(arrived, SEEN, lengths) if lengths else ())
+    pieces: list[Words | SeenPicture] = []
+    for part in inputs.parts:
+        pieces += [SeenPicture(next(seen))] if isinstance(part, Seen) else words(part)
+    thinker = Thinker(Context(), texts.end, inputs.most, inputs.temperature, inputs.seed)
+    return Listening(pieces, Thought(thinker, texts.begin))
 
 
 def _lengths(inputs: AnswerInput) -> list[int]:

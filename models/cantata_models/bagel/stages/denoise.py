@@ -1,4 +1,4 @@
-"""The stage that draws: one network, one cache, jobs of any size, depth and phase in each forward.
+"""The stage that draws and answers: one network, jobs of any size, depth and phase in each forward.
 
 Letters: L tokens of pictures that are seen, N of latents, P numbers of such a token, D width, H
 height, W width.
@@ -22,35 +22,41 @@ from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.sampling.preview import PreviewColours, fit_preview
 from cantata_layers.qwen_image.sampling.steps import finished
 from cantata_models.bagel.config import PIXELS_PER_LATENT
-from cantata_models.bagel.inputs import DrawInput, ReferenceGrids
+from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed
-from cantata_models.bagel.network.reader import DrawingReader, load_drawing_reader
+from cantata_models.bagel.network.reader import Reader, load_reader
 from cantata_models.bagel.ports import REFERENCES, SEEN
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.noise import draw_noise, to_latents
 from cantata_models.bagel.sampling.thought import Thinker
+from cantata_models.bagel.stages.answer import awaited_by_answer, begin_answer
 from cantata_models.bagel.stages.arrived import rows_of
 from cantata_models.bagel.stages.options import served_dtype
-from cantata_models.bagel.stages.phases import Drawing, Phase, Reading, Thinking
+from cantata_models.bagel.stages.phases import Drawing, Phase, PicturePhase, Reading
 from cantata_models.bagel.stages.pieces import KeptPicture, Piece, SeenPicture, words
 from cantata_models.bagel.vae.coder import PictureEncoder
 
 
 @dataclass(slots=True)
 class Job:
-    """One picture."""
+    """An answer, or a picture."""
 
-    inputs: DrawInput
     phase: Phase
     done: int = 0
     """Steps."""
-    said: tuple[int, ...] = ()
-    """The thought's token of the last step; empty: there is none."""
 
 
-class Painter:
-    """Implements `contract.model.denoiser.Writer`: it writes its thoughts.
+@dataclass(slots=True, kw_only=True)
+class Picture(Job):
+    """It draws."""
+
+    inputs: DrawInput
+    phase: PicturePhase
+
+
+class BagelDenoiser:
+    """Implements `contract.model.denoiser.Writer`: it writes answers, and thoughts before pictures.
 
     Args:
         reader: the network.
@@ -59,38 +65,48 @@ class Painter:
         numbers: P.
     """
 
-    def __init__(
-        self, reader: DrawingReader, texts: Texts, colours: PreviewColours, numbers: int
-    ) -> None:
+    def __init__(self, reader: Reader, texts: Texts, colours: PreviewColours, numbers: int) -> None:
         self._reader, self._texts = reader, texts
         self._colours, self._numbers = colours, numbers
 
-    def awaits(self, inputs: DrawInput) -> Collection[str]:
-        """What is made of references."""
+    def draws(self, inputs: DrawInput | AnswerInput) -> bool:
+        """Whether it is a picture's."""
+        return isinstance(inputs, DrawInput)
+
+    def awaits(self, inputs: DrawInput | AnswerInput) -> Collection[str]:
+        """What is made of pictures."""
+        if isinstance(inputs, AnswerInput):
+            return awaited_by_answer(inputs)
         return (SEEN, REFERENCES) if inputs.references else ()
 
     @torch.inference_mode()
-    def begin(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Job:
-        """A job at its first noise, with everything before it still to be read.
+    def begin(self, inputs: DrawInput | AnswerInput, arrived: Mapping[str, Payload]) -> Job:
+        """A job with everything before the answer or the picture still to be read.
 
         Raises:
             RequestFailed: what arrived is not what was announced.
         """
+        if isinstance(inputs, AnswerInput):
+            return Job(begin_answer(inputs, arrived, self._texts))
+        return self._begin_picture(inputs, arrived)
+
+    def _begin_picture(self, inputs: DrawInput, arrived: Mapping[str, Payload]) -> Picture:
         grid, kept = Grid(*inputs.grid), _kept(inputs)
         noise = draw_noise(inputs.seed, grid, kept, self._numbers).to(self._reader.device)
         places = self._reader.places(grid)
         drawing = Drawing({}, inputs.times, inputs.guidance, places, noise)
         pieces, prompt_at = _pieces(inputs, arrived)
-        return Job(inputs, Reading(pieces, prompt_at, drawing, self._thinker(inputs), self._texts))
+        phase = Reading(pieces, prompt_at, drawing, self._thinker(inputs), self._texts)
+        return Picture(phase=phase, inputs=inputs)
 
     def steps(self, job: Job) -> int:
-        """With those that read what stands before, and tokens of a thought; fewer, once that has
-        ended early."""
+        """With those that read what stands before, and tokens of a text; fewer, once that has ended
+        early."""
         return job.done + job.phase.steps_left
 
     def previews(self, job: Job) -> int:
         """That the caller wants to see."""
-        return job.inputs.previews
+        return job.inputs.previews if isinstance(job, Picture) else 0
 
     def size(self, job: Job) -> ForwardSize:
         """Of all that the next step asks."""
@@ -111,14 +127,13 @@ class Painter:
         # From here on nothing fails: either all jobs advance, or none.
         for job, phase in zip(jobs, phases, strict=True):
             job.phase, job.done = phase, job.done + 1
-            job.said = phase.thought.tokens[-1:] if isinstance(phase, Thinking) else ()
         return [None] * len(jobs)
 
     def written(self, job: Job) -> NDArray[np.int32]:
-        """[1] the token that was thought last; [0]: none."""
-        return np.array(job.said, np.int32)
+        """[1] the token that was written last; [0]: none."""
+        return np.array(job.phase.said, np.int32)
 
-    def preview(self, job: Job) -> NDArray[np.uint8]:
+    def preview(self, job: Picture) -> NDArray[np.uint8]:
         """[H, W, 3], a pixel for each place of a latent."""
         drawing = job.phase.drawing
         foreseen = (
@@ -128,7 +143,7 @@ class Painter:
         )
         return self._colours.picture(to_latents(foreseen, Grid(*job.inputs.grid)))
 
-    def latents(self, job: Job) -> NDArray[np.float32]:
+    def latents(self, job: Picture) -> NDArray[np.float32]:
         """[N, P]."""
         values: NDArray[np.float32] = job.phase.drawing.latents.float().cpu().numpy()
         return values
@@ -140,18 +155,18 @@ class Painter:
         return Thinker(Context(), self._texts.end, asked.most, asked.temperature, inputs.seed)
 
 
-def load_painter(checkpoint: Path, options: DenoiserOptions) -> Painter:
-    """Return a checkpoint's painter.
+def load_denoiser(checkpoint: Path, options: DenoiserOptions) -> BagelDenoiser:
+    """Return a checkpoint's denoiser.
 
     Raises:
         ConfigError: weights are missing or of another shape, or an option is not served.
     """
     dtype = served_dtype(options)
     texts, device = Texts(checkpoint), torch.device(options.device)
-    reader = load_drawing_reader(checkpoint, device, dtype, texts.around_picture)
+    reader = load_reader(checkpoint, device, dtype, texts.around_picture)
     # The encoder is loaded only for this: no picture passes here.
     colours = fit_preview(PictureEncoder(checkpoint, device), PIXELS_PER_LATENT)
-    return Painter(reader, texts, colours, reader.latents.out.out_features)
+    return BagelDenoiser(reader, texts, colours, reader.latents.out.out_features)
 
 
 def _kept(inputs: DrawInput) -> list[Grid]:

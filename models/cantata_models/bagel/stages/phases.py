@@ -1,4 +1,4 @@
-"""What a job does in its next step: read what stands before the picture, think a token, read its
+"""What a picture's job does in its next step: read what stands before it, think a token, read its
 thought, or draw.
 
 Letters: N tokens of a picture, P numbers of a token.
@@ -19,7 +19,7 @@ from cantata_layers.qwen_image.sampling.steps import euler
 from cantata_models.bagel.config import MARKS
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed, Span
-from cantata_models.bagel.network.reader import DrawingReader
+from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Branch, Guidance
 from cantata_models.bagel.sampling.thought import Thinker, Thought
@@ -27,28 +27,42 @@ from cantata_models.bagel.stages.pieces import Piece, Words
 
 
 class Phase(Protocol):
-    """Steps of one kind. A forward answers `spans`; `after` says what to do next."""
-
-    @property
-    def drawing(self) -> Drawing:
-        """The picture as it is."""
-        ...
+    """Steps of one kind, of a picture or of an answer. A forward answers `spans`; `after` says what
+    to do next."""
 
     @property
     def steps_left(self) -> int:
-        """Forwards until the picture is done, at most; 0: it is done."""
+        """Forwards until the job is done, at most; 0: it is done."""
+        ...
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """The token that the last step wrote; empty: none."""
         ...
 
     def size(self) -> ForwardSize:
         """Of the next forward."""
         ...
 
-    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+    def spans(self, reader: Reader) -> Sequence[Span]:
         """What the next forward is asked."""
         ...
 
-    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Phase:
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> Phase:
         """The phase behind that forward; this one does not change, so that a step may fail."""
+        ...
+
+
+class PicturePhase(Phase, Protocol):
+    """One of a picture."""
+
+    @property
+    def drawing(self) -> Drawing:
+        """The picture as it is."""
+        ...
+
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
+        """As of `Phase`."""
         ...
 
 
@@ -67,6 +81,8 @@ class Drawing:
     velocity: torch.Tensor | None = None
     """Of the last step."""
     step: int = 0
+
+    said = ()
 
     @property
     def drawing(self) -> Drawing:
@@ -88,14 +104,14 @@ class Drawing:
         own = len(self.latents) + MARKS
         return reduce(add, (context.size(own) for context in self._asked()))
 
-    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+    def spans(self, reader: Reader) -> Sequence[Span]:
         """One for each context."""
         return [
             reader.latent_span(context, self.latents, self.time, self.places)
             for context in self._asked()
         ]
 
-    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Drawing:
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> Drawing:
         """One step on."""
         found = [reader.latents.velocities(one.drawn) for one in passed]
         asked = self._asked()
@@ -128,6 +144,8 @@ class Remembering:
     text: tuple[int, ...]
     drawing: Drawing
 
+    said = ()
+
     @property
     def steps_left(self) -> int:
         """With those of drawing."""
@@ -137,11 +155,11 @@ class Remembering:
         """Of the text."""
         return self.drawing.contexts[Branch.FULL].size(self._piece.length)
 
-    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+    def spans(self, reader: Reader) -> Sequence[Span]:
         """The text."""
         return [self._piece.span(reader, self.drawing.contexts[Branch.FULL])]
 
-    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Drawing:
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> Drawing:
         """Draw with it."""
         full = self._piece.read(self.drawing.contexts[Branch.FULL], passed[0])
         contexts = {**self.drawing.contexts, Branch.FULL: full}
@@ -170,11 +188,16 @@ class Thinking:
         """Of one token."""
         return self.thought.context.size(1)
 
-    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+    def spans(self, reader: Reader) -> Sequence[Span]:
         """The next token."""
         return [reader.text_span(self.thought.context, [self.thought.next_token])]
 
-    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Phase:
+    @property
+    def said(self) -> tuple[int, ...]:
+        """The last word of the thought."""
+        return self.thought.tokens[-1:]
+
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
         """Think on, or read what was thought."""
         scores = reader.words.scores(passed[0].plain[0])
         thought = self.thought.grown(passed[0].block, scores)
@@ -205,6 +228,8 @@ class Reading:
     done: int = 0
     """Pieces."""
 
+    said = ()
+
     @property
     def steps_left(self) -> int:
         """With those that follow."""
@@ -216,12 +241,12 @@ class Reading:
         length = self.pieces[self.done].length
         return reduce(add, (context.size(length) for context in self._asked()))
 
-    def spans(self, reader: DrawingReader) -> Sequence[Span]:
+    def spans(self, reader: Reader) -> Sequence[Span]:
         """The next piece."""
         piece = self.pieces[self.done]
         return [piece.span(reader, context) for context in self._asked()]
 
-    def after(self, reader: DrawingReader, passed: Sequence[Passed]) -> Phase:
+    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
         """Read on; then think, or draw."""
         piece, before = self.pieces[self.done], self.contexts
         full = piece.read(before[Branch.FULL], passed[0])

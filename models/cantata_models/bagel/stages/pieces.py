@@ -20,7 +20,7 @@ from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import MARKS, MOST_READ
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.mixture import Passed, Span
-from cantata_models.bagel.network.reader import DrawingReader, Reader
+from cantata_models.bagel.network.reader import Reader
 
 
 class Piece(Protocol):
@@ -36,7 +36,7 @@ class Piece(Protocol):
         """Tokens, with the marks around a picture."""
         ...
 
-    def span(self, reader: DrawingReader, context: Context) -> Span:
+    def span(self, reader: Reader, context: Context) -> Span:
         """What a forward is asked."""
         ...
 
@@ -114,7 +114,7 @@ class KeptPicture:
         """As of `Piece`."""
         return len(self.latents) + MARKS
 
-    def span(self, reader: DrawingReader, context: Context) -> Span:
+    def span(self, reader: Reader, context: Context) -> Span:
         """All tokens at one position."""
         return reader.kept_span(context, self.latents, self.grid)
 

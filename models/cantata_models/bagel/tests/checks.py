@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cantata_models.bagel.tests.parity.conversations import Conversation
 from cantata_models.bagel.tests.parity.scenarios import GOLDENS, Scenario, kept_pixels
 
 LATENT = 1e-4
@@ -35,6 +36,13 @@ def check_scenario(studio: Any, scenario: Scenario) -> None:
     np.testing.assert_array_equal(drawn.latents[0], expected[0])
     np.testing.assert_allclose(drawn.latents, expected, rtol=0, atol=LATENT)
     check_pixels(kept_pixels(drawn.pixels), theirs[f"{scenario.name}/pixels"])
+
+
+def check_answer(studio: Any, conversation: Conversation) -> None:
+    """Answer a conversation, and compare the tokens."""
+    assert goldens()[f"{conversation.name}/gap"] > CLEAR
+    (tokens,) = studio.finish([studio.begin_answer(conversation.request())])
+    np.testing.assert_array_equal(tokens, goldens()[f"{conversation.name}/tokens"])
 
 
 def check_pixels(ours: NDArray[np.uint8], theirs: NDArray[np.uint8]) -> None:

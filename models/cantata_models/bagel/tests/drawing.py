@@ -1,4 +1,4 @@
-"""Draws as the server does, step by step in this process.
+"""Draws and answers as the server does, step by step in this process.
 
 Letters: N tokens of a picture, P numbers of a token, H height, W width.
 """
@@ -14,15 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.chunks import Image, Payload, Rows
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.feed_forward import Fed, FeedForward
 from cantata.contract.model.pipeline import LATENTS
 from cantata_models.bagel.builder import PictureBuilder
+from cantata_models.bagel.chat_builder import ChatBuilder
 from cantata_models.bagel.ports import DECODE, DENOISE, IMAGE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.stages.autoencoder import load_latent_decoder, load_reference_encoder
-from cantata_models.bagel.stages.denoise import Job, load_painter
+from cantata_models.bagel.stages.denoise import Job, Picture, load_denoiser
 from cantata_models.bagel.stages.phases import Remembering
 from cantata_models.bagel.stages.vision import load_eyes
 from cantata_models.bagel.tests.parity.scenarios import SIZES
@@ -43,13 +45,14 @@ class Drawn:
 
 
 class Studio:
-    """A checkpoint's builder and stages."""
+    """A checkpoint's builders and stages."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.builder = PictureBuilder(checkpoint, SIZES)
+        self.answers = ChatBuilder(checkpoint, SIZES)
         self.eyes = load_eyes(checkpoint, CPU)
         self.references = load_reference_encoder(checkpoint, CPU)
-        self.painter = load_painter(checkpoint, DenoiserOptions("cpu", "float32"))
+        self.denoiser = load_denoiser(checkpoint, DenoiserOptions("cpu", "float32"))
         self.decoder = load_latent_decoder(checkpoint, CPU)
 
     def draw(self, request: ImageRequest) -> Drawn:
@@ -59,21 +62,45 @@ class Studio:
     def draw_together(self, requests: Sequence[ImageRequest]) -> list[Drawn]:
         """Draw pictures in forwards that they share, as long as each has steps left."""
         inputs = [self.inputs(request) for request in requests]
-        jobs = [self.painter.begin(given[DENOISE], self.encoded(given)) for given in inputs]
-        latents = [[self.painter.latents(job)] for job in jobs]
+        jobs = [self.begin(given) for given in inputs]
+        latents = [[self.denoiser.latents(job)] for job in jobs]
         thoughts: list[tuple[int, ...] | None] = [None] * len(jobs)
         while any(job.phase.steps_left for job in jobs):
             unfinished = [job for job in jobs if job.phase.steps_left]
             drawn = [job.phase.drawing.step for job in jobs]
-            assert self.painter.advance(unfinished) == [None] * len(unfinished)
+            assert self.denoiser.advance(unfinished) == [None] * len(unfinished)
             for number, job in enumerate(jobs):
                 if job.phase.drawing.step > drawn[number]:
-                    latents[number].append(self.painter.latents(job))
+                    latents[number].append(self.denoiser.latents(job))
                 if isinstance(job.phase, Remembering):
                     thoughts[number] = job.phase.text
         return [
             Drawn(np.stack(after), self.decoded(given[DECODE], job), thought)
             for given, after, job, thought in zip(inputs, latents, jobs, thoughts, strict=True)
+        ]
+
+    def begin(self, inputs: Mapping[str, Any]) -> Picture:
+        """A picture's job."""
+        job = self.denoiser.begin(inputs[DENOISE], self.encoded(inputs))
+        assert isinstance(job, Picture)
+        return job
+
+    def begin_answer(self, request: ChatRequest) -> Job:
+        """An answer's job."""
+        inputs: Mapping[str, Any] = self.answers.build("a", request).request.inputs
+        return self.denoiser.begin(inputs[DENOISE], self.encoded(inputs))
+
+    def finish(self, jobs: Sequence[Job]) -> list[NDArray[Any]]:
+        """Latents [N, P] of pictures, tokens [T] of answers, made in forwards that they share, as
+        long as each has steps left."""
+        written: list[list[NDArray[np.int32]]] = [[] for _ in jobs]
+        while left := [n for n, job in enumerate(jobs) if job.phase.steps_left]:
+            assert self.denoiser.advance([jobs[n] for n in left]) == [None] * len(left)
+            for number in left:
+                written[number].append(self.denoiser.written(jobs[number]))
+        return [
+            self.denoiser.latents(job) if isinstance(job, Picture) else np.concatenate(tokens)
+            for job, tokens in zip(jobs, written, strict=True)
         ]
 
     def inputs(self, request: ImageRequest) -> Mapping[str, Any]:
@@ -89,9 +116,9 @@ class Studio:
                 made |= _only(stage.run([inputs[name]]))
         return made
 
-    def decoded(self, inputs: Any, job: Job) -> NDArray[np.uint8]:
+    def decoded(self, inputs: Any, job: Picture) -> NDArray[np.uint8]:
         """The picture of a finished job."""
-        fed = Fed(inputs, {LATENTS: Rows(self.painter.latents(job))})
+        fed = Fed(inputs, {LATENTS: Rows(self.denoiser.latents(job))})
         image = _only(self.decoder.run([fed]))[IMAGE]
         assert isinstance(image, Image)
         return image.pixels

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
-from cantata_models.bagel.tests.checks import check_scenario
+from cantata_models.bagel.tests.checks import check_answer, check_scenario
+from cantata_models.bagel.tests.parity.conversations import CONVERSATIONS
 from cantata_models.bagel.tests.parity.scenarios import SEED, scenario_named
 from source_faults import Mutant, injected, mutants
 from threads import threads
@@ -26,8 +27,9 @@ MODULES = (
     *(f"{BAGEL}.vae.{name}" for name in ("layers", "halves", "coder")),
     *(f"{BAGEL}.{name}" for name in ("inputs", "context_parts")),
     *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived")),
-    *(f"{STAGES}.{name}" for name in ("pieces", "phases", "denoise")),
+    *(f"{STAGES}.{name}" for name in ("pieces", "phases", "answer", "denoise")),
     f"{BAGEL}.builder",
+    f"{BAGEL}.chat_builder",
     DRAWING,
 )
 """In import order."""
@@ -61,6 +63,13 @@ def check_thought(folder: Path) -> None:
 def check_conversation(folder: Path) -> None:
     """One that follows from several turns."""
     check("conversation", folder)
+
+
+def check_words_of_answers(folder: Path) -> None:
+    """An answer about two pictures."""
+    studio = importlib.import_module(DRAWING).Studio(folder)
+    (conversation,) = (one for one in CONVERSATIONS if one.name == "compare")
+    check_answer(studio, conversation)
 
 
 MUTANTS = (
@@ -100,7 +109,7 @@ MUTANTS = (
         f"{NETWORK}.mixture",
         check_edit,
         ("mask.tril(len(keys) - len(query))", "mask.tril()"),
-        ("mixture.drawn or mixture.plain", "mixture.plain"),
+        ("cls(mixture.drawn,", "cls(mixture.plain,"),
     ),
     *mutants(
         f"{NETWORK}.latents",
@@ -124,6 +133,12 @@ MUTANTS = (
             "context.and_(passed.block, 1)\n\n\ndef",
             "context.and_(passed.block, 2)\n\n\ndef",
         ),
+    ),
+    *mutants(
+        f"{STAGES}.answer",
+        check_words_of_answers,
+        ("replace(self.text.thinker, start=start)", "self.text.thinker"),
+        ("return Answering(text, () if ended else", "return Answering(text, () if not ended else"),
     ),
     *mutants(
         f"{STAGES}.denoise",

@@ -53,7 +53,7 @@ class Forwards:
     def __init__(self, studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
         self.spans: list[Sequence[Span]] = []
         """Of each forward."""
-        reader = studio.painter._reader
+        reader = studio.denoiser._reader
         self._run = reader.run
         monkeypatch.setattr(reader, "run", self._counted)
 
@@ -84,7 +84,7 @@ def test_a_picture_waits_for_one_piece_of_what_another_has_to_read(
 ) -> None:
     """In steps: however much is to be read, each forward reads one piece, and the plan may give the
     next one to somebody else."""
-    stage = DiffusionStage(studio.painter, DiffusionDeployment())
+    stage = DiffusionStage(studio.denoiser, DiffusionDeployment())
     forwards = Forwards(studio, monkeypatch)
     begin(stage, studio, "long", LONG)
     stage.step()

@@ -21,7 +21,7 @@ from cantata_models.bagel.pictures import PUBLISHED
 from cantata_models.bagel.ports import DENOISE, REFERENCES_STAGE, SEE
 from cantata_models.bagel.random_checkpoint.write import write_checkpoint
 from cantata_models.bagel.sampling.guidance import Branch, Guidance, Renorm
-from cantata_models.bagel.stages.denoise import load_painter
+from cantata_models.bagel.stages.denoise import load_denoiser
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +142,14 @@ def test_a_checkpoint_of_another_kind_is_refused(
     fields = dict(_read(tmp_path / LANGUAGE))
     write_json(tmp_path / LANGUAGE, {**fields, key: value})
     with pytest.raises(ConfigError, match=said):
-        load_painter(tmp_path, DenoiserOptions("cpu", "float32"))
+        load_denoiser(tmp_path, DenoiserOptions("cpu", "float32"))
 
 
 def test_options_that_the_stage_cannot_have_are_refused(checkpoint: Path) -> None:
     with pytest.raises(ConfigError, match="hooked"):
-        load_painter(checkpoint, DenoiserOptions("cpu", "float32", hooked=Hooked()))
+        load_denoiser(checkpoint, DenoiserOptions("cpu", "float32", hooked=Hooked()))
     with pytest.raises(ConfigError, match="float16"):
-        load_painter(checkpoint, DenoiserOptions("cpu", "float16"))
+        load_denoiser(checkpoint, DenoiserOptions("cpu", "float16"))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Admission of pictures: a request is taken if it will be done in time, by the plan's own forecast.
+"""Admission of pictures, and of answers that are written among them: a request is taken if it will
+be done in time, by the plan's own forecast.
 
 Speech has places, because every listener needs a share of each second. Pictures have none: work is
 done one after the other, and what matters is when. Nothing here knows a model or reads a clock.
@@ -21,25 +22,25 @@ _UNKNOWN_RETRY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class ImageLoadLimits:
+class StepLimits:
     """What is admitted."""
 
     slots: int
-    """Pictures that are drawn at the same time."""
+    """Jobs at the same time."""
     max_wait_s: float
-    """The longest that others may hold up a picture, beyond the time that it takes alone."""
+    """The longest that others may hold up a job, beyond the time that it takes alone."""
     max_tokens: int
     """Of one forward."""
 
 
-class ImageAdmission:
+class StepAdmission:
     """Decides on requests, and counts them.
 
     Args:
         limits: what is admitted.
     """
 
-    def __init__(self, limits: ImageLoadLimits) -> None:
+    def __init__(self, limits: StepLimits) -> None:
         self.limits = limits
         self.refused: Counter[str] = Counter({NO_SLOT: 0, TOO_LATE: 0})
 
@@ -60,7 +61,7 @@ class ImageAdmission:
             others: all that were admitted and are not done.
             cost: of a forward; None: not measured yet.
             now_s: on the jobs' clock.
-            besides_s: what a picture takes before and after its denoising.
+            besides_s: what it takes before and after its steps.
 
         Raises:
             Overloaded: it would be done too late; tells when it would not be.
@@ -83,7 +84,7 @@ class ImageAdmission:
         if late_s > 0:
             self.refused[TOO_LATE] += 1
             soon_s = done_s - now_s
-            state = f"{len(others)} pictures are being drawn; it would be done in {soon_s:.0f} s"
+            state = f"{_in_work(others)}; it would be done in {soon_s:.0f} s"
             raise Overloaded(state, max(late_s, _MIN_RETRY_S))
 
     def check_slots(
@@ -110,10 +111,16 @@ class ImageAdmission:
         retry_s = _UNKNOWN_RETRY_S
         if cost is not None:
             retry_s = min(self._forecast(others, cost, now_s).values()) - now_s
-        state = f"{len(others)} pictures are being drawn, as many as may be"
+        state = f"{_in_work(others)}, as many as may be"
         return Overloaded(state, max(retry_s, _MIN_RETRY_S))
 
     def _forecast(
         self, jobs: Sequence[JobView], cost: ForwardCost, now_s: float
     ) -> dict[str, float]:
         return finish_times(jobs, cost, self.limits.max_tokens, now_s)
+
+
+def _in_work(jobs: Sequence[JobView]) -> str:
+    texts = sum(job.writes for job in jobs)
+    pictures = f"{len(jobs) - texts} pictures are being drawn"
+    return f"{pictures} and {texts} answers written" if texts else pictures
