@@ -88,6 +88,7 @@ test("what models take and make tells which of them draw, answer and hear", asyn
     entry("reads", ["text", "image"], ["text"]),
     entry("hears", ["text", "audio"], ["text", "audio"]),
     entry("draws", ["text"], ["image"], LIMITS),
+    entry("does both", ["text", "image"], ["text", "image"], LIMITS),
   ];
   const catalogue = new Catalogue({ json: async () => ({ data }) });
   let changes = 0;
@@ -95,8 +96,8 @@ test("what models take and make tells which of them draw, answer and hear", asyn
   await catalogue.load();
   assert.equal(changes, 1);
   const ids = (models) => models.map(({ id }) => id);
-  assert.deepEqual(ids(catalogue.drawing), ["draws"]);
-  assert.deepEqual(ids(catalogue.answering), ["reads", "hears"]);
+  assert.deepEqual(ids(catalogue.drawing), ["draws", "does both"]);
+  assert.deepEqual(ids(catalogue.answering), ["reads", "hears", "does both"]);
   assert.deepEqual(ids(catalogue.hearing), ["hears"]);
   assert.equal(modalityWords(["text", "image", "smell"]), "text, pictures and smell");
 });

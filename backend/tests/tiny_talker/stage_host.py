@@ -14,13 +14,14 @@ from dataclasses import replace
 from cantata.logs import LogFormat, configure_logging
 from cantata.plugins import installed_plugins
 from cantata.stage_host import StageHostOptions, run_stage_host
+from tiny_painter import scribe
 from tiny_talker import latent_plugin
 from tiny_talker.plugin import AUDIBLE, ENCODED, PLUGIN
 
 DRAIN_S = 60.0
 LOUD = replace(PLUGIN, name="tiny-loud", pipeline=AUDIBLE)
 LED = replace(PLUGIN, name="tiny-led", pipeline=ENCODED)
-PLUGINS = {one.name: one for one in (PLUGIN, LOUD, LED, latent_plugin.PLUGIN)}
+PLUGINS = {one.name: one for one in (PLUGIN, LOUD, LED, latent_plugin.PLUGIN, scribe.PLUGIN)}
 
 
 async def main(listen: str) -> None:
