@@ -336,6 +336,7 @@ def test_options_of_any_schema_have_a_control(page_of: Opener) -> None:
             ["Talk", "Server"],
         ),
         ("reader", "Answers that arrive while they are still being made.", ["Server"]),
+        ("both", "Answers and pictures while they are still being made.", ["Draw", "Server"]),
     ],
 )
 def test_the_words_and_the_tabs_follow_what_is_served(
@@ -345,8 +346,11 @@ def test_the_words_and_the_tabs_follow_what_is_served(
 
     def only(models: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (omni,) = (model for model in models if model["id"] == OMNI.name)
-        reader = {**omni, "id": "reader", "input_modalities": ["text", "image"]}
-        return [model for model in [*models, reader] if model["id"] == served]
+        (painter,) = (model for model in models if model["id"] == PAINTER.name)
+        seen = {"input_modalities": ["text", "image"]}
+        reader = {**omni, **seen, "id": "reader"}
+        both = {**painter, **seen, "id": "both", "output_modalities": ["text", "image"]}
+        return [model for model in [*models, reader, both] if model["id"] == served]
 
     def nothing(route: Route) -> None:
         route.fulfill(json={"models": [], "voices": []})

@@ -11,6 +11,7 @@ from cantata.config import ArDeployment, CodecDeployment, load_deployment, parse
 from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from tiny_painter.scribe import PLUGIN as SCRIBE
 from tiny_talker.plugin import ENCODED
 
 PIPELINE = PipelineSpec(
@@ -146,6 +147,14 @@ def test_a_request_takes_part_where_it_has_an_input_and_in_what_follows() -> Non
     assert names("encoder", "talker") == ["encoder", "talker", "decoder"]
     assert names("talker") == ["talker", "decoder"]
     assert names() == []
+
+
+def test_a_stage_that_would_hear_only_at_ports_that_are_left_out_takes_no_part() -> None:
+    def part(*without: str) -> list[str]:
+        return [stage.name for stage in SCRIBE.pipeline.taking_part({"denoiser"}, without)]
+
+    assert part() == part("denoiser.codes") == ["denoiser", "decoder"]
+    assert part("denoiser.latents") == part("decoder") == ["denoiser"]
 
 
 def test_a_pipeline_without_a_stage_has_no_edges_at_it() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cantata.contract.data.errors import ConfigError
 from cantata.plugins import ENTRY_POINT_GROUP, LocatedModel, installed_plugins, locate
+from tiny_painter.scribe import PLUGIN as SCRIBE
 
 
 def test_nothing_named_is_what_ships_with_the_server() -> None:
@@ -114,3 +118,27 @@ def test_a_model_that_cannot_be_imported_is_named(offered: Callable[..., None]) 
     offered("broken", a="import nothing_of_this_name")
     with pytest.raises(ConfigError, match=r"models in 'broken' cannot be imported.*nothing_of"):
         installed_plugins()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "allowed"),
+    [
+        ({"speech"}, True),
+        ({"chat"}, True),
+        ({"images"}, True),
+        ({"chat", "images"}, True),
+        (set(), False),
+        ({"speech", "chat"}, False),
+        ({"speech", "images"}, False),
+        ({"speech", "chat", "images"}, False),
+    ],
+)
+def test_a_model_speaks_texts_or_else_answers_and_draws(kinds: set[str], allowed: bool) -> None:
+    speech, chat = installed_plugins()["solo"].load_builder, SCRIBE.load_chat_builder
+    builders: dict[str, Any] = {
+        "load_builder": speech if "speech" in kinds else None,
+        "load_chat_builder": chat if "chat" in kinds else None,
+        "load_image_builder": SCRIBE.load_image_builder if "images" in kinds else None,
+    }
+    with nullcontext() if allowed else pytest.raises(ConfigError, match="either speaks texts, or"):
+        replace(SCRIBE, **builders)
