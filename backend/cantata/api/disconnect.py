@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 
 from starlette.types import Receive
 
-from cantata.api.errors import first_error
+from cantata.contract.data.errors import first_error
 
 
 async def until_disconnect(receive: Receive, work: Coroutine[None, None, None], name: str) -> None:

@@ -166,14 +166,6 @@ def _tag_of(problem: Any) -> str:
     return str(problem["ctx"]["discriminator"]).strip("'")
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error that ended a task group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 def respond(request: HTTPConnection, error: HttpError) -> Response:
     """The response, with the request's id even where no middleware can add it any more."""
     request_id = request_id_of(request.scope)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from cantata.contract.data.errors import StageDied
+from cantata.contract.data.errors import StageDied, first_error
 from cantata.contract.service import AdmissionReport
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.text_work import TextWork
@@ -60,9 +60,12 @@ class ServedPipeline:
         slots = self.orchestrator.slots
         self.reserves = Reserves(self.orchestrator.frame_period_s)
         for requests in (1, slots):
-            async with asyncio.TaskGroup() as group:
-                for number in range(requests):
-                    group.create_task(warm_up(), name=f"{self.name}:warm-up:{number}")
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for number in range(requests):
+                        group.create_task(warm_up(), name=f"{self.name}:warm-up:{number}")
+            except ExceptionGroup as errors:
+                raise first_error(errors) from errors
         limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
         self._admission = Admission(
             self.orchestrator.places,

@@ -14,6 +14,7 @@ import torch
 from cantata.config import ArDeployment, SamplingDefaults
 from cantata.contract.data.errors import (
     ConfigError,
+    ContextFull,
     InvalidRequest,
     Overloaded,
     ProtocolViolation,
@@ -22,7 +23,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
 from cantata.engine.ar import build_stage
-from tiny_talker.checkpoint import END_CODE, save_tiny_checkpoint
+from tiny_talker.checkpoint import END_CODE, MAX_POSITIONS, save_tiny_checkpoint
 from tiny_talker.driving import TALKER, Listener, preempt_all, speak, speak_alone, varied_payloads
 from tiny_talker.inputs import TinyInput, TinyText
 
@@ -277,7 +278,6 @@ def test_more_requests_than_slots_are_rejected(stage: Stage) -> None:
     [
         ("tiny_talker.talker:Nobody", {}, "no talker class"),
         ("tiny_talker.nowhere:TinyTalker", {}, "no talker class"),
-        (TALKER.factory, {"max_model_len": 1024}, "max_position_embeddings=512"),
         (TALKER.factory, {"slots": 300}, "max_num_batched_tokens"),
         (TALKER.factory, {"device": "cuda"}, "the installed vLLM is for 'cpu'"),
     ],
@@ -288,3 +288,22 @@ def test_what_cannot_be_served(
     spec = replace(TALKER, factory=factory)
     with pytest.raises(ConfigError, match=message):
         build_stage(spec, checkpoint, DEPLOYMENT.model_copy(update=change))
+
+
+def test_no_request_has_more_positions_than_the_checkpoint(checkpoint: Path) -> None:
+    stage = build_stage(TALKER, checkpoint, DEPLOYMENT.model_copy(update={"max_model_len": 1024}))
+    try:
+        stage.add("long", TinyInput([3, 1, 4], MAX_POSITIONS - 10), batch=False)
+        with pytest.raises(ContextFull, match=f"more than the {MAX_POSITIONS} of this"):
+            stage.add("too long", TinyInput([3, 1, 4], MAX_POSITIONS), batch=False)
+        stage.abort("long")
+    finally:
+        stage.close()
+
+
+def test_a_size_of_heads_without_a_kernel_is_named() -> None:
+    from cantata.engine.ar.cpu_attention import check_head_size  # imports vLLM
+
+    check_head_size(64, torch.float32, 32)
+    with pytest.raises(ConfigError, match="heads of 16 channels: vLLM has no attention"):
+        check_head_size(16, torch.float32, 32)

@@ -14,11 +14,12 @@ import pytest_asyncio
 from numpy.typing import NDArray
 
 from cantata.config import parse_deployment
-from cantata.contract.data.errors import InvalidRequest
+from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpokenWord
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_model import PipelineModel
+from cantata.engine.served_pipeline import ServedPipeline
 from tiers import scaled
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import FRAMES_PER_WORD, PIPELINE, PLUGIN, TinyRequestBuilder
@@ -66,6 +67,20 @@ async def speak(
         chunks = [chunk async for chunk in utterance]
     samples = np.concatenate([chunk.samples for chunk in chunks])
     return samples, [word for chunk in chunks for word in chunk.words]
+
+
+async def test_a_warm_up_that_fails_tells_why(
+    model: PipelineModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start_again() -> None:
+        """The stages run already."""
+
+    async def fail() -> None:
+        raise RequestFailed("no such kernel")
+
+    monkeypatch.setattr(model.orchestrator, "start", start_again)
+    with pytest.raises(RequestFailed, match="no such kernel"):
+        await ServedPipeline("tiny", model.orchestrator).start(fail)
 
 
 async def test_words_have_their_place_in_the_text_and_their_time(model: PipelineModel) -> None:

@@ -8,9 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from cantata.api.errors import first_error
 from cantata.api.images.measured_drawing import MeasuredDrawing, open_drawing
-from cantata.contract.data.errors import InvalidRequest, Overloaded
+from cantata.contract.data.errors import InvalidRequest, Overloaded, first_error
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import DrawingEvent, ImageModel
 from cantata.metrics import Metrics

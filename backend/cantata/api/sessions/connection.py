@@ -11,10 +11,14 @@ from contextlib import ExitStack
 
 from cantata.api.context import ApiContext
 from cantata.api.drain import GoingAway
-from cantata.api.errors import first_error
 from cantata.api.outbox import Item, Outbox, OutboxFull
 from cantata.api.utterance_queue import Job, UtteranceQueue
-from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation
+from cantata.contract.data.errors import (
+    CantataError,
+    Overloaded,
+    ProtocolViolation,
+    first_error,
+)
 from cantata.metrics import EndReason
 
 logger = logging.getLogger(__name__)

@@ -213,3 +213,11 @@ class ReplicaLost(StageDied):
     """The replica that held this request is gone, and no other one could speak on."""
 
     code = "replica_lost"
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one error that ended a task group."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -12,8 +12,10 @@ ask `talker_step` for input rows and frames, which it makes from `request_state`
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
@@ -28,6 +30,8 @@ from cantata.engine.ar.environment import (
     threads_that_wake_seldom,
 )
 from cantata.plugins import resolve
+
+logger = logging.getLogger(__name__)
 
 
 def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage:
@@ -58,6 +62,7 @@ def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> 
         except (ModuleNotFoundError, AttributeError) as error:
             raise ConfigError(f"no talker class at {spec.factory!r}: {error}") from error
     architecture = register_talker(spec.factory, talker)
+    deployment = _within_positions(deployment, talker, checkpoint)
     with threads_that_wake_seldom():
         engine = TalkerEngine(architecture, checkpoint, deployment)
     if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
@@ -95,3 +100,16 @@ def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeploymen
     if kernels is None:
         return None
     return ArStage(PlainEngine(load(checkpoint, kernels), deployment), deployment)
+
+
+def _within_positions(deployment: ArDeployment, talker: Any, checkpoint: Path) -> ArDeployment:
+    """Return the deployment with no more positions for a request than the checkpoint has."""
+    positions = talker.vllm_config_fields(checkpoint).get("max_position_embeddings")
+    if positions is None or deployment.max_model_len <= positions:
+        return deployment
+    logger.info(
+        "max_model_len is %d, not %d: the checkpoint has no more positions",
+        positions,
+        deployment.max_model_len,
+    )
+    return deployment.model_copy(update={"max_model_len": positions})

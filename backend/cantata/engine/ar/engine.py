@@ -31,6 +31,7 @@ from vllm.v1.executor import Executor
 
 from cantata.config import ArDeployment
 from cantata.contract.data.errors import ConfigError
+from cantata.engine.ar.cpu_attention import check_head_size
 from cantata.engine.ar.cpu_norms import kernel_config
 from cantata.engine.ar.environment import let_threads_wake_in_time
 from cantata.engine.ar.frame_output import frame_of_logprobs
@@ -151,7 +152,8 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
     """All of vLLM's configuration, in one place.
 
     Raises:
-        ConfigError: vLLM rejects the checkpoint's fields or the deployment.
+        ConfigError: vLLM rejects the checkpoint's fields or the deployment, or has no attention
+            for heads of this size.
     """
     if current_platform.device_type != deployment.device:
         raise ConfigError(
@@ -169,6 +171,8 @@ def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) 
             enforce_eager=True,
             max_logprobs=-1,
         )
+        if deployment.device == "cpu":
+            check_head_size(model_config.get_head_size(), model_config.dtype, _BLOCK_SIZE)
         return VllmConfig(
             model_config=model_config,
             cache_config=CacheConfig(

@@ -48,6 +48,10 @@ OVERRIDDEN: Mapping[str, str] = {
 """What a subclass of ours replaces -> all of its parameters."""
 
 USED: Mapping[str, str] = {
+    "vllm._custom_ops:cpu_attn_get_scheduler_metadata": (
+        "num_reqs num_heads num_kv_heads head_dim seq_lens dtype query_start_loc causal "
+        "sliding_window_size isa enable_kv_split"
+    ),
     "vllm.config:CacheConfig": "block_size enable_prefix_caching kv_cache_memory_bytes",
     "vllm.config:CompilationConfig": "mode",
     "vllm.config:CompilationMode.NONE": "",
@@ -71,10 +75,12 @@ USED: Mapping[str, str] = {
     "vllm.model_executor.model_loader:register_model_loader": "load_format",
     "vllm.model_executor.models:ModelRegistry.register_model": "model_arch model_cls",
     "vllm.platforms:current_platform.device_type": "",
+    "vllm.platforms:current_platform.import_kernels": "",
     "vllm.sampling_params:SamplingParams": (
         "temperature max_tokens stop_token_ids logprobs flat_logprobs detokenize"
     ),
     "vllm.transformers_utils.config:register_config_parser": "config_format",
+    "vllm.v1.attention.backends.cpu_attn:_get_attn_isa": "dtype block_size head_size",
     "vllm.v1.core.block_pool:BlockPool.get_num_free_blocks": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.get_num_unfinished_requests": "self",
     "vllm.v1.core.sched.scheduler:Scheduler.has_requests": "self",
