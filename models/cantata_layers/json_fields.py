@@ -45,13 +45,20 @@ class JsonFields:
             raise ConfigError(f"{self.where}: {key} must be {kind.__name__}, not {value!r}")
         return value
 
+    def size(self, key: str, default: int | None = None) -> int:
+        """Return an integer of at least 1; raises as `get`."""
+        value = self.get(key, int, default)
+        if value < 1:
+            raise ConfigError(f"{self.where}: {key} must be at least 1, not {value}")
+        return value
+
     def integers(self, key: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """Return a list of integers.
 
         Raises:
             ConfigError: the list is missing without a default, or is not a list of integers.
         """
-        if default is not None and key not in self._values:
+        if default is not None and self._values.get(key) is None:
             return default
         value = self._values.get(key)
         if not isinstance(value, list) or any(type(item) is not int for item in value):
@@ -64,7 +71,7 @@ class JsonFields:
         Raises:
             ConfigError: the list is missing without a default, or holds something else.
         """
-        if default is not None and key not in self._values:
+        if default is not None and self._values.get(key) is None:
             return default
         value = self._values.get(key)
         if not isinstance(value, list) or any(type(item) not in (int, float) for item in value):

@@ -36,18 +36,18 @@ def read_qwen3_stack(fields: JsonFields) -> Qwen3Stack:
     activation = fields.get("hidden_act", str, "silu")
     if activation != "silu":
         raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
-    hidden_size, heads = fields.get("hidden_size", int), fields.get("num_attention_heads", int)
+    hidden_size, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     return Qwen3Stack(
         hidden_size=hidden_size,
-        layers=fields.get("num_hidden_layers", int),
+        layers=fields.size("num_hidden_layers"),
         heads=heads,
-        kv_heads=fields.get("num_key_value_heads", int),
-        head_dim=fields.get("head_dim", int, hidden_size // heads),
-        intermediate_size=fields.get("intermediate_size", int),
-        vocab_size=fields.get("vocab_size", int),
+        kv_heads=fields.size("num_key_value_heads"),
+        head_dim=fields.size("head_dim", hidden_size // heads),
+        intermediate_size=fields.size("intermediate_size"),
+        vocab_size=fields.size("vocab_size"),
         rms_norm_eps=fields.get("rms_norm_eps", float, 1e-6),
         rope_theta=_rope_theta(fields),
-        max_positions=fields.get("max_position_embeddings", int),
+        max_positions=fields.size("max_position_embeddings"),
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cantata.contract.data.capabilities import OptionSchemas
 from cantata.contract.data.errors import InvalidRequest
 
 CLONE, CONTINUATION = "voice_clone", "continuation"
+TopK = Annotated[int, Field(ge=0, le=2**31 - 1)]
+"""0 means all."""
 Options = TypeVar("Options", bound=BaseModel)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.request_options import field_schemas, parse_fields
+from cantata_layers.request_options import TopK, field_schemas, parse_fields
 
 
 class Ink(StrEnum):
@@ -26,6 +26,7 @@ class Options(BaseModel):
 
     steps: Annotated[int, Field(ge=2, le=100)] = 10
     """Of the solver."""
+    top_k: TopK | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     ink: Ink | None = None
     """What it
@@ -44,6 +45,7 @@ def test_each_field_is_described_whole() -> None:
             "default": 10,
             "description": "Of the solver.",
         },
+        "top_k": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
         "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
         "ink": {
             "type": "string",
@@ -63,7 +65,10 @@ def test_each_field_is_described_whole() -> None:
 
 @pytest.mark.parametrize(
     ("field", "bad"),
-    [("steps", 101), ("top_p", 0), ("ink", "red"), ("mode", "bold"), ("interval", [1])],
+    [
+        *(("steps", 101), ("top_k", -1), ("top_k", 10**20), ("top_p", 0), ("ink", "red")),
+        *(("mode", "bold"), ("interval", [1])),
+    ],
 )
 def test_what_the_schema_excludes_is_refused_by_name(field: str, bad: Any) -> None:
     with pytest.raises(InvalidRequest) as refusal:

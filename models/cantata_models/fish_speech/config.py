@@ -1,15 +1,14 @@
 """The published config.json of both layouts, and the special tokens that speech needs.
 
-S2 (`fish_qwen3_omni`) has a section for each stack. S1 (`dual_ar`) is flat: what the fast stack
-does not say (`fast_...`) is as in the slow one.
+S2 (`fish_qwen3_omni`) has a section for each stack. S1 (`dual_ar`) is flat; the fast stack's fields
+begin with `fast_`.
 
 Letters: V codes in codebook 0, Q codebooks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,8 +25,22 @@ CODEBOOKS = 10
 DEFAULT_CODEBOOK_SIZE = 4096
 MAX_POSITIONS = 32_768
 """Where a config does not say."""
-ROPE_THETA = 1_000_000.0
-NORM_EPS = 1e-6
+S1_FAST_LAYERS = 4
+"""Where a config does not say."""
+NOT_SHARED = -1
+"""As a number of heads of keys: each head of queries has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a layout means where its config does not say."""
+
+    rope_base: float
+    norm_eps: float
+
+
+S1_DEFAULTS = Defaults(rope_base=10_000.0, norm_eps=1e-5)
+S2_DEFAULTS = Defaults(rope_base=1_000_000.0, norm_eps=1e-6)
 
 
 class Layout(StrEnum):
@@ -48,6 +61,10 @@ class FishConfig:
     """One position for each codebook of a frame; `vocab_size` is the codebooks' size."""
     num_codebooks: int
     """Q."""
+    slow_norms: bool | None
+    """Whether the slow stack normalises queries and keys; None: if there are weights for it."""
+    fast_norms: bool | None
+    """The same of the fast stack."""
     tied: bool
     """The slow stack's scores come from the table of its embeddings."""
     scaled_frames: bool
@@ -89,12 +106,14 @@ def load_config(folder: Path, layout: Layout | None = None) -> FishConfig:
 
 def _read_s2(root: JsonFields, special: Special) -> FishConfig:
     text, audio = root.section("text_config"), root.section("audio_decoder_config")
-    slow = _stack(text, "", None)
+    slow = _slow_stack(text, S2_DEFAULTS)
     return FishConfig(
         layout=Layout.S2,
         slow=slow,
-        fast=_stack(audio, "", slow, vocab_size=audio.get("vocab_size", int)),
-        num_codebooks=audio.get("num_codebooks", int, CODEBOOKS),
+        fast=_fast_stack(audio, "", slow, audio.size("n_layer"), audio.size("vocab_size")),
+        num_codebooks=audio.size("num_codebooks", CODEBOOKS),
+        slow_norms=_switch(text, "attention_qk_norm"),
+        fast_norms=_switch(audio, "attention_qk_norm"),
         tied=text.get("tie_word_embeddings", bool, True),
         scaled_frames=True,
         special=special,
@@ -102,59 +121,104 @@ def _read_s2(root: JsonFields, special: Special) -> FishConfig:
 
 
 def _read_s1(root: JsonFields, special: Special) -> FishConfig:
-    slow = _stack(root, "", None)
-    size = root.get("codebook_size", int, DEFAULT_CODEBOOK_SIZE)
+    slow = _slow_stack(root, S1_DEFAULTS)
+    layers = root.size("n_fast_layer", S1_FAST_LAYERS)
+    size = root.size("codebook_size", DEFAULT_CODEBOOK_SIZE)
     return FishConfig(
         layout=Layout.S1,
         slow=slow,
-        fast=_stack(root, "fast_", slow, vocab_size=size),
-        num_codebooks=root.get("num_codebooks", int, CODEBOOKS),
+        fast=_fast_stack(root, "fast_", slow, layers, size),
+        num_codebooks=root.size("num_codebooks", CODEBOOKS),
+        slow_norms=_switch(root, "attention_qk_norm"),
+        fast_norms=_switch(root, "fast_attention_qk_norm"),
         tied=root.get("tie_word_embeddings", bool, True),
         scaled_frames=root.get("scale_codebook_embeddings", bool, False),
         special=special,
     )
 
 
-def _stack(
-    fields: JsonFields, prefix: str, slow: Qwen3Stack | None, vocab_size: int | None = None
-) -> Qwen3Stack:
-    """Read a stack's sizes.
-
-    Args:
-        fields: the section.
-        prefix: of its fields; the number of layers of a stack with a prefix is `n_fast_layer`.
-        slow: of a fast stack, whose positions and norms are the slow one's, and whose other sizes
-            are too where the section does not say.
-        vocab_size: None: the section's own.
-    """
-    for switch in ("attention_qkv_bias", "attention_o_bias"):
-        if fields.get(f"{prefix}{switch}", bool, False):
-            raise ConfigError(f"{fields.where}: {prefix}{switch} is not served; valid: false")
-    is_slow = slow is None
-    if fields.get(f"{prefix}attention_qk_norm", bool, is_slow) is not is_slow:
-        raise ConfigError(f"{fields.where}: {prefix}attention_qk_norm; valid: {is_slow}".lower())
-
-    def size(name: str, shared: int | None) -> int:
-        return fields.get(f"{prefix}{name}", int, shared)
-
-    hidden = size("dim", slow.hidden_size if slow else None)
-    heads = size("n_head", slow.heads if slow else None)
+def _slow_stack(fields: JsonFields, defaults: Defaults) -> Qwen3Stack:
+    _check_biases(fields, "")
+    hidden, heads = fields.size("dim"), fields.size("n_head")
+    shared = fields.get("n_local_heads", int, NOT_SHARED) != NOT_SHARED
     return Qwen3Stack(
         hidden_size=hidden,
-        layers=fields.get("n_fast_layer" if prefix else "n_layer", int),
+        layers=fields.size("n_layer"),
         heads=heads,
-        kv_heads=size("n_local_heads", slow.kv_heads if slow else None),
-        head_dim=size("head_dim", slow.head_dim if slow else hidden // heads),
-        intermediate_size=size("intermediate_size", slow.intermediate_size if slow else None),
-        vocab_size=vocab_size or fields.get("vocab_size", int),
-        rms_norm_eps=slow.rms_norm_eps if slow else fields.get("norm_eps", float, NORM_EPS),
-        rope_theta=slow.rope_theta if slow else fields.get("rope_base", float, ROPE_THETA),
-        max_positions=slow.max_positions if slow else _max_positions(fields),
+        kv_heads=fields.size("n_local_heads") if shared else heads,
+        head_dim=fields.size("head_dim", hidden // heads),
+        intermediate_size=fields.size("intermediate_size", _usual_intermediate_size(hidden)),
+        vocab_size=fields.size("vocab_size"),
+        rms_norm_eps=fields.get("norm_eps", float, defaults.norm_eps),
+        rope_theta=fields.get("rope_base", float, defaults.rope_base),
+        max_positions=fields.size("max_seq_len", MAX_POSITIONS),
     )
 
 
-def _max_positions(fields: JsonFields) -> int:
-    return fields.get("max_seq_len", int, MAX_POSITIONS)
+def _fast_stack(
+    fields: JsonFields, prefix: str, slow: Qwen3Stack, layers: int, vocab_size: int
+) -> Qwen3Stack:
+    """Read the fast stack's sizes. Where its section does not say, and in positions and norms, it
+    is as the slow one.
+
+    Args:
+        fields: the section.
+        prefix: of its fields.
+        slow: the slow stack.
+        layers: its own.
+        vocab_size: its own.
+    """
+    _check_biases(fields, prefix)
+
+    def size(name: str, shared: int) -> int:
+        return fields.size(f"{prefix}{name}", shared)
+
+    return replace(
+        slow,
+        hidden_size=size("dim", slow.hidden_size),
+        layers=layers,
+        heads=size("n_head", slow.heads),
+        kv_heads=size("n_local_heads", slow.kv_heads),
+        head_dim=size("head_dim", slow.head_dim),
+        intermediate_size=size("intermediate_size", slow.intermediate_size),
+        vocab_size=vocab_size,
+    )
+
+
+def _check_biases(fields: JsonFields, prefix: str) -> None:
+    for switch in ("attention_qkv_bias", "attention_o_bias"):
+        if fields.get(f"{prefix}{switch}", bool, False):
+            raise ConfigError(f"{fields.where}: {prefix}{switch} is not served; valid: false")
+
+
+def _switch(fields: JsonFields, key: str) -> bool | None:
+    """Return what a section says; None: nothing."""
+    return None if fields.values.get(key) is None else fields.get(key, bool)
+
+
+def _usual_intermediate_size(hidden: int) -> int:
+    """Two thirds of four times the width, up to the next multiple of 256."""
+    return -(-(8 * hidden // 3) // 256) * 256
+
+
+def check_codec(
+    config: FishConfig, checkpoint: Path, num_codebooks: int, samples_per_frame: int
+) -> None:
+    """Check that a checkpoint's codec fits its talker.
+
+    Raises:
+        ConfigError: it has other codebooks, or frames of another length.
+    """
+    if num_codebooks != config.num_codebooks:
+        raise ConfigError(
+            f"{checkpoint}: the codec has {num_codebooks} codebooks, the talker "
+            f"{config.num_codebooks}"
+        )
+    if samples_per_frame != SAMPLES_PER_FRAME:
+        raise ConfigError(
+            f"{checkpoint}: the codec has {samples_per_frame} samples for a frame; valid: "
+            f"{SAMPLES_PER_FRAME}"
+        )
 
 
 def _check(config: FishConfig, where: str) -> None:
@@ -169,13 +233,5 @@ def _check(config: FishConfig, where: str) -> None:
         raise ConfigError(
             f"{where}: vocab_size {config.slow.vocab_size} has no room for token {highest}"
         )
-    if config.slow.rope_theta <= 0 or min(_sizes(config).values()) < 1:
-        raise ConfigError(f"{where}: sizes must be positive")
-
-
-def _sizes(config: FishConfig) -> Mapping[str, int]:
-    return {
-        "num_codebooks": config.num_codebooks,
-        "slow layers": config.slow.layers,
-        "fast layers": config.fast.layers,
-    }
+    if config.slow.rope_theta <= 0:
+        raise ConfigError(f"{where}: rope_base must be positive")

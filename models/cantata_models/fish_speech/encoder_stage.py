@@ -12,6 +12,7 @@ import torch
 from cantata.contract.data.chunks import Codes, Payload
 from cantata.contract.data.errors import CantataError
 from cantata_models.fish_speech.codec.encoder import RecordingEncoder
+from cantata_models.fish_speech.config import check_codec, load_config
 from cantata_models.fish_speech.inputs import EncoderInput
 
 
@@ -19,7 +20,9 @@ class RecordingFrames:
     """Implements `contract.model.feed_forward.FeedForward` with a checkpoint's own encoder."""
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
-        self._encoder = RecordingEncoder(checkpoint, device)
+        encoder = self._encoder = RecordingEncoder(checkpoint, device)
+        config = load_config(checkpoint)
+        check_codec(config, checkpoint, encoder.num_codebooks, encoder.samples_per_frame)
 
     def key(self, inputs: EncoderInput) -> bytes:
         """Hash of the samples."""
@@ -44,6 +47,6 @@ def load_encoder(checkpoint: Path, device: torch.device) -> RecordingFrames:
     """Return a checkpoint's encoder in fp32.
 
     Raises:
-        ConfigError: the checkpoint lacks weights of it.
+        ConfigError: the checkpoint lacks weights of it, or they do not fit its talker.
     """
     return RecordingFrames(checkpoint, device)

@@ -27,6 +27,7 @@ from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
 from cantata_layers.sampling_settings import SamplingSettings
+from cantata_layers.speakable import check_speakable
 from cantata_models.fish_speech.config import (
     SAMPLE_RATE,
     SAMPLES_PER_FRAME,
@@ -38,9 +39,8 @@ from cantata_models.fish_speech.inputs import EncoderInput, Recorded, TalkerInpu
 from cantata_models.fish_speech.pipeline import ENCODER, TALKER
 from cantata_models.fish_speech.prompt import Prompt, PromptBuilder, S1Prompts
 from cantata_models.fish_speech.request_options import S1Options, SharedOptions
-from cantata_models.fish_speech.text.special_tokens import SPEAKER
+from cantata_models.fish_speech.text.special_tokens import SPEAKER, SPEAKER_TAG
 from cantata_models.fish_speech.text.tokenizers import S1Tokenizer, check_plain
-from cantata_models.fish_speech.turns import can_be_spoken
 
 VOICE = Voice("default", "Default", "The model's own choice of a speaker.", OPENAI_VOICES)
 WARM_UP_FRAMES = 12
@@ -117,8 +117,7 @@ class FishRequestBuilder(Generic[Options]):
         options = parse_fields(request.options, self._options)
         text = request.text.strip()
         check_plain(text, self._config.special, "input")
-        if not can_be_spoken(text):
-            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        check_speakable(SPEAKER_TAG.sub("", text))
         transcripts = self._transcripts(request.references)
         recordings = tuple(_resampled(reference) for reference in request.references)
         inputs: dict[str, StageInput] = {ENCODER: EncoderInput(recordings)} if recordings else {}

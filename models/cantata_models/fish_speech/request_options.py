@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cantata_layers.request_options import TopK
 from cantata_models.fish_speech.turns import DEFAULT_BYTES
 
 
@@ -34,5 +35,5 @@ class S2Options(SharedOptions):
     chunk_length: Annotated[int, Field(ge=1)] = DEFAULT_BYTES
     """The most bytes of a group of turns, in UTF-8."""
 
-    top_k: Annotated[int, Field(ge=0)] | None = None
+    top_k: TopK | None = None
     """0 means all."""

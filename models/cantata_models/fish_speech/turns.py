@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from cantata_layers.speakable import can_be_spoken
 from cantata_models.fish_speech.text.special_tokens import SPEAKER_TAG
 
 MAX_TURNS = 5
 DEFAULT_BYTES = 200
-
-
-def can_be_spoken(text: str) -> bool:
-    """Whether there is anything in a text besides tags and punctuation."""
-    return any(character.isalnum() for character in SPEAKER_TAG.sub("", text))
 
 
 def grouped(text: str, max_bytes: int) -> tuple[str, ...]:
@@ -44,11 +40,15 @@ def _audible(turns: Iterable[str]) -> Iterator[str]:
     """Yield the turns; a silent one stays with the turn before it, or else with the next."""
     waiting = ""
     for turn in turns:
-        if waiting and can_be_spoken(waiting) and can_be_spoken(turn):
+        if waiting and _is_audible(waiting) and _is_audible(turn):
             yield waiting
             waiting = ""
         waiting += turn
     yield waiting
+
+
+def _is_audible(turn: str) -> bool:
+    return can_be_spoken(SPEAKER_TAG.sub("", turn))
 
 
 def _joined(turns: Iterable[str], max_bytes: int) -> Iterator[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from cantata.contract.data.capabilities import Capabilities
-from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import (
     PipelineRequest,
     SpeechRequest,
@@ -18,6 +17,7 @@ from cantata.contract.data.request import (
 from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields
+from cantata_layers.speakable import check_speakable
 from cantata_models.moss_tts.codec.locating import checked_tokenizer
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config
@@ -129,8 +129,7 @@ class MossRequestBuilder(Generic[Options]):
             InvalidRequest: there is no text to speak, or a field cannot be served.
         """
         options = parse_fields(request.options, self.options)
-        if not any(character.isalnum() for character in request.text):
-            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        check_speakable(request.text)
         mode = speaking_mode(
             options,
             recording=request.reference is not None,

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.request_options import recording_mode
+from cantata_layers.request_options import TopK, recording_mode
 from cantata_models.moss_tts.prompt import Mode
 
-TopK = Annotated[int, Field(ge=0)]
 TopP = Annotated[float, Field(gt=0, le=1)]
 MAX_PART_TOKENS = 75
 """Text tokens of a part; a longer text is split if it imitates a speaker."""

@@ -22,6 +22,7 @@ from cantata.contract.data.request import (
 from cantata_layers.openai_voices import OPENAI_VOICES, aliases_of
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas
+from cantata_layers.speakable import check_speakable
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig, load_config
 from cantata_models.qwen3_tts.inputs import EncoderInput, LaterText, TalkerInput
 from cantata_models.qwen3_tts.pipeline import ENCODER, TALKER
@@ -103,8 +104,7 @@ class Qwen3RequestBuilder:
         """
         options = parse_options(request.options, self._config)
         body = self._tokenizer.encode(self._tokenizer.normalize(request.text).strip())
-        if not any(character.isalnum() for character in request.text):
-            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        check_speakable(request.text)
         streamed = not self._text_first(options)
         inputs = self._inputs(request, options, body, complete=True, streamed=streamed)
         return (inputs.as_request(f"{request_id}-0"),)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata_layers.request_options import parse_fields
+from cantata_layers.request_options import TopK, parse_fields
 from cantata_models.qwen3_tts.config import ModelKind, Qwen3TtsConfig
 
 AUTO = "auto"
@@ -47,7 +47,7 @@ class RequestOptions(BaseModel):
     """Follow a recording's speaker only by its vector, without continuing the recording."""
     non_streaming_mode: bool | None = None
     """Whether all text comes before the first frame; otherwise one token is added per frame."""
-    top_k: Annotated[int, Field(ge=0)] | None = None
+    top_k: TopK | None = None
     """0 means all."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Of the likeliest codes, so many as have this probability together."""

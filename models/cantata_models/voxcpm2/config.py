@@ -13,6 +13,8 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
 
 ARCHITECTURE = "voxcpm2"
+AUDIO_START, REFERENCE_START, REFERENCE_END = MARKS = 101, 103, 104
+"""Tokens around sound, the same in every published checkpoint."""
 DEFAULT_MAX_LENGTH = 8192
 """Positions, if the file names none."""
 
@@ -83,26 +85,31 @@ def load_config(checkpoint: Path) -> VoxCpm2Config:
     lm = fields.section("lm_config")
     if lm.get("use_mup", bool, default=True):
         raise ConfigError(f"{lm.where}: use_mup must be false")
+    if lm.get("no_rope", bool, default=False):
+        raise ConfigError(f"{lm.where}: no_rope must be false")
     dit = fields.section("dit_config")
     if dit.get("dit_mean_mode", bool, default=False):
         raise ConfigError(f"{dit.where}: dit_mean_mode must be false")
     base = _language_model(lm)
     without_rope = fields.get("residual_lm_no_rope", bool, default=False)
+    vocabulary = lm.size("vocab_size")
+    if vocabulary <= max(MARKS):
+        raise ConfigError(f"{lm.where}: vocab_size {vocabulary} has no room for tokens {MARKS}")
     return VoxCpm2Config(
         base=base,
         residual=replace(
             base,
-            layers=fields.get("residual_lm_num_layers", int, default=8),
+            layers=fields.size("residual_lm_num_layers", 8),
             rope=None if without_rope else base.rope,
         ),
         encoder=_local(fields.section("encoder_config"), lm, base),
         dit=_local(dit, lm, base),
-        vocab_size=lm.get("vocab_size", int),
-        patch_size=fields.get("patch_size", int, default=4),
-        latent_dim=fields.get("feat_dim", int, default=64),
-        quantised_dim=fields.get("scalar_quantization_latent_dim", int, default=512),
-        quantised_scale=fields.get("scalar_quantization_scale", int, default=9),
-        max_length=fields.get("max_length", int, default=DEFAULT_MAX_LENGTH),
+        vocab_size=vocabulary,
+        patch_size=fields.size("patch_size", 4),
+        latent_dim=fields.size("feat_dim", 64),
+        quantised_dim=fields.size("scalar_quantization_latent_dim", 512),
+        quantised_scale=fields.size("scalar_quantization_scale", 9),
+        max_length=fields.size("max_length", DEFAULT_MAX_LENGTH),
     )
 
 
@@ -122,15 +129,15 @@ def read_config(checkpoint: Path) -> JsonFields:
 
 
 def _language_model(lm: JsonFields) -> Stack:
-    heads = lm.get("num_attention_heads", int)
-    hidden = lm.get("hidden_size", int)
-    head_dim = lm.get("kv_channels", int, default=hidden // heads)
+    heads = lm.size("num_attention_heads")
+    hidden = lm.size("hidden_size")
+    head_dim = lm.size("kv_channels", hidden // heads)
     return Stack(
         hidden_size=hidden,
-        intermediate_size=lm.get("intermediate_size", int),
-        layers=lm.get("num_hidden_layers", int),
+        intermediate_size=lm.size("intermediate_size"),
+        layers=lm.size("num_hidden_layers"),
         heads=heads,
-        kv_heads=lm.get("num_key_value_heads", int),
+        kv_heads=lm.size("num_key_value_heads"),
         head_dim=head_dim,
         rms_norm_eps=lm.get("rms_norm_eps", float),
         rope=_rope(lm, head_dim),
@@ -139,14 +146,14 @@ def _language_model(lm: JsonFields) -> Stack:
 
 def _local(fields: JsonFields, lm: JsonFields, base: Stack) -> Stack:
     """Return the stack of a network within a patch; what it does not name is the base's."""
-    heads = fields.get("num_heads", int, default=16)
-    hidden = fields.get("hidden_dim", int, default=1024)
-    head_dim = fields.get("kv_channels", int, default=hidden // heads)
+    heads = fields.size("num_heads", 16)
+    hidden = fields.size("hidden_dim", 1024)
+    head_dim = fields.size("kv_channels", hidden // heads)
     return replace(
         base,
         hidden_size=hidden,
-        intermediate_size=fields.get("ffn_dim", int, default=4096),
-        layers=fields.get("num_layers", int, default=4),
+        intermediate_size=fields.size("ffn_dim", 4096),
+        layers=fields.size("num_layers", 4),
         heads=heads,
         head_dim=head_dim,
         rope=_rope(lm, head_dim),
@@ -155,8 +162,8 @@ def _local(fields: JsonFields, lm: JsonFields, base: Stack) -> Stack:
 
 def _rope(lm: JsonFields, head_dim: int) -> LongRope:
     scaling = lm.section("rope_scaling")
-    longest = lm.get("max_position_embeddings", int)
-    original = scaling.get("original_max_position_embeddings", int)
+    longest = lm.size("max_position_embeddings")
+    original = scaling.size("original_max_position_embeddings")
     factors = scaling.numbers("long_factor" if longest > original else "short_factor")
     if len(factors) != head_dim // 2:
         raise ConfigError(

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
+from cantata_models.voxcpm2.config import AUDIO_START, REFERENCE_END, REFERENCE_START
 from cantata_models.voxcpm2.inputs import Mode
 
-AUDIO_START, REFERENCE_START, REFERENCE_END = 101, 103, 104
-"""Tokens that every published checkpoint has."""
 NO_TOKEN = 0
 PRIMING_PATCHES = 3
 """Of a recording that is continued: those that the decoder hears, as in the published program."""

@@ -17,6 +17,7 @@ from cantata.contract.data.request import (
 from cantata_layers.openai_voices import OPENAI_VOICES
 from cantata_layers.recordings import second_of_noise
 from cantata_layers.request_options import field_schemas, parse_fields, recording_mode
+from cantata_layers.speakable import check_speakable
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import load_config
 from cantata_models.voxcpm2.inputs import EncoderInput, Mode, TalkerInput
@@ -78,22 +79,22 @@ class VoxCpm2RequestBuilder:
             InvalidRequest: there is no text to speak, or a field cannot be served.
         """
         options = parse_fields(request.options, RequestOptions)
-        if not any(character.isalnum() for character in request.text):
-            raise InvalidRequest("the text holds nothing that can be spoken", "input")
+        check_speakable(request.text)
         transcript = _transcript(request)
         asked = recording_mode(
             options.mode, recording=request.reference is not None, transcript=bool(transcript)
         )
         mode = Mode(asked or Mode.PLAIN)
         text = in_one_line(request.text)
-        if request.instructions:
+        description = in_one_line(request.instructions or "").strip()
+        if description:
             if mode.continues:
                 raise InvalidRequest(
                     "a recording that is continued leaves no room for instructions: they would be "
                     f"read aloud; leave them out or set mode to {Mode.CLONE.value!r}",
                     "instructions",
                 )
-            text = f"({in_one_line(request.instructions).strip()}){text}"
+            text = f"({description}){text}"
         own = self._tokenizer.encode(text)
         frames = min(FRAMES_PER_TOKEN * len(own) + SPARE_FRAMES, MOST_FRAMES)
         inputs: dict[str, StageInput] = {

@@ -14,9 +14,10 @@ import torch
 from torch.nn import functional
 
 from cantata_layers.causal_convolutions import CausalConv, ConvNextBlock
+from cantata_layers.descript_codec import CausalDownsample, Snake
 from cantata_layers.past import Past
 from cantata_layers.sliding_transformer import SlidingTransformer
-from cantata_models.fish_speech.codec.blocks import AnalysisStage, CausalDownsample, Snake
+from cantata_models.fish_speech.codec.blocks import AnalysisStage
 from cantata_models.fish_speech.codec.decoder import FRAME_WINDOW
 from cantata_models.fish_speech.codec.quantiser import QUANTISERS, Codebooks
 from cantata_models.fish_speech.codec.tensors import CodecTensors
@@ -47,13 +48,13 @@ class RecordingEncoder:
         self._device = device
         self._codebooks = Codebooks(tensors, weights)
         self.num_codebooks = len(self._codebooks.sizes)
-        width = tensors.shape(f"{WAVE}.0.conv.weight")[0]
+        width = tensors.shape(f"{WAVE}.0.conv.weight", 3)[0]
         self._into = CausalConv(weights, f"{WAVE}.0.conv", 1, width, 7)
         self._stages = []
         self.samples_per_frame = 1
         last = 1
         while f"{WAVE}.{last}.block.4.conv.weight" in tensors:
-            outputs, inputs, kernel = tensors.shape(f"{WAVE}.{last}.block.4.conv.weight")
+            outputs, inputs, kernel = tensors.shape(f"{WAVE}.{last}.block.4.conv.weight", 3)
             stage = AnalysisStage(weights, f"{WAVE}.{last}", inputs, outputs, kernel // 2)
             self._stages.append(stage)
             self.samples_per_frame *= kernel // 2
@@ -63,13 +64,13 @@ class RecordingEncoder:
             weights, within, tensors.transformer(within, WAVE_WINDOW), device, RoundedRotation
         )
         self._snake = Snake(weights, f"{WAVE}.{last}", width)
-        latent, _, kernel = tensors.shape(f"{WAVE}.{last + 1}.conv.weight")
+        latent, _, kernel = tensors.shape(f"{WAVE}.{last + 1}.conv.weight", 3)
         self._out = CausalConv(weights, f"{WAVE}.{last + 1}.conv", width, latent, kernel)
         self._wave_rate = self.samples_per_frame
         self._downsamplers = []
         for index in range(tensors.count(DOWNSAMPLE, "0.conv.weight")):
             name = f"{DOWNSAMPLE}.{index}"
-            rate = tensors.shape(f"{name}.0.conv.weight")[2]
+            rate = tensors.shape(f"{name}.0.conv.weight", 3)[2]
             lower = CausalDownsample(weights, f"{name}.0.conv", latent, latent, rate, rate)
             self._downsamplers.append((lower, ConvNextBlock(weights, f"{name}.1", latent)))
             self.samples_per_frame *= rate

@@ -50,23 +50,21 @@ class Codebooks:
             for part in (SEMANTIC, RESIDUAL)
             for index in range(tensors.count(f"{part}.quantizers", "codebook.weight"))
         ]
-        shapes = [tensors.shape(f"{book}.codebook.weight") for book in books]
+        shapes = [tensors.shape(f"{book}.codebook.weight", 2) for book in books]
         self.sizes = tuple(shape[0] for shape in shapes)
-        self.latent_dim = tensors.shape(f"{SEMANTIC}.quantizers.0.out_proj.weight")[0]
+        self.latent_dim = tensors.shape(f"{SEMANTIC}.quantizers.0.out_proj.weight", 3)[0]
         self._books = [
             Codebook(weights, book, shape, self.latent_dim)
             for book, shape in zip(books, shapes, strict=True)
         ]
+        self._last = torch.tensor(self.sizes, device=self._books[0].latents.device) - 1
 
     def decode(self, codes: torch.Tensor) -> torch.Tensor:
-        """[B, T, Q] codes -> [B, T, N]. A code that a codebook lacks becomes its last one.
-
-        A first code beyond the semantic ones stands for another token, which counts as code 0.
-        """
-        first = torch.where(codes[..., 0] < self.sizes[0], codes[..., 0], 0)
-        total = self._books[0].latents[first]
+        """[B, T, Q] codes -> [B, T, N]. A code that a codebook lacks becomes its last one."""
+        known = torch.minimum(codes, self._last)
+        total = self._books[0].latents[known[..., 0]]
         for index, book in enumerate(self._books[1:], start=1):
-            total = total + book.latents[codes[..., index].clamp(max=self.sizes[index] - 1)]
+            total = total + book.latents[known[..., index]]
         return total
 
     def encode(self, latents: torch.Tensor) -> torch.Tensor:

@@ -20,6 +20,8 @@ from cantata_models.fish_speech.networks.rotary import pairs_as_halves
 
 FILE = "codec.pth"
 HEAD_DIM = 64
+TRAINED = "generator."
+"""What names begin with in a file that the codec's training saved."""
 ROPE_THETA = 10_000.0
 NORM_EPS = 1e-5
 NORMS = (
@@ -67,7 +69,8 @@ class CodecTensors:
 
     def __init__(self, checkpoint: Path, parts: tuple[str, ...]) -> None:
         self._path = checkpoint / FILE
-        raw = {name: each for name, each in read_pickle(self._path) if name.startswith(parts)}
+        saved = ((name.removeprefix(TRAINED), each) for name, each in read_pickle(self._path))
+        raw = {name: each for name, each in saved if name.startswith(parts)}
         self._tensors = dict(_unfused(dict(_folded(raw))))
 
     def weights(self, device: torch.device) -> Weights:
@@ -77,15 +80,18 @@ class CodecTensors:
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
 
-    def shape(self, name: str) -> tuple[int, ...]:
+    def shape(self, name: str, axes: int) -> tuple[int, ...]:
         """Of a tensor.
 
         Raises:
-            ConfigError: there is none of this name.
+            ConfigError: there is none of this name, or it has another number of axes.
         """
         if name not in self._tensors:
             raise ConfigError(f"{self._path}: tensor {name!r} is missing")
-        return tuple(self._tensors[name].shape)
+        shape = tuple(self._tensors[name].shape)
+        if len(shape) != axes:
+            raise ConfigError(f"{self._path}: tensor {name!r} must have {axes} axes, not {shape}")
+        return shape
 
     def count(self, name: str, rest: str) -> int:
         """How many modules `name`.0, `name`.1, ... with a tensor `rest` there are."""
@@ -102,13 +108,11 @@ class CodecTensors:
             window: positions that a position attends to.
 
         Raises:
-            ConfigError: it lacks a tensor, or its width is no multiple of a head.
+            ConfigError: it lacks a tensor.
         """
         layer = f"{name}.layers.0"
-        inner, hidden = self.shape(f"{layer}.mlp.gate_proj.weight")
-        queries, keys = (self.shape(f"{layer}.self_attn.{p}_proj.weight")[0] for p in "qk")
-        if queries % HEAD_DIM or keys % HEAD_DIM:
-            raise ConfigError(f"{self._path}: {layer} has heads of another size than {HEAD_DIM}")
+        inner, hidden = self.shape(f"{layer}.mlp.gate_proj.weight", 2)
+        queries, keys = (self.shape(f"{layer}.self_attn.{p}_proj.weight", 2)[0] for p in "qk")
         return TransformerSizes(
             hidden_size=hidden,
             layers=self.count(f"{name}.layers", "input_layernorm.weight"),
@@ -130,6 +134,8 @@ def _folded(raw: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor
             lengths = raw.get(stem + norm[0])
             if lengths is None:
                 raise ConfigError(f"{FILE}: tensor {stem + norm[0]!r} is missing")
+            if tensor.ndim < 2 or lengths.numel() != len(tensor):
+                raise ConfigError(f"{FILE}: {stem}: a length of each direction, and no other")
             rows = tensor.float().flatten(1)
             lengths = lengths.float().flatten(1) / rows.norm(dim=1, keepdim=True)
             yield f"{stem}.weight", (rows * lengths).view(tensor.shape)
@@ -140,10 +146,7 @@ def _unfused(tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.T
     for name, tensor in tensors.items():
         before, found, part = name.rpartition("attention.wqkv")
         if found and part == ".weight":
-            queries = tensors[f"{before}attention.wo.weight"].shape[1]
-            keys = (len(tensor) - queries) // 2
-            split = zip("qkv", torch.split(tensor, [queries, keys, keys]), strict=True)
-            for which, rows in split:
+            for which, rows in _split(name, tensor, tensors.get(f"{before}attention.wo.weight")):
                 turned = rows if which == "v" else pairs_as_halves(rows, HEAD_DIM)
                 yield f"{before}self_attn.{which}_proj.weight", turned
             continue
@@ -152,3 +155,22 @@ def _unfused(tensors: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.T
             yield name, tensor
         else:
             yield name.removesuffix(published) + RENAMED[published], tensor
+
+
+def _split(
+    name: str, fused: torch.Tensor, output: torch.Tensor | None
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the projections of queries, keys and values.
+
+    Args:
+        name: of the fused tensor.
+        fused: [queries + keys + values, inputs].
+        output: [inputs, queries], the projection behind the attention.
+    """
+    queries = 0 if output is None else output.shape[-1]
+    keys, rest = divmod(len(fused) - queries, 2)
+    if queries < HEAD_DIM or keys < HEAD_DIM or rest or queries % HEAD_DIM or keys % HEAD_DIM:
+        raise ConfigError(
+            f"{FILE}: {name} of {list(fused.shape)} and attention.wo are not of heads of {HEAD_DIM}"
+        )
+    yield from zip("qkv", torch.split(fused, [queries, keys, keys]), strict=True)

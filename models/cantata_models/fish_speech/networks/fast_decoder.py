@@ -1,8 +1,8 @@
 """The fast stack: from a position's hidden state and code 0 to the other codes of its frame.
 
 Position 0 takes the hidden state, position 1 code 0, position i + 1 code i; position i's scores
-are code i's. All codebooks share one table and one head. The stack is Qwen3's without norms of
-queries and keys.
+are code i's. All codebooks share one table and one head. The stack is Qwen3's, in most
+checkpoints without norms of queries and keys.
 
 Letters: R requests, D the slow stack's width, H the fast one's, V codes, Q codebooks.
 """
@@ -37,7 +37,7 @@ class FastDecoder(nn.Module):
         size = config.hidden_size
         self.project_in = RowLinear(slow_size, size) if slow_size != size else nn.Identity()
         self.embeddings = nn.Embedding(config.vocab_size, size)
-        self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.layers))
         self.norm = RmsNorm(size, config.rms_norm_eps)
         self.output = RowLinear(size, config.vocab_size, bias=False)
         for name, table in zip(
@@ -76,10 +76,3 @@ class FastDecoder(nn.Module):
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
             x = layer(x, start, (self.cos, self.sin), keys, values)
         return torch.as_tensor(self.norm(x[:, -1]))
-
-
-def _layer(config: Qwen3Stack) -> PredictorLayer:
-    layer = PredictorLayer(config)
-    for norm in ("q_norm", "k_norm"):
-        setattr(layer, norm, nn.Identity())
-    return layer

@@ -26,6 +26,10 @@ CODEBOOKS = "codebook_embeddings."
 S1_FAST = ("fast_embeddings.", "fast_layers.", "fast_norm.", "fast_output.", "fast_project_in.")
 DERIVED = ("freqs_cis", "causal_mask")
 """In the names of tables that a pickle may hold too; they follow from the config."""
+TRAINED = "model."
+"""What S1's names begin with in a pickle that its training saved."""
+HEARING = "audio_"
+"""What the names begin with of S1's tensors that understand sound; speech needs none."""
 IN_LAYER = {
     "attention.wo": "o_proj",
     "attention.q_norm": "q_norm",
@@ -36,7 +40,8 @@ IN_LAYER = {
     "attention_norm": "input_layernorm",
     "ffn_norm": "post_attention_layernorm",
 }
-OF_ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")
+NORMS = ("q_norm", "k_norm")
+OF_ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj", *NORMS)
 OF_PERCEPTRON = ("gate_proj", "up_proj", "down_proj")
 Tensors = Iterator[tuple[str, torch.Tensor]]
 
@@ -48,6 +53,10 @@ def load_parameters(talker: nn.Module, checkpoint: Path, config: FishConfig) -> 
         ConfigError: a file is missing or damaged, or a tensor is missing, unknown, or of another
             shape.
     """
+    stacks = {"layers": config.slow_norms, "fast.layers": config.fast_norms}
+    for name, normed in stacks.items():
+        if normed is False:
+            _leave_out_norms(talker.get_submodule(name))
     targets, loaded = dict(talker.named_parameters()), set[str]()
     codes = talker.get_buffer("tokens")
     head = "embeddings.weight" if config.tied else "output.weight"
@@ -57,8 +66,25 @@ def load_parameters(talker: nn.Module, checkpoint: Path, config: FishConfig) -> 
             loaded.add(load_tensor(targets, "head.weight", chosen))
         if name not in ("output.weight", head) or name == "embeddings.weight":
             loaded.add(load_tensor(targets, name, tensor))
-    if missing := missing_parameters(targets, loaded):
+    for name, normed in stacks.items():
+        if normed is None and not any(_is_norm_of(name, found) for found in loaded):
+            _leave_out_norms(talker.get_submodule(name))
+    if missing := missing_parameters(dict(talker.named_parameters()), loaded):
         raise ConfigError(f"{checkpoint}: lacks weights of {', '.join(sorted(missing))}")
+
+
+def _is_norm_of(stack: str, parameter: str) -> bool:
+    """Whether a parameter is a norm of a stack's queries or keys."""
+    return parameter.startswith(f"{stack}.") and parameter.split(".")[-2] in NORMS
+
+
+def _leave_out_norms(layers: nn.Module) -> None:
+    """Let a stack's queries and keys be as they are."""
+    for layer in layers.children():
+        # vLLM's layers have a module for attention.
+        attention = getattr(layer, "self_attn", layer)
+        for norm in NORMS:
+            setattr(attention, norm, nn.Identity())
 
 
 def _rows(table: torch.Tensor, tokens: torch.Tensor, where: Path) -> torch.Tensor:
@@ -88,7 +114,10 @@ def _read_s2(checkpoint: Path) -> Tensors:
 
 
 def _read_s1(checkpoint: Path) -> Tensors:
-    for name, tensor in read_pickle(checkpoint / S1_FILE):
+    for saved, tensor in read_pickle(checkpoint / S1_FILE):
+        name = saved.removeprefix(TRAINED)
+        if name.startswith(HEARING):
+            continue
         fast = name.startswith(S1_FAST)
         yield f"fast.{name.removeprefix('fast_')}" if fast else name, tensor
 
@@ -117,8 +146,10 @@ def _layer_tensors(name: str, tensor: torch.Tensor, stack: Qwen3Stack, *, wrappe
     for ours, value in parts.items():
         if not wrapped:
             # WHY: vLLM's rotation knows pairs; that of the fast layers, halves.
-            turned = ours in ("q_proj", "k_proj")
-            value = pairs_as_halves(value, stack.head_dim) if turned else value
+            if ours in ("q_proj", "k_proj"):
+                value = pairs_as_halves(value, stack.head_dim)
+            elif ours in NORMS:
+                value = pairs_as_halves(value[:, None], stack.head_dim)[:, 0]
             yield f"{before}layers.{index}.{ours}.weight", value
             continue
         module = "self_attn." if ours in OF_ATTENTION else "mlp." if ours in OF_PERCEPTRON else ""

@@ -55,6 +55,14 @@ class Shape:
     tied: bool = True
     end_gain: float = 0.02
     """Of the end token's row, by whose size speech ends soon or late."""
+    norms: tuple[bool, bool] | None = None
+    """Whether the slow and the fast stack normalise queries and keys; None: as published, and the
+    config says so."""
+
+    @property
+    def normed(self) -> tuple[bool, bool]:
+        """Which stacks do, the slow one first."""
+        return self.norms or (True, False)
 
 
 TINY_CODEC = CodecShape(
@@ -78,6 +86,17 @@ TINY_S1 = Shape(
     tied=False,
 )
 """The fast stack is narrower, and has more codes than can be chosen behind code 0."""
+OTHER_S1 = replace(
+    TINY_S1,
+    slow=StackShape(hidden=64, layers=1, heads=2, kv_heads=2, head_dim=64, ffn=256),
+    fast=StackShape(hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=96),
+    codes=1100,
+    codec=replace(TINY_CODEC, semantic=1060, residual=1024),
+    tied=True,
+    norms=(False, True),
+)
+"""Only the fast stack normalises queries and keys, which the config does not say; each head has
+keys of its own; the codec lacks some semantic codes."""
 PUBLISHED_CODEC = CodecShape(
     semantic=4096,
     residual=1024,
@@ -125,7 +144,6 @@ def model_config(shape: Shape, vocabulary: int) -> dict[str, Any]:
         vocabulary: rows of the table of tokens.
     """
     slow = _stack(shape.slow, "") | {
-        "attention_qk_norm": True,
         "max_seq_len": 32_768,
         "norm_eps": 1e-6,
         "rope_base": shape.theta,
@@ -134,14 +152,17 @@ def model_config(shape: Shape, vocabulary: int) -> dict[str, Any]:
     }
     if shape.layout is Layout.S2:
         fast = _stack(shape.fast, "") | {
-            "attention_qk_norm": False,
             "num_codebooks": CODEBOOKS,
             "text_dim": shape.slow.hidden,
             "tie_word_embeddings": False,
             "vocab_size": shape.codes,
         }
+        if shape.norms is None:
+            slow["attention_qk_norm"], fast["attention_qk_norm"] = shape.normed
         return {"model_type": shape.layout, "text_config": slow, "audio_decoder_config": fast}
     fast = _stack(shape.fast, "fast_")
+    if shape.norms is None:
+        slow["attention_qk_norm"], fast["fast_attention_qk_norm"] = shape.normed
     fast["n_fast_layer"] = fast.pop("fast_n_layer")
     return {
         "model_type": shape.layout,

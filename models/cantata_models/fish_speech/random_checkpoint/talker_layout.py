@@ -18,12 +18,12 @@ def talker_tensors(shape: Shape, vocabulary: int) -> Iterator[TensorSpec]:
         slow, fast, books = "", "fast_", ""
     size, inner = shape.slow.hidden, shape.fast.hidden
     yield TensorSpec(f"{slow}embeddings.weight", (vocabulary, size), 1.0)
-    yield from _stack(slow, shape.slow, normed=True)
+    yield from _stack(slow, shape.slow, normed=shape.normed[0])
     if not shape.tied:
         yield weight(f"{slow}output", vocabulary, size, gain=3.0)
     yield TensorSpec(f"{books}codebook_embeddings.weight", (CODEBOOKS * shape.codes, size), 1.0)
     yield TensorSpec(f"{fast}embeddings.weight", (shape.codes, inner), 1.0)
-    yield from _stack(fast, shape.fast, normed=False)
+    yield from _stack(fast, shape.fast, normed=shape.normed[1])
     yield weight(f"{fast}output", shape.codes, inner, gain=3.0)
     if inner != size:
         yield from linear(f"{fast}project_in", size, inner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,10 @@ from cantata_models.fish_speech.codec.encoder import RecordingEncoder
 from cantata_models.fish_speech.codec.tensors import CodecTensors
 from cantata_models.fish_speech.codec_stage import load_decoder
 from cantata_models.fish_speech.config import SAMPLE_RATE, SAMPLES_PER_FRAME
-from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S1, TINY_S2
+from cantata_models.fish_speech.random_checkpoint.shapes import OTHER_S1, TINY_S1, TINY_S2
 from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
 from cantata_models.fish_speech.tests import codec_checks
+from cantata_models.fish_speech.tests.parity.codec_statement import CodecStatement
 from cantata_models.fish_speech.tests.parity.scenarios import recording
 from recorded_codec import check_same
 from threads import threads
@@ -41,6 +42,15 @@ def test_streamed_sound_is_the_statement_s(checkpoint: Path) -> None:
 
 def test_s1_s_sound_is_the_statement_s(s1: Path) -> None:
     codec_checks.check_decoded(s1)
+
+
+def test_semantic_codes_that_the_codec_lacks_are_its_last(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, OTHER_S1, 4)
+    codes = codec_checks.frames(folder, 12)
+    codes[:, 0] = torch.arange(OTHER_S1.codec.semantic - 6, OTHER_S1.codec.semantic + 6)
+    ours = codec_checks.decode(folder, codes, 5)
+    theirs = CodecStatement(folder).decode(codes).numpy()
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=codec_checks.TOLERANCE)
 
 
 def test_a_recording_s_codes_are_the_statement_s(checkpoint: Path) -> None:
@@ -114,6 +124,52 @@ def test_a_damaged_codec_is_named(checkpoint: Path, tmp_path: Path) -> None:
     torch.save({**tensors, name: tensors[name][1:]}, tmp_path / "codec.pth")
     with pytest.raises(ConfigError, match=r"pwconv1.weight' must be \[512, 128\]"):
         load_decoder(tmp_path, CPU)
+
+
+def saved(source: Path, folder: Path, tensors: dict[str, torch.Tensor]) -> Path:
+    """A checkpoint's config and tokenizer with another codec."""
+    for path in source.iterdir():
+        if path.suffix != ".pth":
+            (folder / path.name).write_bytes(path.read_bytes())
+    torch.save(tensors, folder / "codec.pth")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "found"),
+    [
+        ("post_module.layers.0.attention.wo.weight", None, "not of heads of 64"),
+        ("post_module.layers.0.attention.wqkv.weight", lambda t: t[:-64], "not of heads of 64"),
+        ("decoder.model.0.conv.parametrizations.weight.original0", lambda t: t[1:], "a length of"),
+        ("quantizer.upsample.0.0.conv.weight", lambda t: t[0], "must have 3 axes"),
+        ("quantizer.upsample.1.0.conv.weight", lambda t: t[..., :1], "1024 samples for a frame"),
+        ("quantizer.quantizers.8.codebook.weight", None, "9 codebooks, the talker 10"),
+    ],
+)
+def test_a_codec_of_another_kind_is_named(
+    checkpoint: Path,
+    tmp_path: Path,
+    changed: str,
+    change: Callable[[torch.Tensor], torch.Tensor] | None,
+    found: str,
+) -> None:
+    tensors = torch.load(checkpoint / "codec.pth", weights_only=True)
+    (name,) = (each for each in tensors if each.endswith(changed))
+    if change is None:
+        del tensors[name]
+    else:
+        tensors[name] = change(tensors[name])
+    with pytest.raises(ConfigError, match=found):
+        load_decoder(saved(checkpoint, tmp_path, tensors), CPU)
+
+
+def test_a_codec_as_its_training_saves_it(checkpoint: Path, tmp_path: Path) -> None:
+    tensors = torch.load(checkpoint / "codec.pth", weights_only=True)
+    trained = {f"generator.{name}": tensor for name, tensor in tensors.items()}
+    folder = saved(checkpoint, tmp_path, {"state_dict": trained})  # type: ignore[dict-item]
+    codes = codec_checks.frames(checkpoint, 3)
+    ours = codec_checks.decode(folder, codes, 3)
+    np.testing.assert_array_equal(ours, codec_checks.decode(checkpoint, codes, 3))
 
 
 def test_sizes_follow_from_shapes(checkpoint: Path) -> None:

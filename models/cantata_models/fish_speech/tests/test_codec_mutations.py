@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from cantata_layers import causal_convolutions
+from cantata_layers import causal_convolutions, descript_codec
 from cantata_layers.past import Past
 from cantata_models.fish_speech.codec import blocks, decoder, encoder, quantiser, tensors
 from cantata_models.fish_speech.networks import rotary
@@ -85,7 +85,7 @@ DECODER_FAULTS: dict[str, Inject] = {
     "the last codebook left out": setting(quantiser.Codebooks, "decode", last_book_left_out),
     "other dilations": setting(blocks, "DILATIONS", (1, 3, 8)),
     "a convolution late": setting(causal_convolutions.CausalConv, "__call__", earlier_tap),
-    "snakes a little flatter": setting(blocks, "SNAKE_EPS", 1e-2),
+    "snakes a little flatter": setting(descript_codec, "SNAKE_EPS", 1e-2),
     "layer scales swapped": setting(
         tensors,
         "RENAMED",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest
-from cantata_models.fish_speech.config import SAMPLE_RATE
+from cantata_models.fish_speech.config import SAMPLE_RATE, load_config
 from cantata_models.fish_speech.inputs import EncoderInput, TalkerInput
+from cantata_models.fish_speech.networks import parameters
 from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S1, TINY_S2
 from cantata_models.fish_speech.random_checkpoint.write import write_checkpoint
 from cantata_models.fish_speech.request_builder import load_s1_builder
@@ -210,11 +213,11 @@ def changed(folder: Path, source: Path, **fields: Any) -> Path:
         ({"model_type": "dual_ar"}, r"model_type must be one of \['fish_qwen3_omni'\]"),
         ({"text_config": {"dim": None}}, "text_config: dim is missing"),
         ({"text_config": {"attention_qkv_bias": True}}, "attention_qkv_bias is not served"),
-        ({"text_config": {"attention_qk_norm": False}}, "attention_qk_norm; valid: true"),
-        ({"audio_decoder_config": {"attention_qk_norm": True}}, "attention_qk_norm; valid: false"),
         ({"audio_decoder_config": {"vocab_size": 65}}, "65 codes, but the tokenizer has 64"),
         ({"text_config": {"vocab_size": 100}}, "has no room for token"),
-        ({"text_config": {"n_layer": 0}}, "sizes must be positive"),
+        ({"text_config": {"n_layer": 0}}, "n_layer must be at least 1, not 0"),
+        ({"text_config": {"n_head": 0}}, "n_head must be at least 1"),
+        ({"text_config": {"rope_base": 0}}, "rope_base must be positive"),
     ],
 )
 def test_another_config_is_rejected(
@@ -222,6 +225,33 @@ def test_another_config_is_rejected(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         load_s2_builder(changed(tmp_path, s2, **fields))
+
+
+def test_what_a_config_does_not_say(s1: Path, tmp_path: Path) -> None:
+    """As the published program has it."""
+    named = ("n_local_heads", "norm_eps", "rope_base", "intermediate_size", "attention_qk_norm")
+    fast = ("dim", "n_head", "n_local_heads", "head_dim", "intermediate_size", "attention_qk_norm")
+    silent = dict.fromkeys([*named, *(f"fast_{name}" for name in fast)])
+    config = load_config(changed(tmp_path, s1, **silent))
+    assert (config.slow.heads, config.slow.kv_heads) == (4, 4)
+    assert (config.slow.rope_theta, config.slow.rms_norm_eps) == (10_000.0, 1e-5)
+    assert config.slow.intermediate_size == 256
+    assert (config.slow_norms, config.fast_norms) == (None, None)
+    own = {"layers": config.fast.layers, "vocab_size": config.fast.vocab_size}
+    assert config.fast == replace(config.slow, **own)
+    alone = load_config(changed(tmp_path, s1, n_local_heads=-1, fast_attention_qk_norm=True))
+    assert (alone.slow.kv_heads, alone.slow_norms, alone.fast_norms) == (4, True, True)
+
+
+def test_weights_as_training_saves_them(s1: Path, tmp_path: Path) -> None:
+    tensors = torch.load(s1 / "model.pth", weights_only=True)
+    trained = {f"model.{name}": tensor for name, tensor in tensors.items()}
+    trained["model.audio_projector.weight"] = torch.zeros(2, 2)
+    torch.save({"state_dict": trained}, tmp_path / "model.pth")
+    config = load_config(s1)
+    ours, theirs = (dict(parameters._tensors(folder, config)) for folder in (tmp_path, s1))
+    assert list(ours) == list(theirs)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 def test_a_damaged_tokenizer_is_rejected(s2: Path, s1: Path, tmp_path: Path) -> None:

@@ -72,20 +72,25 @@ def load_codec_config(checkpoint: Path) -> CodecConfig:
     whole = read_config(checkpoint)
     fields = whole.section("audio_vae_config")
     _check_kind(fields)
-    buckets = fields.values.get("sr_bin_boundaries", (20_000, 30_000, 40_000))
     return CodecConfig(
-        encoder_dim=fields.get("encoder_dim", int, default=128),
+        encoder_dim=fields.size("encoder_dim", 128),
         encoder_rates=fields.integers("encoder_rates", default=(2, 5, 8, 8)),
-        decoder_dim=fields.get("decoder_dim", int, default=2048),
+        decoder_dim=fields.size("decoder_dim", 2048),
         decoder_rates=fields.integers("decoder_rates", default=(8, 6, 5, 2, 2, 2)),
-        latent_dim=fields.get("latent_dim", int, default=64),
-        patch_size=whole.get("patch_size", int, default=4),
-        input_rate=fields.get("sample_rate", int, default=16_000),
-        sample_rate=fields.get("out_sample_rate", int, default=48_000),
-        rate_buckets=None
-        if buckets is None
-        else fields.integers("sr_bin_boundaries", tuple(buckets)),
+        latent_dim=fields.size("latent_dim", 64),
+        patch_size=whole.size("patch_size", 4),
+        input_rate=fields.size("sample_rate", 16_000),
+        sample_rate=fields.size("out_sample_rate", 48_000),
+        rate_buckets=_rate_buckets(fields),
     )
+
+
+def _rate_buckets(fields: JsonFields) -> tuple[int, ...] | None:
+    """Return the boundaries that a checkpoint names or that are usual; null means none."""
+    key = "sr_bin_boundaries"
+    if fields.values.get(key, ...) is None:
+        return None
+    return fields.integers(key, (20_000, 30_000, 40_000))
 
 
 def _check_kind(fields: JsonFields) -> None:

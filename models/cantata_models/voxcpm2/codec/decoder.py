@@ -14,6 +14,7 @@ import torch
 
 from cantata_layers.causal_convolutions import CausalConv, CausalUpsample
 from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.descript_codec import Snake
 from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
@@ -21,7 +22,6 @@ from cantata_models.voxcpm2.codec.layers import (
     UNIT_KERNEL,
     DepthwiseConv,
     NormalisedWeights,
-    Snake,
     load_units,
 )
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import torch
 
 from cantata_layers.causal_convolutions import CausalConv
+from cantata_layers.descript_codec import CausalDownsample, Snake
 from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.codec.layers import (
     UNIT_KERNEL,
-    DownsamplingConv,
     NormalisedWeights,
-    Snake,
     load_units,
 )
 
@@ -32,7 +31,7 @@ class RateStage:
     def __init__(self, weights: Weights, name: str, size: int, rate: int) -> None:
         self._units = load_units(weights, name, 0, size)
         self._snake = Snake(weights, f"{name}.block.3", size)
-        self._down = DownsamplingConv(weights, f"{name}.block.4", size, 2 * size, rate)
+        self._down = CausalDownsample(weights, f"{name}.block.4", size, 2 * size, rate, 2 * rate)
 
     def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
         for unit in self._units:

@@ -3,7 +3,7 @@
 All convolutions are causal and their weights normalised: a tensor of directions and one of lengths
 each (Salimans & Kingma 2016).
 
-Letters: B rows, L positions, C channels, K the kernel, R the rate.
+Letters: B rows, L positions, C channels, K the kernel.
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ from pathlib import Path
 
 import torch
 
-from cantata_layers.causal_convolutions import (
-    DILATIONS,
-    SNAKE_EPS,
-    CausalConv,
-)
-from cantata_layers.linear import Linear
+from cantata_layers.causal_convolutions import DILATIONS, CausalConv
+from cantata_layers.descript_codec import Snake
 from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import STEM
@@ -44,18 +40,6 @@ class NormalisedWeights(Weights):
         return torch.as_tensor(torch._weight_norm(direction, length, 0))
 
 
-class Snake:
-    """x + sin^2(a x) / a with a frequency per channel (Ziyin et al. 2020)."""
-
-    def __init__(self, weights: Weights, name: str, size: int) -> None:
-        self._frequency = weights.take(f"{name}.alpha", 1, size, 1).flatten()
-        self._inverse = 1.0 / (self._frequency + SNAKE_EPS)
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        wave = (x * self._frequency).sin_()
-        return wave.mul_(wave).mul_(self._inverse).add_(x)
-
-
 class DepthwiseConv:
     """A convolution of each channel by itself. [B, L, C] -> [B, L, C]."""
 
@@ -75,22 +59,6 @@ class DepthwiseConv:
             start = number * self._dilation
             total = torch.addcmul(total, context[:, start : start + length], tap)
         return total
-
-
-class DownsamplingConv:
-    """A convolution over two strides of positions that keeps one of each stride. [B, L, I] ->
-    [B, L / R, O]; L is a multiple of R."""
-
-    def __init__(self, weights: Weights, name: str, inputs: int, outputs: int, rate: int) -> None:
-        self._rate = rate
-        weight = weights.take(f"{name}.weight", outputs, inputs, 2 * rate)
-        bias = weights.take(f"{name}.bias", outputs)
-        self._product = Linear(weight.transpose(1, 2).reshape(outputs, -1), bias)
-
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
-        context = past.extend(x, self._rate)
-        strides = context.reshape(len(x), -1, self._rate * x.shape[2])
-        return self._product(torch.cat([strides[:, :-1], strides[:, 1:]], dim=-1))
 
 
 class DepthwiseUnit:

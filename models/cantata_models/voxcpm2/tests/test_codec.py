@@ -215,6 +215,7 @@ def test_the_published_shapes(tmp_path: Path) -> None:
         ("use_noise_block", True),
         ("cond_out_layer", True),
         ("cond_type", "concat"),
+        ("sr_bin_boundaries", 20_000),
     ],
 )
 def test_another_kind_of_decoder_is_named(tmp_path: Path, key: str, value: object) -> None:

@@ -93,6 +93,7 @@ def test_a_description_stands_in_brackets(builder: VoxCpm2RequestBuilder) -> Non
     described = talker(builder, ask(instructions=" an  old\nman "))
     assert described.text == talker(builder, ask("(an old man)Hello.")).text
     assert talker(builder, ask(recording=True, instructions="slow")).mode is Mode.CLONE
+    assert talker(builder, ask(instructions=" \n")).text == HELLO, "nothing is described"
 
 
 def test_white_space_is_one_space(builder: VoxCpm2RequestBuilder) -> None:

@@ -5,6 +5,7 @@ Letters: T frames, Q codebooks, L positions, C channels.
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -25,6 +26,9 @@ class CodecStatement:
     """
 
     def __init__(self, checkpoint: Path) -> None:
+        config = json.loads((checkpoint / "config.json").read_text())
+        fast = config.get("audio_decoder_config", {})
+        self._semantic: int = fast.get("vocab_size") or config["codebook_size"]
         tensors = torch.load(checkpoint / "codec.pth", weights_only=True)
         self._tensors: dict[str, torch.Tensor] = {
             name: tensor.double() for name, tensor in tensors.items()
@@ -35,10 +39,10 @@ class CodecStatement:
         x = torch.zeros(1, 1, 1).double()
         for book in range(codes.shape[1]):
             table = self._tensors[f"{_book(book)}.codebook.weight"]
+            entries = codes[:, book].tolist()
             if book == 0:
-                entries = [code if code < len(table) else 0 for code in codes[:, 0].tolist()]
-            else:
-                entries = [min(code, len(table) - 1) for code in codes[:, book].tolist()]
+                entries = [code if code < self._semantic else 0 for code in entries]
+            entries = [min(code, len(table) - 1) for code in entries]
             x = x + self._conv(table[entries].T[None], f"{_book(book)}.out_proj")
         x = self._transformer(x, "quantizer.post_module", FRAME_WINDOW)
         for index in range(2):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cantata_models.fish_speech.config import SAMPLE_RATE
 from cantata_models.fish_speech.random_checkpoint.shapes import (
+    OTHER_S1,
     TINY_S1,
     TINY_S2,
     TINY_S2_ENDING,
@@ -21,6 +22,7 @@ SHAPES = {
     "s2-narrow": replace(TINY_S2, fast=TINY_S1.fast),
     "s1": TINY_S1,
     "s1-tied": replace(TINY_S1, tied=True),
+    "s1-other": OTHER_S1,
 }
 """Sizes by name."""
 
@@ -78,6 +80,7 @@ SCENARIOS = (
     Scenario("s1_recording", "s1", "And then it rained.", transcripts=("We sat on the porch.",)),
     Scenario("s1_recordings", "s1", "In the other one.", transcripts=("We sat.", "On the porch.")),
     Scenario("s1_tied", "s1-tied", "On the table."),
+    Scenario("s1_other", "s1-other", "In the other one.", transcripts=("We sat.",)),
 )
 
 

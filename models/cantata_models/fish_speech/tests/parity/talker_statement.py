@@ -84,7 +84,7 @@ class TalkerStatement:
         length = len(rows)
         rows = torch.cat([rows, self._frame_rows(said)])
         prefix = "text_model.model." if self.is_s2 else ""
-        hidden = self._stack(rows, prefix, self._slow, normed=True)[length - 1 :]
+        hidden = self._stack(rows, prefix, self._slow)[length - 1 :]
         normed = self._norm(hidden, f"{prefix}norm")
         tied = self._slow["tie_word_embeddings"]
         head = self._weights[f"{prefix}embeddings.weight" if tied else "output.weight"]
@@ -135,33 +135,29 @@ class TalkerStatement:
             hidden = weight @ hidden + bias
         table = self._weights[f"{prefix}embeddings.weight"]
         rows = torch.cat([hidden[None], table[codes[:-1]]])
-        out = self._norm(self._stack(rows, prefix, self._fast, normed=False), f"{prefix}norm")
+        out = self._norm(self._stack(rows, prefix, self._fast), f"{prefix}norm")
         scores = out[1:] @ self._weights[f"{prefix}output.weight"].T
         return scores[:, : self.first_residuals]
 
-    def _stack(
-        self, x: torch.Tensor, prefix: str, sizes: dict[str, Any], *, normed: bool
-    ) -> torch.Tensor:
+    def _stack(self, x: torch.Tensor, prefix: str, sizes: dict[str, Any]) -> torch.Tensor:
         """[L, D] -> [L, D], before the last norm."""
         turn = _turns(len(x), sizes["head_dim"], self._slow["rope_base"])
         for index in range(sizes["n_layer"]):
             layer = f"{prefix}layers.{index}"
-            x = x + self._attention(
-                self._norm(x, f"{layer}.attention_norm"), layer, sizes, turn, normed
-            )
+            x = x + self._attention(self._norm(x, f"{layer}.attention_norm"), layer, sizes, turn)
             inner = self._norm(x, f"{layer}.ffn_norm")
             gate, down, up = (self._weights[f"{layer}.feed_forward.w{i}.weight"] for i in (1, 2, 3))
             x = x + (functional.silu(inner @ gate.T) * (inner @ up.T)) @ down.T
         return x
 
     def _attention(
-        self, x: torch.Tensor, layer: str, sizes: dict[str, Any], turn: torch.Tensor, normed: bool
+        self, x: torch.Tensor, layer: str, sizes: dict[str, Any], turn: torch.Tensor
     ) -> torch.Tensor:
         heads, shared, width = sizes["n_head"], sizes["n_local_heads"], sizes["head_dim"]
         joined = x @ self._weights[f"{layer}.attention.wqkv.weight"].T
         q = joined[:, : heads * width].view(len(x), heads, width)
         k, v = joined[:, heads * width :].view(len(x), 2, shared, width).unbind(1)
-        if normed:
+        if f"{layer}.attention.q_norm.weight" in self._weights:
             q = self._norm(q, f"{layer}.attention.q_norm")
             k = self._norm(k, f"{layer}.attention.k_norm")
         q, k = _turned(q, turn), _turned(k, turn)
