@@ -11,11 +11,16 @@ import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.random_files import write_json
-from cantata_models.voxcpm2.config import load_config
+from cantata_models.voxcpm2.config import (
+    AUDIO_START,
+    REFERENCE_END,
+    REFERENCE_START,
+    load_config,
+)
 from cantata_models.voxcpm2.inputs import Mode
 from cantata_models.voxcpm2.networks.long_rope import turns_of
 from cantata_models.voxcpm2.networks.noise import draw_noise
-from cantata_models.voxcpm2.prompt import AUDIO_START, REFERENCE_END, REFERENCE_START, lay_out
+from cantata_models.voxcpm2.prompt import lay_out
 from cantata_models.voxcpm2.random_checkpoint.configs import PUBLISHED, TINY, TINY_STRETCHED
 from cantata_models.voxcpm2.random_checkpoint.talker_layout import talker_tensors
 

@@ -191,7 +191,7 @@ def no_token_where_sound_begins(loaded: LoadedStages, patch: pytest.MonkeyPatch)
 
 @fault("combined")
 def no_token_where_a_recording_ends(loaded: LoadedStages, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prompt, "REFERENCE_END", prompt.REFERENCE_START)
+    patch.setattr(prompt, "REFERENCE_END", 103)
 
 
 @fault("chinese")
