@@ -37,11 +37,13 @@ def read_qwen3_stack(fields: JsonFields) -> Qwen3Stack:
     if activation != "silu":
         raise ConfigError(f"{fields.where}: hidden_act {activation!r}; valid: 'silu'")
     hidden_size, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    kv_heads = fields.size("num_key_value_heads")
+    check_shared_heads(heads, kv_heads, fields.where)
     return Qwen3Stack(
         hidden_size=hidden_size,
         layers=fields.size("num_hidden_layers"),
         heads=heads,
-        kv_heads=fields.size("num_key_value_heads"),
+        kv_heads=kv_heads,
         head_dim=fields.size("head_dim", hidden_size // heads),
         intermediate_size=fields.size("intermediate_size"),
         vocab_size=fields.size("vocab_size"),
@@ -49,6 +51,16 @@ def read_qwen3_stack(fields: JsonFields) -> Qwen3Stack:
         rope_theta=_rope_theta(fields),
         max_positions=fields.size("max_position_embeddings"),
     )
+
+
+def check_shared_heads(heads: int, kv_heads: int, where: str) -> None:
+    """Check that as many heads of queries share each head of keys and values.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    if heads % kv_heads:
+        raise ConfigError(f"{where}: {heads} heads cannot share {kv_heads} heads of keys evenly")
 
 
 def _rope_theta(fields: JsonFields) -> float:

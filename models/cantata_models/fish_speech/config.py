@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
-from cantata_layers.qwen3_config import Qwen3Stack
+from cantata_layers.qwen3_config import Qwen3Stack, check_shared_heads
 from cantata_models.fish_speech.text.special_tokens import SEMANTIC, Special, read_special_tokens
 
 SAMPLE_RATE = 44_100
@@ -233,5 +233,7 @@ def _check(config: FishConfig, where: str) -> None:
         raise ConfigError(
             f"{where}: vocab_size {config.slow.vocab_size} has no room for token {highest}"
         )
+    for stack in (config.slow, config.fast):
+        check_shared_heads(stack.heads, stack.kv_heads, where)
     if config.slow.rope_theta <= 0:
         raise ConfigError(f"{where}: rope_base must be positive")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cantata.contract.data.errors import ConfigError
 from cantata_layers.json_fields import JsonFields, read_json
+from cantata_layers.qwen3_config import check_shared_heads
 
 ARCHITECTURE = "voxcpm2"
 AUDIO_START, REFERENCE_START, REFERENCE_END = MARKS = 101, 103, 104
@@ -132,12 +133,14 @@ def _language_model(lm: JsonFields) -> Stack:
     heads = lm.size("num_attention_heads")
     hidden = lm.size("hidden_size")
     head_dim = lm.size("kv_channels", hidden // heads)
+    kv_heads = lm.size("num_key_value_heads")
+    check_shared_heads(heads, kv_heads, lm.where)
     return Stack(
         hidden_size=hidden,
         intermediate_size=lm.size("intermediate_size"),
         layers=lm.size("num_hidden_layers"),
         heads=heads,
-        kv_heads=lm.size("num_key_value_heads"),
+        kv_heads=kv_heads,
         head_dim=head_dim,
         rms_norm_eps=lm.get("rms_norm_eps", float),
         rope=_rope(lm, head_dim),
@@ -149,6 +152,7 @@ def _local(fields: JsonFields, lm: JsonFields, base: Stack) -> Stack:
     heads = fields.size("num_heads", 16)
     hidden = fields.size("hidden_dim", 1024)
     head_dim = fields.size("kv_channels", hidden // heads)
+    check_shared_heads(heads, base.kv_heads, fields.where)
     return replace(
         base,
         hidden_size=hidden,

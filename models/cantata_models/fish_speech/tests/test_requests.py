@@ -217,6 +217,8 @@ def changed(folder: Path, source: Path, **fields: Any) -> Path:
         ({"text_config": {"vocab_size": 100}}, "has no room for token"),
         ({"text_config": {"n_layer": 0}}, "n_layer must be at least 1, not 0"),
         ({"text_config": {"n_head": 0}}, "n_head must be at least 1"),
+        ({"text_config": {"n_head": 5}}, "5 heads cannot share 2 heads of keys evenly"),
+        ({"audio_decoder_config": {"n_head": 3}}, "3 heads cannot share 2 heads of keys evenly"),
         ({"text_config": {"rope_base": 0}}, "rope_base must be positive"),
     ],
 )

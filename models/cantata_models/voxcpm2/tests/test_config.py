@@ -58,6 +58,7 @@ def test_the_published_size_is_that_of_the_file() -> None:
         ({"lm_config": {**TINY["lm_config"], "no_rope": True}}, "no_rope must be false"),
         ({"lm_config": {**TINY["lm_config"], "num_attention_heads": 0}}, "must be at least 1"),
         ({"lm_config": {**TINY["lm_config"], "vocab_size": 104}}, "no room for tokens"),
+        ({"lm_config": {**TINY["lm_config"], "num_key_value_heads": 3}}, "2 heads cannot share 3"),
         ({"residual_lm_num_layers": 0}, "residual_lm_num_layers must be at least 1, not 0"),
         ({"lm_config": {}}, "lm_config: num_attention_heads is missing|use_mup must be false"),
     ],
