@@ -112,6 +112,9 @@ def test_the_page_tells_what_was_found() -> None:
     ):
         assert line in text.splitlines(), line
     assert "goal is 75%: met." in page_text([figures(row(1, 4.0))])
+    assert "would need" not in text
+    slow = page_text([figures(row(1, 4.0), row(16, 12.0))])
+    assert "goal is 75%: missed at 16. 16 streams would need as many seconds of sound" in slow
     drawn = page_text([figures(row(1, 4.0), draws=True)])
     assert "| 1 | 0.100 s | 0.300 s | 2.00 s | 480 | 240 | 2.00 |" in drawn.splitlines()
 

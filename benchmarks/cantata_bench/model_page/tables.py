@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cantata_bench.machine import describe_machine
 from cantata_bench.model_page.measure import Figures, Row
 from cantata_bench.processes import API
-from cantata_bench.tables import BUSY, table
+from cantata_bench.tables import table
 
 GOAL = 0.75
 """The least of the bare stages' throughput that a server shall have."""
@@ -17,9 +17,7 @@ _MIB = 2**20
 def page_text(found: list[Figures]) -> str:
     """All checkpoints, for a page or between its markers."""
     machine = describe_machine()
-    busy = machine.load_average > BUSY * machine.cores
-    state = f" **The machine was busy (load {machine.load_average:.1f}).**" if busy else ""
-    head = f"{machine.cores} cores of {machine.cpu}, Python {machine.python}.{state}\n"
+    head = f"{machine.cores} cores of {machine.cpu}, Python {machine.python}.\n"
     return "\n".join([head, *(part for one in found for part in _parts(one))])
 
 
@@ -31,7 +29,8 @@ def _parts(found: Figures) -> Iterator[str]:
         f"{settings.rounds} rounds of each number:\n"
     )
     yield _times(found)
-    yield f"Of the bare stages' throughput the goal is {GOAL:.0%}: {_verdict(found)}.\n"
+    verdict = f"{_verdict(found)}.{_why(found)}"
+    yield f"Of the bare stages' throughput the goal is {GOAL:.0%}: {verdict}\n"
     yield "Private memory by slots, in MiB:\n"
     yield _memory(found)
 
@@ -58,11 +57,27 @@ def _line(row: Row, *, draws: bool) -> tuple[str, ...]:
 
 
 def _verdict(found: Figures) -> str:
-    missed = [str(row.at_once) for row in found.rows if row.share < GOAL and not row.disturbance]
+    missed = [str(row.at_once) for row in _missed(found)]
     doubtful = [str(row.at_once) for row in found.rows if row.disturbance]
     parts = [f"missed at {', '.join(missed)}"] if missed else []
     parts += [f"not measured at {', '.join(doubtful)}"] if doubtful else []
     return "; ".join(parts) or "met"
+
+
+def _missed(found: Figures) -> list[Row]:
+    return [row for row in found.rows if row.share < GOAL and not row.disturbance]
+
+
+def _why(found: Figures) -> str:
+    """Where it was missed because so many streams cannot play in real time."""
+    slow = [row for row in _missed(found) if row.bare.per_second < row.at_once]
+    if found.draws or not slow:
+        return ""
+    numbers = " and ".join(str(row.at_once) for row in slow)
+    return (
+        f" {numbers} streams would need as many seconds of sound per second, which the bare stages "
+        "do not make here: admission lets only as many play at a time as never pause."
+    )
 
 
 def _memory(found: Figures) -> str:
