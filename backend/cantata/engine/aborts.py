@@ -9,7 +9,7 @@ import logging
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Abort
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_process import StageProcess, StageState
+from cantata.engine.stage_process import StageProcess
 from cantata.engine.supervision import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Aborts:
     async def free(self, opened: OpenRequest) -> None:
         """Have its stages free a request; returns when each has confirmed it, or has died."""
         stages = {name: self._supervisor.stages[name] for name in opened.stages}
-        alive = {n: stage for n, stage in stages.items() if stage.state is StageState.READY}
+        alive = {n: stage for n, stage in stages.items() if stage.state.is_running}
         opened.pending_aborts = set(alive)
         if not alive:
             return

@@ -26,12 +26,18 @@ class CrossingEdge:
 class Elsewhere(Protocol):
     """The stages of one pipeline whose deployment names a host."""
 
-    def begin(self, edges: Sequence[CrossingEdge]) -> None:
+    def begin(self, edges: Sequence[CrossingEdge], on_leaving: Callable[[], None]) -> None:
         """Connect to the hosts, and carry what crosses these edges from now on.
 
         Args:
             edges: all whose ends are on different machines; their listeners are closed by `stop`.
+            on_leaving: called when a host says that it is about to stop.
         """
+        ...
+
+    def let_go(self) -> None:
+        """Disconnect from hosts that are about to stop. Their stages end, and are started again
+        once the hosts, or others at their addresses, are there."""
         ...
 
     def stage(

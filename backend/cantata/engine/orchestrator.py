@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -31,6 +31,7 @@ from cantata.contract.process.messages import (
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.engine.aborts import Aborts
+from cantata.engine.departures import Departures
 from cantata.engine.elsewhere import Elsewhere
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.process.measuring import frames_in
@@ -72,8 +73,10 @@ class Orchestrator:
             log_format,
             on_message=self._on_message,
             on_death=self._on_death,
+            on_leaving=lambda: self._departures.announce(),
             elsewhere=elsewhere,
         )
+        self._departures = Departures(self._supervisor.let_go)
         self._aborts = Aborts(self._supervisor)
         self.forward_cost: ForwardCost | None = None
         """Of the stage that denoises, if there is one and it has measured its forwards."""
@@ -179,6 +182,11 @@ class Orchestrator:
                 await self._supervisor.until_ready()
         except TimeoutError:
             raise StageDied(STAGE_DOWN) from None
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """For the time of a request, with all its pieces: machines that are about to stop wait for
+        its end."""
+        return self._departures.at_work()
 
     def check(self, request: PipelineRequest) -> None:
         """Raises Quarantined if the request has ended a stage process twice."""

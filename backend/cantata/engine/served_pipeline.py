@@ -106,7 +106,8 @@ class ServedPipeline:
         assert self._admission is not None
         async with self._admission.admit(batch=batch, stretch=stretch) as place:
             await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
-            yield place
+            with self.orchestrator.at_work():
+                yield place
 
     def look_again(self) -> None:
         """A running stream received sound: another request may be able to start."""

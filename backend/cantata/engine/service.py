@@ -20,7 +20,7 @@ from cantata.engine.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.engine.plan import ServicePlan
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.served_pipeline import ServedPipeline
-from cantata.engine.stage_process import StageProcess, StageState
+from cantata.engine.stage_process import StageProcess
 from cantata.engine.stepped_pipeline import SteppedPipeline
 from cantata.engine.unified_model import UnifiedModel
 from cantata.logs import LogFormat
@@ -122,7 +122,7 @@ class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageM
 async def _report(model: AnyModel, stage: StageProcess) -> StageReport:
     pong: Pong | None = None
     rss_bytes = 0
-    if stage.state is StageState.READY:
+    if stage.state.is_running:
         with contextlib.suppress(StageDied, TimeoutError):
             await stage.ask(REPORT_DEADLINE_S)
         pong = stage.last_pong  # slightly old if the stage is in a long step
@@ -132,7 +132,7 @@ async def _report(model: AnyModel, stage: StageProcess) -> StageReport:
         model=model.name,
         stage=stage.name,
         pid=stage.pid or 0,
-        alive=stage.state is StageState.READY,
+        alive=stage.state.is_running,
         startup_s=stage.startup_s,
         rss_bytes=rss_bytes,
         counts={} if pong is None else pong.counts,

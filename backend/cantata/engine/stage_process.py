@@ -31,8 +31,15 @@ class StageState(Enum):
 
     STARTING = "starting"
     READY = "ready"
+    LEAVING = "leaving"
+    """Its machine is about to stop: what has begun goes on, and nothing else may begin."""
     DRAINING = "draining"
     ENDED = "ended"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process works on requests."""
+        return self in (StageState.READY, StageState.LEAVING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,8 @@ class SteppedPipeline:
         self._admitted[BATCH if job.batch else LIVE] += 1
         self._jobs[job.request_id] = job
         try:
-            yield
+            with self.orchestrator.at_work():
+                yield
         finally:
             del self._jobs[job.request_id]
 

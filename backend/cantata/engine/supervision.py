@@ -32,6 +32,7 @@ class Supervisor:
     Args:
         on_message: called with a stage's messages and its name.
         on_death: called once for each process that was ready and exits unasked.
+        on_leaving: called when a machine is about to stop that runs stages.
         elsewhere: has the stages whose deployment names a host.
     """
 
@@ -44,6 +45,7 @@ class Supervisor:
         log_format: LogFormat,
         on_message: Callable[[str, Report], None],
         on_death: Callable[[str, Death], None],
+        on_leaving: Callable[[], None] = lambda: None,
         elsewhere: Elsewhere | None = None,
     ) -> None:
         self.stages: dict[str, StageProcess] = {}
@@ -61,6 +63,7 @@ class Supervisor:
         self._log_format = log_format
         self._on_message = on_message
         self._on_death = on_death
+        self._on_leaving = on_leaving
         self._elsewhere = elsewhere
         self._edges = PlannedEdges({}, {}, ())
         self._restarting: set[asyncio.Task[None]] = set()
@@ -87,7 +90,7 @@ class Supervisor:
         self._edges = plan_edges(self._pipeline, hosts)
         if hosts:
             assert self._elsewhere is not None, "whoever plans a stage elsewhere says who runs it"
-            self._elsewhere.begin(self._edges.crossing)
+            self._elsewhere.begin(self._edges.crossing, self._on_leaving)
         deployments = self._deployment.stages
         preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
         deadline_s = self._deployment.start_timeout_s
@@ -97,6 +100,11 @@ class Supervisor:
         if errors:
             await self.stop(deadline_s=0)
             raise errors[0]
+
+    def let_go(self) -> None:
+        """No request is at work: machines that are about to stop may do so."""
+        if self._elsewhere is not None:
+            self._elsewhere.let_go()
 
     def useful(self) -> None:
         """A request completed: every stage is useful."""

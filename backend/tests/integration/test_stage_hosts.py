@@ -285,15 +285,24 @@ async def test_a_server_with_another_key_is_refused_at_once(
     assert server.service.ready
 
 
-async def test_a_host_waits_for_its_servers_before_it_ends(
-    checkpoint: Path, server: Server, undisturbed: bytes
+async def test_a_host_that_stops_cuts_no_stream_and_is_used_again_afterwards(
+    server: Server, undisturbed: bytes
 ) -> None:
-    """SIGTERM does not cut a stream; the host ends once its servers have."""
+    """SIGTERM: what is being spoken goes on, nothing new begins, and then the host ends."""
+    assert server.host.process is not None
     async with listening(server) as tasks:
         server.host.send(signal.SIGTERM)
+        async with asyncio.timeout(LIMIT_S):
+            while server.service.ready:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        with pytest.raises(StageDied):
+            await server.spoken(TEXT)
+        assert all(report.alive for report in await server.service.stage_reports())
     async with asyncio.timeout(LIMIT_S):
         await asyncio.gather(*tasks)
-    assert await server.spoken(TEXT) == undisturbed
-    await server.service.stop()
-    assert server.host.process is not None
     assert await asyncio.to_thread(server.host.process.wait, 60) == 0
+    server.host.end()
+    server.host.start()
+    await server.ready()
+    assert await server.spoken(TEXT) == undisturbed
+    await server.idle()

@@ -12,7 +12,7 @@ from cantata.cluster.address import Address
 from cantata.cluster.bodies import encode
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.connecting import connect
-from cantata.cluster.link.errors import LinkLost, Refused
+from cantata.cluster.link.errors import Garbage, LinkLost, Refused
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.keeping import keep_connected
@@ -39,6 +39,7 @@ class HostLink:
         there: edges that end at a stage of the host.
         back: edges that start at one.
         take: of an edge from there: passes its chunks on.
+        on_leaving: called when the host says that it is about to stop.
     """
 
     def __init__(
@@ -49,10 +50,14 @@ class HostLink:
         there: Collection[EdgeSpec],
         back: Collection[EdgeSpec],
         take: Callable[[EdgeSpec], Take],
+        on_leaving: Callable[[], None],
     ) -> None:
         self.address = address
         self._key, self._heart = key, heart
         self._edges_there, self._edges_back, self._take = there, back, take
+        self._on_leaving = on_leaving
+        self.is_leaving = False
+        """The host has said that it is about to stop."""
         self._link: Link | None = None
         self._there: dict[EdgeSpec, Stream] = {}
         self._news = asyncio.Event()
@@ -78,6 +83,18 @@ class HostLink:
             self._news.clear()
             await self._news.wait()
         return self._link
+
+    def let_go(self) -> None:
+        """End the link if the host is about to stop."""
+        if self.is_leaving and self._link is not None:
+            self._link.close("the host is about to stop")
+
+    def _hear(self, kind: int, _: bytearray) -> None:
+        if kind != Kind.LEAVING:
+            raise Garbage(f"a frame of kind {kind} arrived on no stream")
+        logger.info("stage host %s is about to stop", self.address)
+        self.is_leaving = True
+        self._on_leaving()
 
     async def put(self, edge: EdgeSpec, packed: Packed) -> None:
         """Send chunks to a stage there, once there is credit for them. Without a link they are
@@ -109,7 +126,9 @@ class HostLink:
             LinkLost: there is no link.
         """
         sock = await connect(self.address, self._key)
-        link = Link(sock, Side.CONNECTED, self._heart, str(self.address))
+        address = str(self.address)
+        link = Link(sock, Side.CONNECTED, self._heart, address, on_message=self._hear)
+        self.is_leaving = False
         link.begin()
         pouring: list[asyncio.Task[None]] = []
         try:

@@ -68,6 +68,8 @@ class Kind(IntEnum):
     """`contract.process.messages.Ping`: this one."""
     DIED = _FIRST + 18
     """`DeathNews`, the last of a stage that was ready."""
+    LEAVING = _FIRST + 19
+    """No body, on no stream: the host is about to stop, and waits until the server has left."""
 
 
 @dataclass(frozen=True, slots=True)

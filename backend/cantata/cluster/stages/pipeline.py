@@ -48,9 +48,11 @@ class StagesOnHosts:
         self._stages: dict[str, RemoteStage] = {}
         self._outlets: dict[EdgeSpec, LocalOutlet] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._on_leaving: Callable[[], None] = lambda: None
 
-    def begin(self, edges: Sequence[CrossingEdge]) -> None:
+    def begin(self, edges: Sequence[CrossingEdge], on_leaving: Callable[[], None]) -> None:
         """Connect to the hosts, and carry what crosses these edges from now on."""
+        self._on_leaving = on_leaving
         for address in sorted(set(self._hosts.values())):
             link = self._links[address] = HostLink(
                 address,
@@ -59,6 +61,7 @@ class StagesOnHosts:
                 [one.edge for one in edges if self._hosts.get(one.edge.target) == address],
                 [one.edge for one in edges if self._hosts.get(one.edge.stage) == address],
                 self._carrying,
+                partial(self._leaves, address),
             )
             self._run(link.keep(self._order(address)), f"cantata:stages-on:{address}")
         for one in edges:
@@ -81,6 +84,11 @@ class StagesOnHosts:
         stage = self._stages[name] = RemoteStage(name, link, ports, on_message, on_death)
         return stage
 
+    def let_go(self) -> None:
+        """As `Elsewhere.let_go`."""
+        for link in self._links.values():
+            link.let_go()
+
     async def stop(self) -> None:
         """End the links, and with them what runs at their other ends."""
         for task in self._tasks:
@@ -89,6 +97,12 @@ class StagesOnHosts:
         for outlet in self._outlets.values():
             await outlet.close()
         self._heart.close()
+
+    def _leaves(self, address: Address) -> None:
+        for name, stage in self._stages.items():
+            if self._hosts[name] == address:
+                stage.leave()
+        self._on_leaving()
 
     def _carrying(self, edge: EdgeSpec) -> Take:
         return partial(self._carry, edge)

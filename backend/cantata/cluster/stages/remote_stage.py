@@ -151,7 +151,7 @@ class RemoteStage:
     async def stop(self, deadline_s: float) -> None:
         """Drain until the deadline, then have the process ended."""
         stream, reading = self._stream, self._reading
-        if self.state is StageState.READY and stream is not None:
+        if self.state.is_running and stream is not None:
             self.state = StageState.DRAINING
             order = Kind.DRAIN, encode(DrainOrder(deadline_s))
             await self._until_ended(stream, deadline_s + ENDING_DEADLINE_S, order)
@@ -162,6 +162,11 @@ class RemoteStage:
         if reading is not None and reading is not asyncio.current_task():
             reading.cancel()
             await asyncio.wait({reading})
+
+    def leave(self) -> None:
+        """Its host is about to stop."""
+        if self.state is StageState.READY:
+            self.state = StageState.LEAVING
 
     def passed(self, packed: Packed) -> None:
         """These came from the stage on an edge."""
@@ -286,7 +291,7 @@ class RemoteStage:
         """The process is gone: from here on it gets no requests."""
         if self.state in (StageState.ENDED, StageState.DRAINING):
             return
-        was_ready, self.state = self.state is StageState.READY, StageState.ENDED
+        was_ready, self.state = self.state.is_running, StageState.ENDED
         logger.error("%s", death.error)
         self.exit_code, self._ended_by = death.exit_code, death.error
         if self._stream is not None:

@@ -54,12 +54,14 @@ class StageHost:
         self._accepting = asyncio.create_task(self._door.run(), name="cantata:accept-servers")
 
     async def drain(self, timeout_s: float) -> bool:
-        """Accept no more servers, and return when all have left.
+        """Accept no more servers, tell those that are here, and return when all have left.
 
         Returns:
             False: some have not left within the limit.
         """
         self._leaving = True
+        for session in self._sessions:
+            session.leave()
         try:
             async with asyncio.timeout(timeout_s):
                 while self._sessions:

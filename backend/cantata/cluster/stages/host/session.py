@@ -83,6 +83,10 @@ class Session:
                 if self._planned.exception() is None:
                     await self._planned.result().close()
 
+    def leave(self) -> None:
+        """Tell the server that this host is about to stop."""
+        self._link.message(Kind.LEAVING)
+
     def _hear(self, kind: int, body: bytearray) -> None:
         if kind != Kind.PIPELINE or self._planned is not None:
             raise Garbage(f"a frame of kind {kind} arrived on no stream")
