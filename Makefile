@@ -20,10 +20,10 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients test-cluster screenshots parity parity-moss parity-omni parity-images parity-voxcpm2 parity-bagel lint format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
 
-help: ## Explain every target.
+help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-install: $(VENV)/.runtime ## Make the virtual environment and install what serving needs.
+install: $(VENV)/.runtime ## Create the virtual environment and install what the server needs.
 
 $(VENV)/.runtime: pyproject.toml requirements/cpu.txt scripts/bootstrap.sh
 	scripts/bootstrap.sh $(VENV)
@@ -42,35 +42,35 @@ serve: install ## Start the server (MODEL=name-or-folder, HOST=, PORT=).
 say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
-test: $(VENV)/.dev ## Run every test: unit, stage processes on vLLM, and all levels of the pyramid.
+test: $(VENV)/.dev ## Run every test: unit tests, stage processes on vLLM, all levels of the test pyramid.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(WORKERS) --junitxml=artifacts/tests.xml
 
-test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 callers, ten minutes of speech, 10,000 random requests.
+test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 clients, ten minutes of speech, 10,000 random requests.
 	CANTATA_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) -m long --timeout=3600
 
-pyramid: $(VENV)/.dev ## Run the test pyramid's levels, with their figures: files, one browser, many streams.
+pyramid: $(VENV)/.dev ## Run all levels of the test pyramid, and print their figures.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest e2e -m "level1 or level2 or level3"
 
-pyramid-1: $(VENV)/.dev ## Level 1: files of every model and voice: RTF, duration, rate, silence, clipping, words.
+pyramid-1: $(VENV)/.dev ## Test level 1: files of every model and voice (RTF, duration, rate, silence, clipping, words).
 	$(BIN)/python -m pytest e2e -m level1
 
-pyramid-2: $(VENV)/.dev ## Level 2: one listener in a real browser, to the last sample.
+pyramid-2: $(VENV)/.dev ## Test level 2: one listener in a real browser, to the last sample.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest e2e -m level2
 
-pyramid-3: $(VENV)/.dev ## Level 3: 4, 8 and 16 streams at a time, each with the same samples as alone; a crowd.
+pyramid-3: $(VENV)/.dev ## Test level 3: 4, 8 and 16 streams at a time, each with the same samples as alone; overload.
 	$(BIN)/python -m pytest e2e -m level3
 
-mutants: $(VENV)/.dev ## Put faults into a copy of the code, one at a time; each must be caught (MUTANTS="--only NAME").
+mutants: $(VENV)/.dev ## Put faults into a copy of the code, one at a time: tests must catch each (MUTANTS="--only NAME").
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.mutants $(MUTANTS)
 
-test-fast: $(VENV)/.dev ## Run the unit tests alone (no processes, no weights, no browser).
+test-fast: $(VENV)/.dev ## Run only the unit tests (no processes, no weights, no browser).
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not integration and not e2e"
 
-fuzz: $(VENV)/.dev ## Look for new examples against the properties of text; every run tries others.
+fuzz: $(VENV)/.dev ## Search for texts that break the text frontend; every run tries others.
 	$(BIN)/python -m pytest models/cantata_models/solo/tests/text/test_properties.py \
 	  --hypothesis-profile=searching
 
@@ -84,7 +84,7 @@ $(CLIENTS_VENV)/.installed: requirements/clients.txt
 	$(CLIENTS_VENV)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
-test-cluster: $(VENV)/.dev $(VENV)/.ray ## Run stages on two hosts, then a real Ray cluster; break and upgrade it (root; 10 to 20 minutes).
+test-cluster: $(VENV)/.dev $(VENV)/.ray ## Test stages on two hosts, then break and upgrade a real Ray cluster (root; 10 to 20 minutes).
 	CANTATA_LONG=1 $(BIN)/python -m pytest backend/tests/integration/test_conformance.py -k on-hosts
 	$(BIN)/python -m pytest backend/tests/unit/cluster -k ray
 	$(BIN)/python -m pytest e2e/cluster --confcutdir=e2e/cluster -s \
@@ -94,7 +94,7 @@ $(VENV)/.ray: requirements/ray.txt $(VENV)/.runtime
 	$(BIN)/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
-screenshots: $(VENV)/.dev ## Take the pictures in docs/ again, on a quiet machine.
+screenshots: $(VENV)/.dev ## Take the screenshots in docs/ again (on an idle machine).
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
@@ -140,18 +140,18 @@ $(REFERENCE_VENV)/.installed $(VOXCPM2_VENV)/.installed:
 	$(@D)/bin/pip --disable-pip-version-check --quiet install --no-deps -r $<
 	@touch $@
 
-lint: $(VENV)/.dev ## Check style, types, scripts and Dockerfiles.
+lint: $(VENV)/.dev ## Check style, types, shell scripts and Dockerfiles.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/hadolint docker/Dockerfile.*
 	$(BIN)/shellcheck scripts/*.sh docker/*.sh
 
-format: $(VENV)/.dev ## Format the code and fix what can be fixed.
+format: $(VENV)/.dev ## Format the code, and fix what ruff can fix.
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.dev ## Measure this machine against the bare model (about 13 minutes; BENCH="options").
+bench: $(VENV)/.dev ## Measure the server and the bare model on this machine (about 13 minutes; BENCH="options").
 	$(BIN)/cantata bench $(BENCH)
 
 RANDOM := artifacts/random
@@ -159,38 +159,38 @@ RANDOM := artifacts/random
 PAGE_OF_fish := fish-speech-s2 fish_speech reduced-s2
 PAGE_OF_voxcpm2 := voxcpm2 voxcpm2 reduced
 PAGE_OF_bagel := bagel bagel reduced
-bench-models: bench-model-fish bench-model-voxcpm2 bench-model-bagel ## Measure Fish Speech, VoxCPM2 and BAGEL of random weights, and write their pages.
+bench-models: bench-model-fish bench-model-voxcpm2 bench-model-bagel ## Measure Fish Speech, VoxCPM2 and BAGEL with random weights, and update their pages.
 bench-model-%: $(VENV)/.dev
 	$(BIN)/python -m cantata_models.$(word 2,$(PAGE_OF_$*)).random_checkpoint $(RANDOM)/$*-reduced --size $(word 3,$(PAGE_OF_$*))
 	$(BIN)/cantata bench model $(word 1,$(PAGE_OF_$*)) $(RANDOM)/$*-reduced --page docs/models/$(word 2,$(PAGE_OF_$*)).md
 
-bench-gate: $(VENV)/.dev ## Measure a little (3 minutes) and fail if a ratio is far off its goal.
+bench-gate: $(VENV)/.dev ## Measure for 3 minutes, and fail if a ratio misses its goal by far.
 	$(BIN)/cantata bench --streams 1 --streams 8 --rate 0 --transport websocket --seconds 8 \
 	  --no-stampede --long-minutes 0 --folder artifacts/bench-gate
 	$(BIN)/cantata bench gate artifacts/bench-gate/bench.json
 
-soak: $(VENV)/.dev ## Load the server for an hour with a fault a minute (SOAK="--minutes 3 --every 15 --seed 2").
+soak: $(VENV)/.dev ## Load the server for an hour, with a fault every minute (SOAK="--minutes 3 --every 15 --seed 2").
 	$(BIN)/python -m e2e.soak $(SOAK)
 
 train-voice: $(VENV)/.dev ## Train the embedded voice from Debian's synthesisers (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.solo.training all $(TRAIN)
 
-eval-voice: $(VENV)/.dev ## Measure the voice against its teachers (PUBLISH=1 updates card and docs).
+eval-voice: $(VENV)/.dev ## Compare the voice with its teachers (PUBLISH=1 updates the model card and docs).
 	$(BIN)/python -m cantata_models.solo.training evaluate $(if $(PUBLISH),--publish)
 
 train-picture: $(VENV)/.dev ## Train the embedded picture model further (hours; resumes; TRAIN="options").
 	$(BIN)/python -m cantata_models.sketch.training all $(TRAIN)
 
-eval-picture: $(VENV)/.dev ## Measure the picture model's gates (PUBLISH=1 updates its page).
+eval-picture: $(VENV)/.dev ## Measure the picture model against its goals (PUBLISH=1 updates its page).
 	$(BIN)/python -m cantata_models.sketch.training evaluate $(if $(PUBLISH),--publish)
 
-doctor: install ## Check this machine and the installation.
+doctor: install ## Check this machine and this installation.
 	$(BIN)/cantata doctor
 
-lock: $(VENV)/.dev ## Write the pinned requirement files from what is installed.
+lock: $(VENV)/.dev ## Pin what is installed in requirements/*.txt.
 	$(BIN)/python requirements/lock.py
 
-lock-cuda: $(VENV)/.dev ## Write what the CUDA image installs, resolved by pip (minutes).
+lock-cuda: $(VENV)/.dev ## Pin what the CUDA image installs, as pip resolves it (minutes).
 	$(BIN)/python requirements/lock_cuda.py
 
 prove-images: ## Build the CPU image without a container engine and test its server (as root; Debian).

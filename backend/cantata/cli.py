@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from cantata.config import Dtype as NumberFormat
 
 app = typer.Typer(
-    help="Cantata: streaming speech on this machine.",
+    help="Cantata: a streaming server of speech, answers and pictures.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -74,31 +74,38 @@ def main() -> None:
 @app.command()
 def say(
     text: Annotated[
-        str | None, typer.Argument(help="What to say; - reads it from standard input.")
+        str | None, typer.Argument(help="The text to speak; - reads standard input.")
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            "-f", "--file", exists=True, dir_okay=False, allow_dash=True, help="Say a text file."
+            "-f", "--file", exists=True, dir_okay=False, allow_dash=True, help="Speak a text file."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Write a sound file instead of playing.")
+        Path | None, typer.Option("-o", "--out", help="Write a sound file instead of playing it.")
     ] = None,
-    voice: Annotated[str | None, typer.Option(help="Voice; the default is the model's.")] = None,
+    voice: Annotated[
+        str | None, typer.Option(help="Name of the voice. Default: the model's first.")
+    ] = None,
     timestamps: Annotated[
-        Path | None, typer.Option(help="Write word times: .json, .srt or .vtt.")
+        Path | None, typer.Option(help="Write the words' times to this .json, .srt or .vtt file.")
     ] = None,
-    speed: Annotated[float, typer.Option(min=0.25, max=4.0, help="1: the voice's own.")] = 1.0,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same sound.")] = None,
+    speed: Annotated[
+        float, typer.Option(min=0.25, max=4.0, help="Speaking rate; 1 is the voice's own.")
+    ] = 1.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed gives the same sound.")
+    ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Model's name or checkpoint folder (a name with --server).")
+        str | None,
+        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
     ] = None,
     server: Annotated[
-        str | None, typer.Option(help="URL of a running server, instead of loading the model here.")
+        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
     ] = None,
 ) -> None:
-    """Speak a text, on the sound device or into a file."""
+    """Speak a text on the sound device or into a file."""
     from rich.console import Console
 
     from cantata.say import Order
@@ -111,28 +118,35 @@ def say(
 
 @app.command()
 def draw(
-    prompt: Annotated[str, typer.Argument(help="What the picture shows.")],
+    prompt: Annotated[str, typer.Argument(help="What the picture should show.")],
     out: Annotated[
-        Path, typer.Option("-o", "--out", help="The file: .png, .jpg, .jpeg or .webp.")
+        Path, typer.Option("-o", "--out", help="File to write: .png, .jpg, .jpeg or .webp.")
     ] = Path("picture.png"),
     size: Annotated[
-        str | None, typer.Option(metavar="WIDTHxHEIGHT", help="Pixels; the default is the model's.")
+        str | None,
+        typer.Option(metavar="WIDTHxHEIGHT", help="Size in pixels. Default: the model's."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same picture.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of denoising.")] = None,
-    negative: Annotated[str | None, typer.Option(help="What the picture shall not show.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed gives the same picture.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Number of denoising steps. Default: the model's.")
+    ] = None,
+    negative: Annotated[str | None, typer.Option(help="What the picture should not show.")] = None,
     guidance: Annotated[
-        float | None, typer.Option(min=1, help="How close to the prompt; 1 is no guidance.")
+        float | None,
+        typer.Option(min=1, help="How closely to follow the prompt; 1 turns guidance off."),
     ] = None,
     edit: Annotated[
         list[Path] | None,
         typer.Option(exists=True, dir_okay=False, help="A picture to edit. Repeatable."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Model's name or checkpoint folder (a name with --server).")
+        str | None,
+        typer.Option(help="Model's name or checkpoint folder (with --server, a name)."),
     ] = None,
     server: Annotated[
-        str | None, typer.Option(help="URL of a running server, instead of loading the model here.")
+        str | None, typer.Option(help="Ask the server at this URL instead of loading the model.")
     ] = None,
 ) -> None:
     """Draw a picture from a prompt, or edit one."""
@@ -150,7 +164,7 @@ def draw(
 
 def _read(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
-        _fail("give a text to speak, or a file with -f", code=2)
+        _fail("give either a text to speak or a file with -f", code=2)
     if text == "-" or file == Path("-"):
         read = sys.stdin.read()
     elif file is not None:
@@ -168,10 +182,10 @@ def _read(text: str | None, file: Path | None) -> str:
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
     model: Models = None,
     dtype: Annotated[
-        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
+        Dtype | None, typer.Option(help="Number format of the weights; overrides the deployment.")
     ] = None,
     deploy: Deployments = None,
     wyoming_port: WyomingPort = None,
@@ -186,9 +200,11 @@ def serve(
     allow_ref_urls: AllowRefUrls = False,
     ref_url_port: RefUrlPorts = None,
     chat_url: ChatUrl = None,
-    chat_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
+    chat_model: Annotated[str | None, typer.Option(help="Model to name to --chat-url.")] = None,
     transcription_url: TranscriptionUrl = None,
-    transcription_model: Annotated[str | None, typer.Option(help="Its model.")] = None,
+    transcription_model: Annotated[
+        str | None, typer.Option(help="Model to name to --transcription-url.")
+    ] = None,
     replica: ReplicaAddresses = None,
     cluster: RayCluster = None,
     cluster_key_file: ClusterKeyFile = None,
@@ -199,7 +215,7 @@ def serve(
     log_level: LogLevels = LogLevel.INFO,
     log_format: LogFormats = LogFormat.TEXT,
 ) -> None:
-    """Serve speech over HTTP and WebSocket until interrupted."""
+    """Serve models over HTTP and WebSocket until interrupted."""
     if not replica:
         from cantata.engine import fork_server
 
@@ -231,7 +247,7 @@ def serve(
     source: serving.Source
     if replica:
         if model or deploy or dtype or cluster:
-            _fail("--replica excludes --model, --deploy, --dtype and --cluster", 2)
+            _fail("--replica excludes --model, --deploy, --dtype and --cluster", code=2)
         source = serving.ModelsOnReplicas(replica, cluster_key_file)
     elif cluster:
         from cantata.deploying.joining import ModelsOnRay
@@ -245,11 +261,12 @@ def serve(
 @app.command()
 def replica(
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where edges connect; port 0 takes a free one.")
+        str,
+        typer.Option(metavar="HOST:PORT", help="Address for edges to reach; port 0: a free one."),
     ] = "127.0.0.1:8100",
     model: Models = None,
     dtype: Annotated[
-        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
+        Dtype | None, typer.Option(help="Number format of the weights; overrides the deployment.")
     ] = None,
     deploy: Deployments = None,
     cluster_key_file: ClusterKeyFile = None,
@@ -257,7 +274,7 @@ def replica(
     log_level: LogLevels = LogLevel.INFO,
     log_format: LogFormats = LogFormat.TEXT,
 ) -> None:
-    """Run models for servers elsewhere, which find them by `cantata serve --replica`."""
+    """Run models for servers on other machines, which connect with `cantata serve --replica`."""
     _configure_logging(log_level, log_format)
     from cantata.replica import ReplicaOptions, run_replica
 
@@ -278,14 +295,14 @@ def replica(
 def stage_host(
     listen: Annotated[
         str,
-        typer.Option(metavar="HOST:PORT", help="Where servers connect; port 0 takes a free one."),
+        typer.Option(metavar="HOST:PORT", help="Address for servers to reach; port 0: a free one."),
     ] = "127.0.0.1:8200",
     cluster_key_file: ClusterKeyFile = None,
     drain_timeout: DrainTimeout = 60.0,
     log_level: LogLevels = LogLevel.INFO,
     log_format: LogFormats = LogFormat.TEXT,
 ) -> None:
-    """Run stages for servers and replicas elsewhere, whose deployment names this host."""
+    """Run stages for servers and replicas on other machines whose deployments name this host."""
     _configure_logging(log_level, log_format)
     from cantata.stage_host import StageHostOptions, run_stage_host
 
@@ -300,25 +317,26 @@ def deploy(
         typer.Argument(
             exists=True,
             dir_okay=False,
-            help="Deployment YAML with a section `cluster`; of each model, in their order.",
+            help="Deployment files with a `cluster` section, in the order of --model.",
         ),
     ] = None,
     model: Models = None,
     dtype: Annotated[
-        Dtype | None, typer.Option(help="Number format; overrides the deployment.")
+        Dtype | None, typer.Option(help="Number format of the weights; overrides the deployment.")
     ] = None,
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="Edges ask for no API key.")] = False,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Serve without API keys.")] = False,
     api_key_file: Annotated[
         Path | None,
         typer.Option(
-            help="API keys, one per line, on the edges' machines; also from CANTATA_API_KEYS there."
+            help="File on the edges' machines with one API key per line; or set CANTATA_API_KEYS "
+            "there."
         ),
     ] = None,
     form: Annotated[
-        Form | None, typer.Option("--print", help="Print what would be submitted instead.")
+        Form | None, typer.Option("--print", help="Print what would be submitted, and stop.")
     ] = None,
     image: Annotated[
-        str, typer.Option(help="Of the pods, for --print kubernetes; it has Ray in it.")
+        str, typer.Option(help="Container image with Ray, for --print kubernetes.")
     ] = "cantata:cpu",
 ) -> None:
     """Run models and edges on a Ray cluster, or upgrade those that run there."""
@@ -335,11 +353,14 @@ def deploy(
 @app.command()
 def doctor(
     model: Annotated[
-        str | None, typer.Option(help="A model to check too: its files, its decoder's memory.")
+        str | None,
+        typer.Option(help="Also check this model's files and its decoder's memory."),
     ] = None,
-    deploy: Annotated[Path | None, typer.Option(help="How it is to be deployed.")] = None,
+    deploy: Annotated[
+        Path | None, typer.Option(help="Deployment file for --model. Default: the model's own.")
+    ] = None,
 ) -> None:
-    """Check this installation; exit code 1 if something must be fixed."""
+    """Check this installation. The exit code is 1 if something must be fixed."""
     from rich.console import Console
 
     from cantata.doctor import render, run_checks

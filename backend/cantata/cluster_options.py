@@ -146,12 +146,12 @@ class ClusterOptions(StrictModel):
         """
         unknown = sorted(set(self.stages) - set(names))
         if unknown:
-            raise ValueError(f"cluster.stages: {unknown} are no stages; valid: {sorted(names)}")
+            raise ValueError(f"cluster.stages: unknown stages {unknown}; valid: {sorted(names)}")
         given = {name for name, stage in self.stages.items() if stage.gpus}
         if given != set(on_gpu):
             raise ValueError(
-                f"cluster.stages: gpus are for the stages with device 'cuda', {sorted(on_gpu)}, "
-                f"each of which needs a part; they are given to {sorted(given)}"
+                f"cluster.stages: give gpus to the stages with device 'cuda', {sorted(on_gpu)}, "
+                f"and to no others; they are given to {sorted(given)}"
             )
         if on_hosts:
             raise ValueError(

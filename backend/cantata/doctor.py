@@ -120,7 +120,7 @@ def check_torch(found: str | None, gpu: bool) -> Check:
         return Check(what, Verdict.FAILED, "not installed", "pip install 'cantata[cpu]'")
     if "+cpu" in found or gpu:
         return Check(what, Verdict.OK, found)
-    advice = "make install takes the CPU build (README: TORCH_INDEX)"
+    advice = "make install installs the CPU build (README: TORCH_INDEX)"
     return Check(what, Verdict.WARNING, f"{found}, a CUDA build without a GPU", advice)
 
 
@@ -135,11 +135,16 @@ def check_vllm(found: dict[str, str | None]) -> Check:
 
 def check_torch_companions(torch: str | None, found: Sequence[str]) -> Check:
     """None of them with a CPU torch."""
-    what = "torch's companions"
+    what = "packages that break torch"
     if not found or torch is None or "+cpu" not in torch:
         return Check(what, Verdict.OK, ", ".join(found) or "none")
     advice = f"pip uninstall -y {' '.join(found)}"
-    return Check(what, Verdict.FAILED, f"{', '.join(found)} with a CPU torch", advice)
+    return Check(
+        what,
+        Verdict.FAILED,
+        f"{', '.join(found)}, built for CUDA, with a CPU build of torch",
+        advice,
+    )
 
 
 def check_numa(found: bool) -> Check:
@@ -186,7 +191,7 @@ def check_numerics_of(plugin: ModelPlugin) -> Check:
         return Check(what, Verdict.FAILED, str(error), "install what is missing")
     if report.exact:
         return Check(what, Verdict.OK, report.found)
-    advice = "samples may depend on the load in their last bit; please report this CPU"
+    advice = "the last bit of a sample may depend on the load; please report this CPU"
     return Check(what, Verdict.WARNING, report.found, advice)
 
 
@@ -211,7 +216,9 @@ def check_cores(cores: int) -> Check:
     """The talker and the codec run side by side."""
     if cores >= COMFORTABLE_CORES:
         return Check("cores", Verdict.OK, str(cores))
-    return Check("cores", Verdict.WARNING, str(cores), "two or more keep several streams smooth")
+    return Check(
+        "cores", Verdict.WARNING, str(cores), "use two or more for several streams without gaps"
+    )
 
 
 def _check(what: str, right: bool, found: str, advice: str) -> Check:

@@ -120,6 +120,6 @@ def _hint_of(plan: ServicePlan) -> str | None:
         f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in said.items()
     )
     return (
-        f"{plan.located.plugin.name}: spoken conversations are the edges' concern, which do not "
-        f"read this deployment's section realtime; `cantata serve --replica` takes {options}"
+        f"{plan.located.plugin.name}: a replica ignores the deployment's section `realtime`; pass "
+        f"to `cantata serve --replica` instead: {options}"
     )

@@ -1,10 +1,10 @@
-"""Answers of a model that thinks: served, against its stages stepped in one process.
+"""Compare a model that answers, served, with its bare stages in one process.
 
     python -m cantata_bench.answer_floor FOLDER [--requests 1 4] [--tokens 48] [--dtype float32]
 
-Both get the same requests, so with sampling too they make the same text and the same sound. For
-checkpoints of random weights too, whose speech must have an end of its own. Prints how much sound
-both make, how long the steps of each stage take, and the memory of its process.
+Both get the same requests, so they make the same text and the same sound, even when they sample.
+The checkpoint may have random weights if its speech ends by itself. Prints how much sound both
+make, how long each stage's steps take, and how much memory its process needs.
 """
 
 from __future__ import annotations
@@ -234,8 +234,10 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="as `cantata serve --model` takes it")
-    parser.add_argument("--requests", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument(
+        "--requests", type=int, nargs="+", default=[1, 4], help="numbers of requests at a time"
+    )
+    parser.add_argument("--tokens", type=int, default=48, help="most tokens of an answer")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
     for part in report(given.model, given.requests, given.tokens, given.dtype):

@@ -1,9 +1,10 @@
-"""Answers of a model that thinks, with edges that stream and with edges that wait for the whole.
+"""Time the answers of a model, with `async_chunk: true` and with `async_chunk: false`.
 
     python -m cantata_bench.answers FOLDER [--requests 1 4 10] [--tokens 48] [--dtype float32]
 
-Times from the request on: to the first text (TTFT), between two tokens (ITL), to the first sound
-(TTFP), to the end. For checkpoints of random weights too, whose speech must have an end of its own.
+Prints the time from the request to the first text (TTFT), to the first sound (TTFP) and to the
+end, and the time between two tokens (ITL). The checkpoint may have random weights if its speech
+ends by itself.
 """
 
 from __future__ import annotations
@@ -131,8 +132,10 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="as `cantata serve --model` takes it")
-    parser.add_argument("--requests", type=int, nargs="+", default=[1, 4, 10])
-    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument(
+        "--requests", type=int, nargs="+", default=[1, 4, 10], help="numbers of requests at a time"
+    )
+    parser.add_argument("--tokens", type=int, default=48, help="most tokens of an answer")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
     head = (

@@ -15,7 +15,7 @@ from cantata_bench.model_page.command import model_command
 if TYPE_CHECKING:
     from cantata_bench.results import Run
 
-app = typer.Typer(help="Measure a server, and plan past it.", invoke_without_command=True)
+app = typer.Typer(invoke_without_command=True)
 app.command("model")(model_command)
 
 PERFORMANCE_MARKER = "figures: written by `cantata bench report --page`"
@@ -25,7 +25,7 @@ _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
 
 
 class Transport(StrEnum):
-    """How a server is asked."""
+    """The protocol of the measured requests."""
 
     WEBSOCKET = "websocket"
     HTTP = "http"
@@ -33,7 +33,7 @@ class Transport(StrEnum):
 
 
 class Texts(StrEnum):
-    """What is said."""
+    """The length of the texts that are spoken."""
 
     SHORT = "short"
     MEDIUM = "medium"
@@ -45,44 +45,70 @@ class Texts(StrEnum):
 def bench(
     context: typer.Context,
     streams: Annotated[
-        list[int], typer.Option(min=1, help="Streams of a closed loop. Repeatable.")
+        list[int],
+        typer.Option(min=1, help="Load: this many streams at a time (closed loop). Repeatable."),
     ] = [1, 2, 4, 8, 16, 32],  # noqa: B006
     rate: Annotated[
         list[float],
-        typer.Option(min=0, help="Requests per second, as they come; 0: no such load. Repeatable."),
+        typer.Option(
+            min=0,
+            help="Load: this many requests per second, however long each takes (open loop); 0 for "
+            "none. Repeatable.",
+        ),
     ] = [1.0, 4.0, 30.0],  # noqa: B006
     stampede: Annotated[
-        bool, typer.Option(help="Three times the most streams within two seconds, too.")
+        bool,
+        typer.Option(
+            help="Load: three times the largest --streams, all arriving within two seconds."
+        ),
     ] = True,
-    transport: Annotated[Transport, typer.Option(help="How to ask.")] = Transport.BOTH,
-    texts: Annotated[Texts, typer.Option(help="What to say.")] = Texts.MIXED,
-    seconds: Annotated[float, typer.Option(min=1, help="Of each load, measured.")] = 20.0,
-    warm_up: Annotated[float, typer.Option(min=0, help="Seconds before that.")] = 3.0,
-    seed: Annotated[int, typer.Option(help="Of texts and arrivals.")] = 0,
+    transport: Annotated[
+        Transport, typer.Option(help="Send requests over WebSocket, HTTP, or each in turn.")
+    ] = Transport.BOTH,
+    texts: Annotated[Texts, typer.Option(help="Length of the texts.")] = Texts.MIXED,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long to measure each load, in seconds.")
+    ] = 20.0,
+    warm_up: Annotated[
+        float, typer.Option(min=0, help="Seconds of each load before measuring begins.")
+    ] = 3.0,
+    seed: Annotated[int, typer.Option(help="Random seed for the texts and the arrival times.")] = 0,
     model: Annotated[
-        str | None, typer.Option(help="Model's name or checkpoint folder; a name with --url.")
+        str | None, typer.Option(help="Model's name or checkpoint folder (with --url, a name).")
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="A server that runs already, this one or another's.")
+        str | None,
+        typer.Option(help="Measure a running server instead of starting one; any vendor's."),
     ] = None,
     api_key: Annotated[
-        str | None, typer.Option(envvar="CANTATA_API_KEY", help="For --url.")
+        str | None, typer.Option(envvar="CANTATA_API_KEY", help="API key to send to --url.")
     ] = None,
     voice: Annotated[
-        list[str] | None, typer.Option(help="For --url, dealt out to streams. Repeatable.")
+        list[str] | None,
+        typer.Option(help="Voice to request from --url; several take turns. Repeatable."),
     ] = None,
     honour_retry_after: Annotated[
-        bool, typer.Option(help="Retry a rejected request after `retry-after`, or give up.")
+        bool,
+        typer.Option(help="Retry requests rejected with 429 when `retry-after` says; or give up."),
     ] = True,
-    floor: Annotated[bool, typer.Option(help="Measure the bare model, without a server.")] = True,
-    batch_mode: Annotated[bool, typer.Option(help="Measure async_chunk: false too.")] = True,
-    long_minutes: Annotated[float, typer.Option(min=0, help="Of one very long text.")] = 10.0,
-    asr: Annotated[bool, typer.Option(help="Word error rate too (extra `bench`).")] = False,
-    folder: Annotated[Path, typer.Option(help="Takes the results.")] = Path("artifacts/bench"),
+    floor: Annotated[
+        bool, typer.Option(help="Also measure the bare model, without a server.")
+    ] = True,
+    batch_mode: Annotated[
+        bool, typer.Option(help="Also measure a server with `async_chunk: false`.")
+    ] = True,
+    long_minutes: Annotated[
+        float, typer.Option(min=0, help="Also speak one text of this many minutes; 0 for none.")
+    ] = 10.0,
+    asr: Annotated[
+        bool, typer.Option(help="Also measure the word error rate (needs the extra `bench`).")
+    ] = False,
+    folder: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure a server (started here, or --url): JSON, Markdown and a picture.
+    """Measure a server, and simulate larger ones.
 
-    Without options: about thirteen minutes.
+    Starts the server on this machine, unless --url names one. Writes JSON, a Markdown report and a
+    plot. Takes about thirteen minutes without options.
     """
     if context.invoked_subcommand is not None:
         return
@@ -132,12 +158,13 @@ def bench(
 
 @app.command("report")
 def report_command(
-    result: Annotated[Path, typer.Argument(exists=True, help="A run's JSON.")],
+    result: Annotated[Path, typer.Argument(exists=True, help="bench.json of a run.")],
     page: Annotated[
-        Path | None, typer.Option(help="Write it between this page's markers, with its picture.")
+        Path | None,
+        typer.Option(help="Markdown page to update: its figures, and the plot beside it."),
     ] = None,
 ) -> None:
-    """Write a run's report again, or into a page."""
+    """Write a run's report again, or put it into a page."""
     run = _read(result)
     if page is None:
         _write(run, result.parent)
@@ -156,12 +183,14 @@ def report_command(
 
 @app.command()
 def gate(
-    result: Annotated[Path, typer.Argument(exists=True, help="A run's JSON.")],
-    margin: Annotated[float, typer.Option(min=0, help="How far a ratio may be missed.")] = 0.25,
+    result: Annotated[Path, typer.Argument(exists=True, help="bench.json of a run.")],
+    margin: Annotated[
+        float, typer.Option(min=0, help="How far a ratio may miss its goal; 0.25 is 25%.")
+    ] = 0.25,
 ) -> None:
-    """Exit code 1 if a ratio of the run is off its goal by more than a margin.
+    """Compare a run's ratios with their goals. The exit code is 1 if one is missed by too much.
 
-    What was disturbed is not measured: it is named, and neither met nor missed.
+    Ratios that other work on the machine disturbed are listed as not measured, and do not count.
     """
     from cantata_bench.targets import goals
 
@@ -183,9 +212,9 @@ def gate(
 
 @app.command()
 def check(
-    result: Annotated[Path, typer.Argument(exists=True, help="A run's JSON.")],
+    result: Annotated[Path, typer.Argument(exists=True, help="bench.json of a run.")],
 ) -> None:
-    """Predict each load of a run from its floor, and show both."""
+    """Check the simulator: predict each load of a run from the bare model's times."""
     from cantata_bench.simulator.check import check as predict
     from cantata_bench.simulator.check import check_table
 
@@ -198,13 +227,21 @@ def check(
 
 @app.command()
 def scale(
-    system: Annotated[Path, typer.Argument(exists=True, help="A run's JSON, or a system's YAML.")],
-    listeners: Annotated[list[int], typer.Argument(min=1, help="At a time.")],
-    servers: Annotated[int | None, typer.Option(min=1, help="Instead of the system's own.")] = None,
-    seconds: Annotated[float, typer.Option(min=1, help="Simulated, after 10 of warm-up.")] = 60.0,
-    seed: Annotated[int, typer.Option(help="Of the texts' order.")] = 0,
+    system: Annotated[
+        Path, typer.Argument(exists=True, help="bench.json of a run, or a system's YAML.")
+    ],
+    listeners: Annotated[
+        list[int], typer.Argument(min=1, help="Numbers of simultaneous listeners to simulate.")
+    ],
+    servers: Annotated[
+        int | None, typer.Option(min=1, help="Number of servers. Default: the system's own.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Seconds to simulate, after 10 s of warm-up.")
+    ] = 60.0,
+    seed: Annotated[int, typer.Option(help="Random seed for the order of the texts.")] = 0,
 ) -> None:
-    """Simulate this many live listeners."""
+    """Simulate many live listeners on one or more servers."""
     from cantata_bench.simulator.scaling import scale as predict
     from cantata_bench.simulator.scaling import scale_table
     from cantata_bench.simulator.system import load_system, system_of
@@ -220,9 +257,9 @@ def scale(
 
 @app.command()
 def startup(
-    folder: Annotated[Path, typer.Option(help="Takes the log.")] = Path("artifacts/bench"),
+    folder: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure how long saying a sentence, serving and a stage's restart take to begin."""
+    """Measure start-up: `cantata say`, a server until it is ready, a stage's restart."""
     from cantata_bench.startup import measure_startup, startup_table
 
     typer.echo(startup_table(measure_startup(folder)))
@@ -231,13 +268,13 @@ def startup(
 @app.command()
 def realtime(
     sessions: Annotated[
-        list[int], typer.Option(min=1, help="Conversations at a time. Repeatable.")
+        list[int], typer.Option(min=1, help="Number of simultaneous conversations. Repeatable.")
     ] = [1, 8],  # noqa: B006
-    turns: Annotated[int, typer.Option(min=1, help="Of each conversation.")] = 5,
+    turns: Annotated[int, typer.Option(min=1, help="Turns of each conversation.")] = 5,
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
-    folder: Annotated[Path, typer.Option(help="Takes the log.")] = Path("artifacts/bench"),
+    folder: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure spoken conversations: how soon an answer sounds, and stops when interrupted."""
+    """Measure spoken conversations: how soon answers begin, and how soon they stop on barge-in."""
     import asyncio
 
     from cantata_bench.realtime import measure_realtime, realtime_table
@@ -248,15 +285,17 @@ def realtime(
 @app.command()
 def images(
     model: Annotated[
-        str | None, typer.Option(help="Name or checkpoint folder. Default: the embedded one.")
+        str | None,
+        typer.Option(help="Model's name or checkpoint folder. Default: the embedded model."),
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Of everything.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="How often to repeat each measurement.")] = 5,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Only simulate the published size of Qwen-Image.")
+        bool,
+        typer.Option("--simulate", help="Simulate Qwen-Image at its published size instead."),
     ] = False,
-    folder: Annotated[Path, typer.Option(help="Takes the logs.")] = Path("artifacts/bench"),
+    folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure pictures beside diffusers' own pipeline (extra `diffusers`), in turns."""
+    """Measure pictures, in turns with diffusers' own pipeline (needs the extra `diffusers`)."""
     from cantata_bench.images.tables import images_table, simulated_table
 
     if simulate:
@@ -273,14 +312,18 @@ def images(
 @app.command()
 def cluster(
     streams: Annotated[
-        list[int], typer.Option(min=1, help="Listeners of each load, at a time. Repeatable.")
+        list[int], typer.Option(min=1, help="Load: this many simultaneous listeners. Repeatable.")
     ] = [1, 8, 16],  # noqa: B006
-    seconds: Annotated[float, typer.Option(min=1, help="Of each load, measured.")] = 10.0,
-    served: Annotated[bool, typer.Option(help="Serve a model both ways, too.")] = True,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long to measure each load, in seconds.")
+    ] = 10.0,
+    served: Annotated[
+        bool, typer.Option(help="Also serve a model with and without a replica.")
+    ] = True,
     model: Annotated[str | None, typer.Option(help="Model's name or checkpoint folder.")] = None,
-    folder: Annotated[Path, typer.Option(help="Takes the logs.")] = Path("artifacts/bench"),
+    folder: Annotated[Path, typer.Option(help="Folder for the logs.")] = Path("artifacts/bench"),
 ) -> None:
-    """Measure what a link, a stage's edge over one, and an edge cost beside one machine's own."""
+    """Measure what several machines cost beside one: links, edges between stages, replicas."""
     from cantata_bench.cluster.connectors import PERIOD_S, Pace, measure_connectors
     from cantata_bench.cluster.served import measure_served
     from cantata_bench.cluster.stage_edges import measure_edges
@@ -300,12 +343,15 @@ def cluster(
 
 @app.command("plan")
 def plan_command(
-    page: Annotated[Path, typer.Argument(exists=True, help="Such as docs/scaling.md.")],
+    page: Annotated[
+        Path, typer.Argument(exists=True, help="Markdown page to update, such as docs/scaling.md.")
+    ],
     result: Annotated[
-        Path | None, typer.Option(exists=True, help="A run's JSON: this machine, as measured.")
+        Path | None,
+        typer.Option(exists=True, help="bench.json of a run; adds this machine as measured."),
     ] = None,
 ) -> None:
-    """Simulate larger machines, and write what they would serve between a page's markers."""
+    """Simulate larger machines, and write what they would serve into a page."""
     from cantata_bench.simulator.plan import plan_text
     from cantata_bench.tables import put_between_markers
 
@@ -317,7 +363,7 @@ def plan_command(
 
 
 def _require_recogniser() -> None:
-    """Before anything is measured.
+    """Check that the packages for `--asr` are installed, before anything is measured.
 
     Raises:
         ConfigError: a package is missing; says how to get it.
@@ -352,7 +398,7 @@ def _read(path: Path) -> Run:
     try:
         return Run.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        _fail(f"{path}: not a run's JSON: {error}")
+        _fail(f"{path}: not the {_RESULT} of a run: {error}")
 
 
 def _fail(message: str) -> NoReturn:

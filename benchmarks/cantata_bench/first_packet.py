@@ -1,8 +1,8 @@
-"""Time to the first packet with edges that stream and with edges that wait for the whole.
+"""Time the first packet, with `async_chunk: true` and with `async_chunk: false`.
 
     python -m cantata_bench.first_packet FOLDER [--streams 1 4 10] [--frames 60] [--dtype float32]
 
-For checkpoints of random weights too, whose utterances end by length alone.
+The checkpoint may have random weights: utterances end at a fixed length.
 """
 
 from __future__ import annotations
@@ -145,8 +145,10 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="as `cantata serve --model` takes it")
-    parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 10])
-    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument(
+        "--streams", type=int, nargs="+", default=[1, 4, 10], help="numbers of streams at a time"
+    )
+    parser.add_argument("--frames", type=int, default=60, help="length of an utterance")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
     head = ("async_chunk", "streams", "refused", "TTFP p50", "TTFP max", "whole p50", "RTF p50")

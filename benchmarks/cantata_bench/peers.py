@@ -1,11 +1,11 @@
-"""A model in the server and in its reference implementation: same checkpoint, text and length.
+"""Compare a model in the server with its reference package: same checkpoint, text and length.
 
     python -m cantata_bench.peers FOLDER --reference-python .venv-reference/bin/python
         [--streams 8] [--frames 60] [--dtype float32]
 
-The reference comes first, in a process of its own, with one thread and with one for each core; the
-server after it, so that neither is in the other's way. A model brings the script that measures its
-reference (`SCRIPT` in its folder), which prints a `Report`.
+The reference runs first, in a process of its own, with one thread and then with one per core. The
+server runs after it, so that neither slows the other down. The model's folder has the script that
+measures its reference (`SCRIPT`); it prints a `Report`.
 """
 
 from __future__ import annotations
@@ -216,15 +216,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("checkpoint", help="its folder; one with stock voices")
-    parser.add_argument("--reference-python", type=Path, required=True)
-    parser.add_argument("--streams", type=int, default=8)
-    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("checkpoint", help="folder of a checkpoint with stock voices")
+    parser.add_argument(
+        "--reference-python",
+        type=Path,
+        required=True,
+        help="Python that has the reference package; `make parity` installs one",
+    )
+    parser.add_argument("--streams", type=int, default=8, help="most streams at a time")
+    parser.add_argument("--frames", type=int, default=60, help="length of an utterance")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
     if not given.reference_python.is_file():
         parser.error(
-            f"--reference-python: no file {given.reference_python}; `make parity` makes one"
+            f"--reference-python: no file {given.reference_python}; `make parity` installs one"
         )
     work = Work(given.checkpoint, given.streams, given.frames, given.dtype)
     machine = describe_machine()

@@ -1,10 +1,11 @@
-"""Whether new recordings to encode disturb those who listen.
+"""Measure whether encoding new recordings disturbs streams that are being listened to.
 
     python -m cantata_bench.recordings FOLDER [--streams 16] [--seconds 15]
 
-Streams follow a recording that is known, one text after the other, as they would be listened to.
-In every other turn, one more client sends new recordings, each as soon as the one before has been
-answered. FOLDER is a checkpoint that follows recordings; random weights do.
+Each stream speaks one text after another in the voice of one recording, which the server has
+already encoded, and reads at playback speed. In every other turn, one more client sends new
+recordings, each as soon as the last one has been answered. FOLDER is a checkpoint that follows
+recordings; it may have random weights.
 """
 
 from __future__ import annotations
@@ -163,8 +164,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="as `cantata serve --model` takes it")
-    parser.add_argument("--streams", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each new recording")
+    parser.add_argument("--streams", type=int, default=16, help="number of streams")
+    parser.add_argument("--seconds", type=float, default=15.0, help="length of each new recording")
     given = parser.parse_args()
     with serving(given.model, slots=given.streams + 1) as server:
         print(report(asyncio.run(measure(server.url, given.streams, given.seconds))))

@@ -1,9 +1,9 @@
-"""What a conversation's memory saves: the time to the first text of its second turn.
+"""Measure what the prefix cache saves: the time to the first text of a conversation's second turn.
 
     python -m cantata_bench.second_turn FOLDER [--words 200] [--rounds 10] [--dtype float32]
 
-A warm turn follows a first one that the same server has read; a cold one has a first turn of the
-same length that nobody has read. They are asked alternately.
+In a warm conversation, the server has already read the first turn. In a cold one, the first turn is
+as long, but new to the server. Warm and cold requests alternate.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="as `cantata serve --model` takes it")
-    parser.add_argument("--words", type=int, nargs="+", default=[50, 200, 800])
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument(
+        "--words", type=int, nargs="+", default=[50, 200, 800], help="lengths of the first turn"
+    )
+    parser.add_argument("--rounds", type=int, default=10, help="requests of each kind and length")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     given = parser.parse_args()
     for part in report(given.model, given.words, given.rounds, given.dtype):

@@ -1,6 +1,7 @@
-"""Measure Qwen3-TTS, MOSS-TTS and VoxCPM2, published sizes, random weights, on one NVIDIA GPU.
+"""Measure Qwen3-TTS, MOSS-TTS and VoxCPM2 at their published sizes, with random weights, on one
+NVIDIA GPU.
 
-Parts, each in its own process; a failed part's results so far are kept:
+Each part runs in its own process. If it fails, its results so far are kept:
 
   codec        the streaming speech-tokenizer decoder of Qwen3-TTS: time of a step by rows and
                frames, launched by Python and as a CUDA graph (torch, NumPy and safetensors; about
@@ -15,10 +16,10 @@ Parts, each in its own process; a failed part's results so far are kept:
                real-time factor and throughput at 1, 8, 16 and 64 streams (requirements/cuda.txt:
                vLLM's CUDA build; about 5 minutes; skipped where that is missing)
 
-Nothing is fetched. This checkout is used; only for `serve` must it be installed too. Random
-checkpoints are written to a temporary folder: for Qwen3-TTS a minute, and 2.5 (0.6b) or 4.5 GB
-(1.7b) of disk and of memory; for Local's tokenizer 8.5 GB. `--shape tiny --device cpu` shows in a
-minute that the scripts work.
+Nothing is downloaded. The scripts run from this checkout; only `serve` needs it installed, too.
+Random checkpoints are written to a temporary folder. Qwen3-TTS's takes a minute, and 2.5 GB (0.6b)
+or 4.5 GB (1.7b) of disk and of memory; Local's tokenizer takes 8.5 GB. `--shape tiny --device cpu`
+shows in a minute that the scripts work.
 
 Results: OUT/gpu.json, OUT/gpu.md (tables, with published figures of others) and a log of each
 part. Exit code: 0, or 1 if a part failed; a part that was skipped has not failed.
@@ -121,13 +122,15 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
-    parser.add_argument("--shape", choices=[*PUBLISHED, "tiny"], default="1.7b")
+    parser.add_argument(
+        "--shape", choices=[*PUBLISHED, "tiny"], default="1.7b", help="size of Qwen3-TTS"
+    )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument(
         "--parts",
         type=lambda text: text.split(","),
         default=list(PARTS),
-        help=f"with commas between them, of {','.join(PARTS)} (all)",
+        help=f"parts to run, comma-separated: {','.join(PARTS)} (default: all)",
     )
     options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]

@@ -29,9 +29,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpu.part", description=__doc__)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("rows", type=Path, help="file for the rows, a JSON object in each line")
+    parser.add_argument("rows", type=Path, help="file for the rows, one JSON object per line")
     parser.add_argument("--device", required=True)
-    parser.add_argument("--tiny", action="store_true", help="few shapes, of a tiny checkpoint")
+    parser.add_argument(
+        "--tiny", action="store_true", help="measure few shapes, of a tiny checkpoint"
+    )
     arguments = parser.parse_args()
     part = importlib.import_module(f"gpu.{arguments.part}")
     device = torch.device(arguments.device)

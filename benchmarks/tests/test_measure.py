@@ -110,4 +110,4 @@ def test_what_is_not_a_run_is_rejected(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     result = CliRunner().invoke(app, ["check", str(path)])
     assert result.exit_code == 1
-    assert "not a run's JSON" in result.output
+    assert "not the bench.json of a run" in result.output

@@ -2,7 +2,7 @@
 
     python -m e2e.mutants [--only NAME ...] [--again] [--publish]
 
-Results are kept in artifacts/mutants.json: a run that was interrupted goes on where it was. The
+Results are kept in artifacts/mutants.json, so an interrupted run resumes where it stopped. The
 command fails if a fault survives.
 """
 
@@ -28,9 +28,19 @@ DOCUMENT = ROOT / "docs" / "testing.md"
 def main() -> int:
     """Returns the exit status: the number of faults that were not caught, at most 1."""
     parser = argparse.ArgumentParser(prog="e2e.mutants", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=[m.name for m in MUTANTS], metavar="NAME")
-    parser.add_argument("--again", action="store_true", help="also those that have been caught")
-    parser.add_argument("--publish", action="store_true", help="write the table in the documents")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=[m.name for m in MUTANTS],
+        metavar="NAME",
+        help="inject only these faults",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="also try the faults that were caught before"
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="update the table in docs/testing.md"
+    )
     given = parser.parse_args()
     chosen = [m for m in MUTANTS if given.only is None or m.name in given.only]
     trials = {} if given.again else read_results()

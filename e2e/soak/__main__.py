@@ -1,6 +1,6 @@
 """`python -m e2e.soak`: serve the embedded voice under load, inject faults, check every sample.
 
-Writes the figures as Markdown; the exit code is 1 if any check failed.
+Writes the figures as Markdown. The exit code is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -89,14 +89,18 @@ def publish(page: Path, report: str) -> None:
 def main() -> int:
     """Parse, run, write."""
     parser = argparse.ArgumentParser(prog="python -m e2e.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--every", type=float, default=60.0, help="seconds from fault to fault")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long to run")
     parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), help="this fault; may be repeated"
+        "--every", type=float, default=60.0, help="seconds from one fault to the next"
     )
-    parser.add_argument("--folder", type=Path, default=Path("artifacts/soak"))
-    parser.add_argument("--page", type=Path, help="put the figures between its markers, too")
+    parser.add_argument("--seed", type=int, default=1, help="random seed: texts, order of faults")
+    parser.add_argument(
+        "--only", action="append", choices=list(FAULTS), help="inject only this fault; repeatable"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path("artifacts/soak"), help="folder for figures and logs"
+    )
+    parser.add_argument("--page", type=Path, help="Markdown page to update with the figures, too")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with (

@@ -107,11 +107,13 @@ def _add_route(app: FastAPI, path: str, endpoint: Endpoint) -> None:
 
 
 def main() -> None:
-    """Serves the page alone."""
+    """Serve the page alone, for a speech server elsewhere."""
     parser = argparse.ArgumentParser(prog="python -m cantata_web", description=main.__doc__)
-    parser.add_argument("--api-base", default="http://127.0.0.1:8000", help="the speech server")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=7860)
+    parser.add_argument(
+        "--api-base", default="http://127.0.0.1:8000", help="URL of the speech server"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=7860, help="port to listen on")
     options = parser.parse_args()
 
     import uvicorn

@@ -67,10 +67,10 @@ def read_keys(listed: str, file: Path | None) -> ApiKeys:
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file}: keys cannot be read from it") from error
+            raise ConfigError(f"{file}: cannot read API keys from this file") from error
         found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
         if not found:
-            raise ConfigError(f"{file}: holds no key; write one on each line")
+            raise ConfigError(f"{file}: contains no API key; write one per line")
         keys += found
     return ApiKeys(keys)
 
@@ -107,7 +107,7 @@ def _check(key: str) -> str:
     if len(key) < MIN_KEY_CHARACTERS:
         raise ConfigError(f"an API key needs at least {MIN_KEY_CHARACTERS} characters")
     if not _USABLE_KEY.fullmatch(key):
-        raise ConfigError("an API key holds letters, digits, '-', '.', '_' and '~' only")
+        raise ConfigError("an API key may contain only letters, digits, '-', '.', '_' and '~'")
     return key
 
 

@@ -70,7 +70,7 @@ def create_app(
     app = FastAPI(
         title="Cantata",
         version=__version__,
-        description="Streaming speech, and pictures. Every message and route: docs/protocol.md",
+        description="Streaming speech, answers and pictures. Routes and messages: docs/protocol.md",
         # A redirect is not in the protocol's format, and names the host as a proxy sees it.
         redirect_slashes=False,
         lifespan=_lifespan,

@@ -111,7 +111,7 @@ def describe(error: BaseException) -> HttpError:
         case CantataError():
             return HttpError(500, detail_of(error, SERVER_ERROR))
         case _:
-            message = "the server failed in an unforeseen way; its log has the details"
+            message = "an unexpected error occurred; the server's log has the details"
             detail = ErrorDetail(message=message, type=SERVER_ERROR, code="internal_error")
             return HttpError(500, detail)
 
@@ -213,7 +213,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
     if described.status == 500:
         # Starlette also calls this after the code that knew the id has been left.
         with of_request(request_id_of(request.scope)):
-            logger.error("failed: %s", error)
+            logger.error("request failed: %s", error)
     return respond(request, described)
 
 

@@ -234,7 +234,7 @@ def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: st
                 valid = ", ".join(map(repr, types))
                 raise ProtocolViolation(f"unknown message; valid types: {valid}", "type") from None
             case _ if not problem["loc"]:
-                raise ProtocolViolation("a message is a JSON object with a type") from None
+                raise ProtocolViolation("a message must be a JSON object with a type") from None
         # The union's tag precedes the field's name.
         refusal = explain_validation([{**problem, "loc": problem["loc"][1:]}])
         raise refusal from None

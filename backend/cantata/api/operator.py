@@ -113,8 +113,8 @@ def _endpoint(options: EndpointOptions, name: str) -> Endpoint | None:
     parts = urlsplit(options.url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ConfigError(
-            f"--{name}-url {options.url!r}: write it as http://localhost:11434/v1, up to what "
-            "stands before OpenAI's own paths"
+            f"--{name}-url {options.url!r}: write the base URL of an OpenAI-compatible API, such "
+            "as http://localhost:11434/v1"
         )
     return Endpoint(options.url.rstrip("/"), options.model, options.key)
 

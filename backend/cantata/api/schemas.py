@@ -16,7 +16,7 @@ def _encodable(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("not valid Unicode: it holds half a surrogate pair") from None
+        raise ValueError("not valid Unicode: it contains half a surrogate pair") from None
     return text
 
 

@@ -124,7 +124,7 @@ class ConcurrencyMiddleware:
         def count() -> None:
             nonlocal counted
             if self._open[key] >= self._limit:
-                raise Overloaded(f"this API key may have {self._limit} requests open at a time")
+                raise Overloaded(f"this API key already has {self._limit} requests open, its limit")
             self._open[key] += 1
             counted = True
 
@@ -193,7 +193,7 @@ class HostMiddleware:
             await self._app(scope, receive, send)
             return
         refusal = Forbidden(
-            f"this server is not asked by the name {_host(scope)[:100]!r}; use its address, or "
+            f"this server does not answer to the name {_host(scope)[:100]!r}; use its address, or "
             "have its operator allow the name with --allow-host"
         )
         await refuse(scope, receive, send, refusal)

@@ -242,7 +242,7 @@ class TextInput:
 
 def _too_long(characters: int, limit: int) -> InvalidRequest:
     return InvalidRequest(
-        f"{characters} characters are too many for one utterance, which has at most {limit}; "
-        "this message was dropped",
+        f"text makes an utterance of {characters} characters; at most {limit} are accepted. The "
+        "message was dropped",
         "text",
     )

@@ -182,7 +182,7 @@ class UtteranceQueue:
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:
             if current.close():
-                logger.warning("failed: %s", error)
+                logger.warning("utterance failed: %s", error)
                 self._outbox.post(current.failed(error))
 
 

@@ -108,7 +108,7 @@ async def _uploaded_speakers(
         if uploaded is None:
             own = model.voice(name).id
             raise InvalidRequest(
-                f"a list of voices takes uploaded ones; {own!r} is a voice of the model's own",
+                f"a list of voices may have only uploaded ones; {own!r} is one of the model's own",
                 "voice",
             )
         found.append(uploaded)
@@ -148,5 +148,7 @@ def _check_capable(model: ServedModel, param: str, recordings: int) -> None:
     most = model.capabilities.max_references
     if not 1 <= recordings <= most:
         raise InvalidRequest(
-            f"a list of {recordings} speakers; {model.name} follows 1 to {most} at a time", param
+            f"{param} is a list of {recordings} speakers; {model.name} follows 1 to {most} at a "
+            "time",
+            param,
         )

@@ -32,7 +32,7 @@ def encode(message: object) -> bytes:
 def _body_length(header: bytes | bytearray) -> int:
     magic, length = _HEADER.unpack(header)
     if magic != _MAGIC or length > _MAX_BYTES:
-        raise BrokenChannel(f"what arrived is no message: {bytes(header)!r}")
+        raise BrokenChannel(f"received bytes that are not a message: {bytes(header)!r}")
     return int(length)
 
 
@@ -40,7 +40,7 @@ def _decode(body: bytes | bytearray) -> Any:
     try:
         return pickle.loads(body)
     except Exception as error:  # the edge of a connection; pickle raises whatever it meets
-        raise BrokenChannel(f"what arrived is no message: {error!r}") from error
+        raise BrokenChannel(f"received bytes that are not a message: {error!r}") from error
 
 
 class BlockingChannel:

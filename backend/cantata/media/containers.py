@@ -59,7 +59,7 @@ def recognise_audio(data: bytes, param: str) -> Container:
             return container
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
         return _MP3 if head[1] & _AUDIO_LAYER_BITS else _AAC
-    raise InvalidAudio(f"{param} is no sound file that can be read; valid: {AUDIO_FORMATS}", param)
+    raise InvalidAudio(f"{param} is not a readable sound file; valid: {AUDIO_FORMATS}", param)
 
 
 def recognise_video(data: bytes, param: str) -> Container:
@@ -72,4 +72,4 @@ def recognise_video(data: bytes, param: str) -> Container:
         return _MP4_VIDEO
     if data.startswith(_EBML_MAGIC):
         return _WEBM_VIDEO
-    raise InvalidVideo(f"{param} is no video that can be read; valid: {VIDEO_FORMATS}", param)
+    raise InvalidVideo(f"{param} is not a readable video; valid: {VIDEO_FORMATS}", param)

@@ -117,7 +117,7 @@ class _Fetch:
             if response.status != 200:
                 raise self._refusal(f"answered with status {response.status}")
             if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-                raise self._refusal("answered with a compressed body, which is not unpacked")
+                raise self._refusal("answered with a compressed body, which is not supported")
             return await self._body(response, headers)
 
     async def _body(self, response: httpcore.Response, headers: dict[bytes, bytes]) -> bytes:
@@ -135,7 +135,7 @@ class _Fetch:
         if len(url) > _MAX_URL_CHARACTERS:
             raise self._refusal(f"is longer than {_MAX_URL_CHARACTERS} characters")
         if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-            raise self._refusal("holds characters that must be percent-encoded")
+            raise self._refusal("contains characters that must be percent-encoded")
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -144,12 +144,12 @@ class _Fetch:
         if parts.scheme not in _SCHEMES:
             raise self._refusal("must begin with http:// or https://")
         if not parts.hostname:
-            raise self._refusal("names no host")
+            raise self._refusal("has no host")
         if parts.username is not None or parts.password is not None:
-            raise self._refusal("must not hold a user name or password")
+            raise self._refusal("must not contain a user name or password")
         if (_SCHEMES[parts.scheme] if port is None else port) not in self.limits.ports:
             ports = ", ".join(map(str, sorted(self.limits.ports)))
-            raise self._refusal(f"names a port that is not allowed; valid: {ports}")
+            raise self._refusal(f"has a port that is not allowed; valid: {ports}")
         return parts._replace(fragment="")
 
     def _refusal(self, reason: str) -> InvalidMedia:
@@ -194,7 +194,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         except (OSError, UnicodeError):
             addresses = []
         if not addresses:
-            raise self._refusal("names a host that is not known")
+            raise self._refusal("has a host that cannot be found")
         allowed = self._limits.allowed_networks
         if not all(may_connect(address, allowed) for address in addresses):
             raise self._refusal("leads to an address that is not public")

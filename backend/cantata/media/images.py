@@ -49,7 +49,7 @@ def read_image(data: bytes, max_pixels: int, param: str) -> Pixels:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise _too_large(param) from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, MemoryError) as error:
-        raise InvalidImage(f"{param} is no picture that can be read; valid: {_VALID}", param) from (
+        raise InvalidImage(f"{param} is not a readable picture; valid: {_VALID}", param) from (
             error
         )
 

@@ -43,7 +43,7 @@ class MediaLoader:
             return await self._fetcher.fetch(url, kind, param, max_bytes)
         if url[:8].lower().startswith(("http://", "https://")):
             raise kind.error(
-                f"this server fetches no URLs; send {param} as {kind.example}...", param
+                f"this server does not fetch URLs; send {param} as {kind.example}...", param
             )
         raise kind.error(f"{param} must be a URL: {kind.example}...", param)
 
@@ -83,7 +83,7 @@ def _unpack_url(url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
     head, comma, body = url.partition(",")
     named, *options = head[len(_DATA_HEAD) : _MAX_HEAD_CHARACTERS].lower().split(";")
     if not comma or "base64" not in options:
-        raise kind.error(f"{param} must read {kind.example} and then base64", param)
+        raise kind.error(f"{param} must begin with {kind.example} and continue in base64", param)
     if not named.startswith(kind.media_types) and named != _UNNAMED_TYPE:
         valid = ", ".join(f"{one}..." for one in kind.media_types)
         raise kind.error(f"{param} has the media type {named!r}; valid: {valid}", param)

@@ -104,7 +104,7 @@ class RequestMedia:
         """[N] samples at `sample_rate` Hz that a conversation holds; nothing is to be loaded."""
         self._audio_s += len(samples) / sample_rate
         if self._audio_s > self._limits.max_audio_s:
-            raise InvalidAudio(f"{param}: the sounds are too long; {self._accepted}", param)
+            raise InvalidAudio(f"{param}: there is too much sound; {self._accepted}", param)
         self._keep(samples.size * np.dtype(np.float32).itemsize, param)
         # Files of other requests may take seconds to decode: this does not wait for its turn.
         wide = await asyncio.to_thread(_widened, samples)
@@ -151,7 +151,7 @@ class RequestMedia:
         work = partial(read_sound, data, self._sound_limits, param)
         recording = await self._decode(data, work)
         if not len(recording.samples):
-            raise InvalidAudio(f"{param} holds no sound: it is 0 s long", param)
+            raise InvalidAudio(f"{param} contains no sound: it is 0 s long", param)
         return self._part(recording, param)
 
     @property
@@ -177,12 +177,12 @@ class RequestMedia:
         if self.decoded_bytes + size > self._limits.max_decoded_bytes:
             limit = self._limits.max_decoded_bytes >> 20
             raise PayloadTooLarge(
-                f"{param}: the request's media take more than {limit} MiB once they are decoded; "
+                f"{param}: the request's media take more than {limit} MiB when decoded; "
                 "send fewer or smaller files",
                 param,
             )
         if self._reader.held_bytes + size > self._limits.max_held_bytes:
-            raise Overloaded("other requests' media fill the memory that there is for them")
+            raise Overloaded("the media of other requests take up all memory set aside for media")
         self.decoded_bytes += size
         self._reader.held_bytes += size
 

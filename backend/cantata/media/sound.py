@@ -97,7 +97,7 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
 
     Raises:
         InvalidVideo: its sound is damaged.
-        InvalidAudio: it is too long, or has a codec that is not read.
+        InvalidAudio: it is too long, or has an unsupported codec.
     """
     container = recognise_video(data, param)
     with opened(data, container, _DECODERS, param, InvalidVideo, VIDEO_FORMATS) as source:
@@ -107,7 +107,7 @@ def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None
 
 def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) -> Recording:
     if not source.streams.audio:
-        raise InvalidAudio(f"{param} holds no sound", param)
+        raise InvalidAudio(f"{param} contains no sound", param)
     frames = _frames(source, limits.deadline_s, param)
     first = next(frames, None)
     if first is None:
@@ -149,7 +149,7 @@ def _frames(
     """Decoded frames of the first audio stream, each within the limits."""
     stream = source.streams.audio[0]
     if stream.codec_context is None or stream.codec_context.name not in _DECODERS:
-        raise InvalidAudio(f"{param} has a codec that is not read; valid: {AUDIO_FORMATS}", param)
+        raise InvalidAudio(f"{param} has an unsupported codec; valid: {AUDIO_FORMATS}", param)
     _check_shape(stream.codec_context.sample_rate, stream.codec_context.channels, param)
     damaged = 0
     for packet in source.demux(stream):
@@ -171,7 +171,7 @@ def _frames(
 def _check_shape(rate: int, channels: int, param: str) -> None:
     if not MIN_RATE <= rate <= MAX_RATE:
         raise InvalidAudio(
-            f"{param} has {rate} samples per second; valid: {MIN_RATE} to {MAX_RATE}", param
+            f"{param} has a sample rate of {rate} Hz; valid: {MIN_RATE} to {MAX_RATE}", param
         )
     if not 1 <= channels <= MAX_CHANNELS:
         raise InvalidAudio(f"{param} has {channels} channels; valid: 1 to {MAX_CHANNELS}", param)
@@ -189,7 +189,7 @@ def _samples_of(frame: av.AudioFrame, param: str) -> Samples:
     if samples.dtype.kind == "u":
         scaled -= 1
     if not np.isfinite(scaled).all():
-        raise InvalidAudio(f"{param} holds samples that are not numbers", param)
+        raise InvalidAudio(f"{param} contains samples that are not numbers", param)
     clipped = np.clip(scaled, -1, 1).T
     if channels != _kept_channels(channels):
         clipped = clipped.mean(axis=1, keepdims=True)

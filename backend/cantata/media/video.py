@@ -72,7 +72,7 @@ def _read(source: av.container.InputContainer, limits: VideoLimits, param: str) 
     places = np.linspace(0, len(times) - 1, wanted).round().astype(np.int64)
     kept = _kept(_frames(source, stream, limits.deadline_s, param), [times[i] for i in places])
     if not kept:
-        raise InvalidVideo(f"{param} holds no picture", param)
+        raise InvalidVideo(f"{param} contains no picture", param)
     # Frames that were announced and do not come: the last one stands.
     kept += kept[-1:] * (wanted - len(kept))
     if any(frame.shape != kept[0].shape for frame in kept):
@@ -82,12 +82,12 @@ def _read(source: av.container.InputContainer, limits: VideoLimits, param: str) 
 
 def _stream(source: av.container.InputContainer, param: str) -> av.VideoStream:
     if not source.streams.video:
-        raise InvalidVideo(f"{param} holds no picture", param)
+        raise InvalidVideo(f"{param} contains no picture", param)
     stream = source.streams.video[0]
     codec = stream.codec_context
     if codec is None or codec.name not in _DECODERS:
         raise InvalidVideo(
-            f"{param} has a codec that is not read; valid: H.264, H.265, AV1, VP8, VP9, MPEG-4",
+            f"{param} has an unsupported codec; valid: H.264, H.265, AV1, VP8, VP9, MPEG-4",
             param,
         )
     _check_size(codec.width, codec.height, param)
@@ -110,7 +110,7 @@ def _times(
             times.add(packet.pts)
     source.seek(0)
     if not times or stream.time_base is None:
-        raise InvalidVideo(f"{param} holds no picture", param)
+        raise InvalidVideo(f"{param} contains no picture", param)
     shown = sorted(times)
     span_s = float((shown[-1] - shown[0]) * stream.time_base)
     # The last frame is shown as long as the others are on average.

@@ -17,10 +17,12 @@ class ConversationMetrics:
             "cantata_realtime_sessions", "Open sessions of /v1/realtime.", registry=registry
         )
         self.responses = Gauge(
-            "cantata_realtime_responses", "Answers that are being made.", registry=registry
+            "cantata_realtime_responses",
+            "Answers being generated in realtime sessions.",
+            registry=registry,
         )
         self.transcriptions = Gauge(
             "cantata_realtime_transcriptions",
-            "Utterances that are being understood.",
+            "Users' utterances being transcribed.",
             registry=registry,
         )

@@ -19,31 +19,31 @@ class PictureMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         model = ("model",)
         self._drawing = Gauge(
-            "cantata_pictures_drawing", "Pictures that are being drawn.", model, registry=registry
+            "cantata_pictures_drawing", "Pictures being drawn.", model, registry=registry
         )
         self._ended = {
             outcome: Counter(
                 f"cantata_pictures_{outcome.value}",
-                f"Pictures that {text}.",
+                f"Pictures {text}.",
                 labels,
                 registry=registry,
             )
             for outcome, text, labels in (
-                (Outcome.COMPLETED, "were completed", model),
-                (Outcome.ABORTED, "their client left, by reason", (*model, "reason")),
-                (Outcome.FAILED, "a stage could not finish, by reason", (*model, "reason")),
+                (Outcome.COMPLETED, "that were completed", model),
+                (Outcome.ABORTED, "whose client cancelled or left, by reason", (*model, "reason")),
+                (Outcome.FAILED, "that a stage could not finish, by reason", (*model, "reason")),
             )
         }
         self._seconds = Histogram(
             "cantata_picture_seconds",
-            "From asking for a picture to having it.",
+            "Time from the request to the picture.",
             model,
             buckets=_SECONDS_BUCKETS,
             registry=registry,
         )
         self._steps = Counter(
             "cantata_picture_steps",
-            "Steps of denoising that were seen, of all pictures.",
+            "Denoising steps of all pictures, as the stages report them.",
             model,
             registry=registry,
         )

@@ -15,23 +15,25 @@ def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
     if not reports:
         return []
     up = GaugeMetricFamily(
-        "cantata_replica_up", "1 while it is connected and accepts requests.", labels=["replica"]
+        "cantata_replica_up",
+        "1 while the replica is connected and accepts requests.",
+        labels=["replica"],
     )
     streams = GaugeMetricFamily(
-        "cantata_replica_streams", "Of this server, open there.", labels=["replica"]
+        "cantata_replica_streams", "This server's open requests.", labels=["replica"]
     )
     lost = CounterMetricFamily(
-        "cantata_replica_lost", "How often its link was lost.", labels=["replica"]
+        "cantata_replica_lost", "How often the link was lost.", labels=["replica"]
     )
     labels = ["replica", "model"]
     places = GaugeMetricFamily(
-        "cantata_replica_places", "Requests that it plays without a gap.", labels=labels
+        "cantata_replica_places", "Requests that can play without a gap.", labels=labels
     )
     running = GaugeMetricFamily(
-        "cantata_replica_running", "Requests that hold a place, of all servers.", labels=labels
+        "cantata_replica_running", "Requests of all servers that hold a place.", labels=labels
     )
     routed = CounterMetricFamily(
-        "cantata_replica_routed", "Requests that this server has ordered there.", labels=labels
+        "cantata_replica_routed", "Requests that this server has sent.", labels=labels
     )
     for report in reports:
         up.add_metric([report.address], float(report.ready and not report.draining))

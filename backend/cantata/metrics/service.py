@@ -20,10 +20,10 @@ from cantata.contract.service import AdmissionReport, ReplicaReport, StageReport
 from cantata.metrics.replicas import replica_metrics
 
 _MODEL_GAUGES = {
-    "cantata_admission_places": "Requests that are played without a gap, as measured.",
+    "cantata_admission_places": "Requests that can play without a gap, by measured step times.",
     "cantata_admission_running": "Requests that hold a place.",
-    "cantata_slots": "Requests that every stage has memory for.",
-    "cantata_slots_in_use": "Requests that the stages hold.",
+    "cantata_slots": "Requests that the stages have memory for.",
+    "cantata_slots_in_use": "Requests that the stages have memory in use for.",
 }
 
 
@@ -85,7 +85,7 @@ class ServiceCollector(Collector):
         )
         quarantined = CounterMetricFamily(
             "cantata_requests_quarantined",
-            "Requests that ended a stage process, or a replica, twice and are rejected.",
+            "Requests that are rejected because they ended a stage process or a replica twice.",
             labels=["model"],
         )
         for model, report in self._admissions.items():
@@ -103,14 +103,20 @@ class ServiceCollector(Collector):
 
     def _stages(self) -> Iterable[Metric]:
         labels = self._stage_labels
-        alive = GaugeMetricFamily("cantata_stage_alive", "1 while it runs.", labels=labels)
-        startup = GaugeMetricFamily(
-            "cantata_stage_startup_seconds", "From spawn to readiness.", labels=labels
+        alive = GaugeMetricFamily(
+            "cantata_stage_alive", "1 while the stage's process runs.", labels=labels
         )
-        rss = GaugeMetricFamily("cantata_stage_rss_bytes", "Resident memory.", labels=labels)
+        startup = GaugeMetricFamily(
+            "cantata_stage_startup_seconds",
+            "How long the stage took from its process's start until it was ready.",
+            labels=labels,
+        )
+        rss = GaugeMetricFamily(
+            "cantata_stage_rss_bytes", "Resident memory of the stage's process.", labels=labels
+        )
         state = GaugeMetricFamily(
             "cantata_stage_state_bytes",
-            "Memory of the streaming state of all slots, where it is large.",
+            "Memory of the streaming state of all slots, for stages that report it.",
             labels=labels,
         )
         held = GaugeMetricFamily(
@@ -118,7 +124,7 @@ class ServiceCollector(Collector):
         )
         restarts = CounterMetricFamily(
             "cantata_stage_restarts",
-            "Restarts of a stage's process, failed attempts too.",
+            "Restarts of the stage's process, including failed attempts.",
             labels=labels,
         )
         for report in self._reports:
@@ -140,7 +146,7 @@ class ServiceCollector(Collector):
         )
         batch = HistogramMetricFamily(
             "cantata_stage_batch_size",
-            "Requests that a step made something for; none where it only read prompts.",
+            "Requests that a step produced output for; a step that only reads prompts counts none.",
             labels=labels,
         )
         for report in self._reports:
@@ -153,16 +159,16 @@ class ServiceCollector(Collector):
     def _reuse(self) -> Iterable[Metric]:
         labels = self._stage_labels
         counters = {
-            "encodes": "Inputs that a stage computed.",
-            "hits": "Requests that got a result that a stage had kept.",
-            "joined": "Requests that shared a computation with another.",
+            "encodes": "Inputs that the stage computed.",
+            "hits": "Requests whose result was in the stage's cache.",
+            "joined": "Requests that shared a computation with another request.",
         }
         families = {
             name: CounterMetricFamily(f"cantata_stage_{name}", text, labels=labels)
             for name, text in counters.items()
         }
         kept = GaugeMetricFamily(
-            "cantata_stage_kept_bytes", "Results that a stage keeps.", labels=labels
+            "cantata_stage_kept_bytes", "Size of the stage's cache of results.", labels=labels
         )
         for report in self._reports:
             if report.reuse is not None:

@@ -50,13 +50,13 @@ class UtteranceMetrics:
         self._ended = {
             outcome: Counter(
                 f"cantata_speech_stream_{outcome.value}",
-                f"Utterances that {text}.",
+                f"Utterances {text}.",
                 model,
                 registry=registry,
             )
             for outcome, text in (
-                (Outcome.COMPLETED, "completed"),
-                (Outcome.ABORTED, "their client cancelled or left"),
+                (Outcome.COMPLETED, "that were completed"),
+                (Outcome.ABORTED, "whose client cancelled or left"),
             )
         }
         self._failed = Counter(
@@ -67,27 +67,27 @@ class UtteranceMetrics:
         )
         self._rejected = Counter(
             "cantata_requests_rejected",
-            "Requests rejected before anything was made.",
+            "Requests that were rejected, by error code.",
             (*model, "code"),
             registry=registry,
         )
         self._ttfp = Histogram(
             "cantata_audio_ttfp_seconds",
-            "From asking for an utterance to its first PCM.",
+            "Time from the request to the first PCM (TTFP).",
             model,
             buckets=_TTFP_BUCKETS_S,
             registry=registry,
         )
         self._rtf = Histogram(
             "cantata_audio_rtf",
-            "Seconds spent waiting for PCM per second of sound, of completed utterances.",
+            "Seconds spent waiting for PCM per second of sound, of completed utterances (RTF).",
             model,
             buckets=_RTF_BUCKETS,
             registry=registry,
         )
         self._duration = Histogram(
             "cantata_audio_duration_seconds",
-            "Seconds of sound of completed utterances.",
+            "Length of completed utterances in seconds of sound.",
             model,
             buckets=_DURATION_BUCKETS_S,
             registry=registry,
@@ -100,13 +100,13 @@ class UtteranceMetrics:
         )
         self._queue_wait = Histogram(
             "cantata_queue_wait_seconds",
-            "How long an admitted utterance waited for its place.",
+            "How long admitted utterances waited for a place.",
             (*model, "kind"),
             buckets=_QUEUE_BUCKETS_S,
             registry=registry,
         )
         self._sound = Counter(
-            "cantata_audio_seconds", "Seconds of sound made.", model, registry=registry
+            "cantata_audio_seconds", "Seconds of sound generated.", model, registry=registry
         )
         self._init_playback(registry)
 
@@ -114,13 +114,13 @@ class UtteranceMetrics:
         labels = ("model", "reserve_ms")
         self._underruns = Counter(
             "cantata_audio_underruns",
-            "Underruns of simulated players, by their initial reserve.",
+            "Underruns of simulated players, by the sound they buffer before they start.",
             labels,
             registry=registry,
         )
         self._still = Histogram(
             "cantata_audio_underrun_seconds",
-            "How long a simulated player stalled in one utterance.",
+            "How long a simulated player stalled per utterance.",
             labels,
             buckets=_UNDERRUN_BUCKETS_S,
             registry=registry,

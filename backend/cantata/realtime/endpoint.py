@@ -33,4 +33,4 @@ def explain(error: Exception) -> str:
         return "the endpoint did not answer in time"
     if isinstance(error, httpx.HTTPError):
         return f"the endpoint cannot be reached ({type(error).__name__})"
-    return "the endpoint's answer has not the shape of OpenAI's"
+    return "the endpoint's answer is not in OpenAI's format"

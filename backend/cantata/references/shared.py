@@ -174,7 +174,7 @@ class SharedVoiceStore:
             words = self._files.cat_file(path, end=MAX_WORDS_BYTES)
             voice = StoredVoice.model_validate_json(words)
             if not path.endswith(self._path_of(voice.name)):
-                raise ValueError("its name is another one's")
+                raise ValueError("its name belongs to another file")
         except FileNotFoundError:
             return _Known(stamp, None)
         except ValueError as error:
@@ -223,7 +223,7 @@ class SharedVoiceStore:
         try:
             self._files.rm_file(f"{self._root}/{self._path_of(voice.name)}")
         except FileNotFoundError:
-            logger.warning("%s was deleted by somebody else", voice.id)
+            logger.warning("%s had already been deleted", voice.id)
         self._discard(voice)
         self._read(0.0)
         return voice

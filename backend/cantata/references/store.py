@@ -166,7 +166,7 @@ class VoiceStore:
             try:
                 (self._folder / voice.id).rename(leaving)
             except FileNotFoundError:
-                logger.warning("%s was deleted by somebody else", voice.id)
+                logger.warning("%s had already been deleted", voice.id)
             except OSError as error:
                 raise StorageFailed(f"the voice cannot be deleted: {error.strerror}") from error
             self._voices = {id: kept for id, kept in self._voices.items() if id != voice.id}
@@ -192,7 +192,7 @@ def _read_voice(path: Path) -> StoredVoice | None:
             raise ValueError("too large")
         voice = StoredVoice.model_validate_json(words.read_bytes())
         if voice.id != path.name:
-            raise ValueError("its id is another one's")
+            raise ValueError("its id belongs to another folder")
         if soundfile.info(sound).channels > MAX_KEPT_CHANNELS:
             raise ValueError("its recording is neither mono nor stereo")
     except (OSError, ValueError, soundfile.LibsndfileError) as error:

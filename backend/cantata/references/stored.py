@@ -135,7 +135,7 @@ def find_voice(voices: Iterable[StoredVoice], name: str) -> StoredVoice | None:
 
 def name_taken(name: str) -> VoiceExists:
     """The rejection of a second voice of a name."""
-    return VoiceExists(f"there is a voice {name!r} already; delete it first", "name")
+    return VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
 def wav_of(reference: ReferenceAudio) -> bytes:

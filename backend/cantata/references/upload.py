@@ -59,7 +59,7 @@ def _check_name(name: str) -> str:
         # L: letters, M: accents that join them, N: digits.
         if unicodedata.category(character)[0] not in "LMN" and character not in _NAME_PUNCTUATION:
             raise InvalidRequest(
-                f"name holds {character!r}; valid: letters, digits, spaces and . - _ '", "name"
+                f"name contains {character!r}; valid: letters, digits, spaces and . - _ '", "name"
             )
     if not any(character.isalnum() for character in name):
         raise InvalidRequest("name needs a letter or a digit", "name")
@@ -85,5 +85,5 @@ def _check_text(text: str, param: str, limit: int = MAX_TEXT_CHARACTERS) -> str:
         raise InvalidRequest(f"{param} has {len(text)} characters; valid: up to {limit}", param)
     # C: control, format, private and unassigned characters, and halves of surrogate pairs.
     if any(unicodedata.category(character) in ("Cc", "Cs", "Cn") for character in text):
-        raise InvalidRequest(f"{param} holds characters that are not text", param)
+        raise InvalidRequest(f"{param} contains characters that are not text", param)
     return text

@@ -73,7 +73,7 @@ def test_what_cannot_be_served_is_one_line(checkpoint: None, tmp_path: Path) -> 
         (("a", "--steps", "500"), "num_inference_steps is 500; valid: 1 to 200"),
         (("",), "prompt: Value should have at least 1"),
         (("a", *["--edit", str(broken)] * 3), "takes 1 to 2"),
-        (("a", "--edit", str(broken)), "is no picture that can be read"),
+        (("a", "--edit", str(broken)), "is not a readable picture"),
         (("CRASH",), "the picture could not be drawn"),
     ):
         result = run(*arguments, "-o", str(out))

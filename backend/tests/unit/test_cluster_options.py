@@ -72,8 +72,16 @@ def test_stages_share_what_ray_gives_a_replica() -> None:
         ({"voices": "/shared/voices"}, None, "file:///shared/voices"),
         ({"edges": {"node": "h100"}}, None, "KEY=VALUE"),
         ({"stages": {"talkr": {}}}, None, r"talkr.*valid: \['decoder', 'talker'\]"),
-        ({"stages": {"talker": {"gpus": 1.0}}}, None, "for the stages with device 'cuda', "),
-        ({"stages": {"talker": {"gpus": 1.0}}}, ON_GPU, r"\['decoder', 'talker'\], each of which"),
+        (
+            {"stages": {"talker": {"gpus": 1.0}}},
+            None,
+            r"'cuda', \[\], and to no others; they are given to \['talker'\]",
+        ),
+        (
+            {"stages": {"talker": {"gpus": 1.0}}},
+            ON_GPU,
+            r"\['decoder', 'talker'\], and to no others",
+        ),
         (
             {"stages": {"talker": {"gpus": 1.0}, "decoder": {"gpus": 0.5}}},
             ON_GPU,
@@ -194,7 +202,7 @@ def test_a_gpu_without_a_section_that_asks_for_one_is_refused(tmp_path: Path) ->
     file.write_text(yaml.safe_dump(own), encoding="utf-8")
     code, output = deploy(str(file), "--model", SHIPPED.name, "--print", "serve")
     assert code == 1
-    assert f"gpus are for the stages with device 'cuda', ['{stage}']" in " ".join(output.split())
+    assert f"give gpus to the stages with device 'cuda', ['{stage}']" in " ".join(output.split())
 
 
 def test_arguments_of_another_version_are_named() -> None:

@@ -18,21 +18,35 @@ MARKER = "figures: written by `cantata bench model`"
 def model_command(
     models: Annotated[
         list[str],
-        typer.Argument(help="Checkpoint folders, or names: then tiny ones of random weights."),
+        typer.Argument(
+            help="Checkpoint folders or models' names. A model without weights of its own is "
+            "measured with a tiny random checkpoint."
+        ),
     ],
     streams: Annotated[
-        list[int], typer.Option(min=1, help="Requests at a time, and slots. Repeatable.")
+        list[int],
+        typer.Option(
+            min=1,
+            help="Load: this many simultaneous requests, on a server with as many slots. "
+            "Repeatable.",
+        ),
     ] = [1, 4, 8],  # noqa: B006
-    rounds: Annotated[int, typer.Option(min=1, help="Of each, after one not counted.")] = 3,
-    frames: Annotated[int, typer.Option(min=2, help="Of speech, at most.")] = 40,
-    side: Annotated[int, typer.Option(min=16, help="Of pictures, in pixels.")] = 256,
-    steps: Annotated[int, typer.Option(min=1, help="Of pictures.")] = 8,
-    bfloat16: Annotated[bool, typer.Option(help="Instead of float32.")] = False,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Rounds of each load, after one that is not counted.")
+    ] = 3,
+    frames: Annotated[
+        int, typer.Option(min=2, help="Speech models: most frames of a request.")
+    ] = 40,
+    side: Annotated[
+        int, typer.Option(min=16, help="Picture models: width and height in pixels.")
+    ] = 256,
+    steps: Annotated[int, typer.Option(min=1, help="Picture models: denoising steps.")] = 8,
+    bfloat16: Annotated[bool, typer.Option(help="Compute in bfloat16, not in float32.")] = False,
     page: Annotated[
-        Path | None, typer.Option(exists=True, help="Write between this page's markers, too.")
+        Path | None, typer.Option(exists=True, help="Markdown page to update, too.")
     ] = None,
 ) -> None:
-    """Measure a model that speaks or draws beside its bare stages: a table for its page."""
+    """Measure a model that speaks or draws, served and as its bare stages, for its page."""
     from cantata_bench.model_page.measure import Settings, measure
     from cantata_bench.model_page.tables import page_text
     from cantata_bench.tables import put_between_markers

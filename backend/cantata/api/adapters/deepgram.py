@@ -139,7 +139,8 @@ def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
     if name is None:
         valid = ", ".join(one for codec, one in _FORMATS if codec == encoding)
         raise InvalidRequest(
-            f"{encoding} is not sent in the container {container!r}; valid: {valid}", "container"
+            f"encoding {encoding} cannot be sent in the container {container!r}; valid: {valid}",
+            "container",
         )
     rate = query.sample_rate or _SAMPLE_RATES.get(encoding, _COMPRESSED_SAMPLE_RATE)
     return sound_output(name, model.sample_rate, rate, query.bit_rate)

@@ -43,9 +43,9 @@ class SynthesisQuery(BaseModel):
         parts = _OUTPUT_FORMAT.fullmatch(self.output_format)
         if parts is None:
             raise InvalidRequest(
-                f"output_format {self.output_format!r} is not known; valid are mp3_44100_128, "
-                "opus_48000_64, pcm_16000, pcm_24000, wav_44100, ulaw_8000, alaw_8000 and the "
-                "like",
+                f"output_format {self.output_format!r} is unknown; valid: mp3_44100_128, "
+                "opus_48000_64, pcm_16000, pcm_24000, wav_44100, ulaw_8000, alaw_8000, and these "
+                "codecs at other rates",
                 "output_format",
             )
         codec, sample_rate, kilobits = parts.groups()

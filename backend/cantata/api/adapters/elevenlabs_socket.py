@@ -322,7 +322,7 @@ def _parse(kind: type[ClientMessage], text: str) -> ClientMessage:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         if problem["type"] == "json_invalid" or not problem["loc"]:
-            raise ProtocolViolation("a message is a JSON object") from None
+            raise ProtocolViolation("a message must be a JSON object") from None
         raise explain_validation([problem]) from None
 
 

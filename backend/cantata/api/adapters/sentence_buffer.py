@@ -54,8 +54,8 @@ class SentenceBuffer:
         longest = max([len(whole) - rest, *(span.end - span.start for span in spans)])
         if longest > self._max_characters:
             raise InvalidRequest(
-                f"{longest} characters without the end of a sentence are too many; at most "
-                f"{self._max_characters} are spoken at a time; this message was dropped",
+                f"text has {longest} characters without the end of a sentence; at most "
+                f"{self._max_characters} are spoken at a time. The message was dropped",
                 param="text",
             )
         starts = list(line_starts(whole, spans, rest, line_start=self._line_start))

@@ -120,7 +120,7 @@ class _Connection(Connection):
             except (ConnectionError, asyncio.IncompleteReadError):
                 return
             except (KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise ProtocolViolation("an event is a line of JSON with a type") from error
+                raise ProtocolViolation("an event must be a line of JSON with a type") from error
             if event is None:
                 return
             self.touch()
@@ -267,7 +267,7 @@ class _BoundedReader:
     async def readexactly(self, size: int) -> bytes:
         """This many bytes."""
         if size > self._max_bytes:
-            raise ValueError(f"{size} bytes are too many for an event")
+            raise ValueError(f"the event has {size} bytes, which is too many")
         return await self._in_time(self._reader.readexactly(size))
 
     async def _in_time(self, reading: Coroutine[None, None, bytes]) -> bytes:
@@ -275,7 +275,7 @@ class _BoundedReader:
             async with asyncio.timeout(self._timeout_s):
                 return await reading
         except TimeoutError:
-            waited = f"no event arrived as a whole within {self._timeout_s:g} s"
+            waited = f"no complete event arrived within {self._timeout_s:g} s"
             raise ProtocolViolation(waited) from None
 
 

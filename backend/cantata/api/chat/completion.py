@@ -55,5 +55,5 @@ async def as_events(body: Body, writing: Awaitable[None]) -> None:
     except CantataError as error:
         if not body.started:
             raise
-        logger.warning("failed after its first events: %s", error)
+        logger.warning("answer failed after its first events: %s", error)
         await body.end(sse_event(ErrorBody(error=describe(error).detail)))

@@ -69,7 +69,7 @@ def check_messages(
     characters = sum(_characters(body, i, transcripts) for i, body in enumerate(messages))
     if characters > MAX_CHARACTERS:
         raise InvalidRequest(
-            f"messages hold {characters} characters of text; at most {MAX_CHARACTERS} are read",
+            f"messages have {characters} characters of text; at most {MAX_CHARACTERS} are read",
             "messages",
         )
 
@@ -84,14 +84,14 @@ def _check_calls(messages: Sequence[MessageBody], model: Reader) -> None:
             where = f"messages[{i}].role"
             if body.tool_call_id not in known:
                 raise InvalidRequest(
-                    f"messages[{i}].tool_call_id: no message before has a call with the id "
+                    f"messages[{i}].tool_call_id: no earlier message has a tool call with the id "
                     f"{body.tool_call_id!r}",
                     f"messages[{i}].tool_call_id",
                 )
         else:
             continue
         if not model.calls_tools:
-            raise InvalidRequest(f"{where}: {model.name} knows no tools", where)
+            raise InvalidRequest(f"{where}: {model.name} cannot call tools", where)
 
 
 def _check_parts(messages: Sequence[MessageBody], model: Reader) -> None:
@@ -101,14 +101,14 @@ def _check_parts(messages: Sequence[MessageBody], model: Reader) -> None:
         if modality not in model.takes:
             taken = ", ".join(one for one in Modality if one in model.takes)
             raise InvalidRequest(
-                f"{where}.type is {part.type!r}, and {model.name} takes no {modality}; "
+                f"{where}.type is {part.type!r}, but {model.name} takes no {modality}; "
                 f"it takes: {taken}",
                 f"{where}.type",
             )
         media_parts += modality is not Modality.TEXT
         if media_parts > MAX_MEDIA_PARTS:
             raise InvalidRequest(
-                f"{where}: the messages hold more than {MAX_MEDIA_PARTS} files", where
+                f"{where}: the messages have more than {MAX_MEDIA_PARTS} files", where
             )
 
 
@@ -189,7 +189,8 @@ def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
         return ""
     if body.audio is None:
         raise InvalidRequest(
-            f"{where}.content is required; of a spoken answer, {where}.audio", f"{where}.content"
+            f"{where}.content is required, or {where}.audio for an answer that was spoken",
+            f"{where}.content",
         )
     return transcripts.find(body.audio.id, f"{where}.audio.id")
 

@@ -68,7 +68,7 @@ def chat_order(context: ApiContext, body: ChatBody) -> ChatOrder:
     _check_tools(model, body)
     if body.mm_processor_kwargs.use_audio_in_video and not model.takes >= _FILM:
         where = "mm_processor_kwargs.use_audio_in_video"
-        raise InvalidRequest(f"{where}: {model.name} hears no videos; valid: false", where)
+        raise InvalidRequest(f"{where}: {model.name} cannot hear videos; valid: false", where)
     if body.chat_template_kwargs.enable_thinking and not model.thinks:
         where = "chat_template_kwargs.enable_thinking"
         raise InvalidRequest(f"{where}: {model.name} does not think; valid: false", where)
@@ -85,15 +85,16 @@ def _check_tools(model: ChatModel, body: ChatBody) -> None:
     if not body.offered:
         return
     if not model.calls_tools:
-        raise InvalidRequest(f"tools: {model.name} knows no tools; valid: []", "tools")
+        raise InvalidRequest(f"tools: {model.name} cannot call tools; valid: []", "tools")
     if body.spoken:
         raise InvalidRequest(
-            'modalities: an answer that may call tools is written; valid: ["text"]', "modalities"
+            'modalities: an answer that may call tools cannot be spoken; valid: ["text"]',
+            "modalities",
         )
     characters = sum(len(tool.json_text) for tool in body.offered)
     if characters > MAX_CHARACTERS:
         raise InvalidRequest(
-            f"tools hold {characters} characters; at most {MAX_CHARACTERS} are read", "tools"
+            f"tools have {characters} characters; at most {MAX_CHARACTERS} are read", "tools"
         )
 
 

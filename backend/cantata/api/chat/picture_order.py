@@ -94,10 +94,11 @@ def picture_order(context: ApiContext, body: ChatBody) -> PictureOrder:
     model = context.conversing_painter(body.model)
     if body.spoken:
         raise InvalidRequest(
-            'modalities: an answer is spoken or drawn; valid: ["text", "image"]', "modalities"
+            'modalities: an answer with a picture cannot be spoken; valid: ["text", "image"]',
+            "modalities",
         )
     if body.offered:
-        raise InvalidRequest(f"tools: {model.name} knows no tools; valid: []", "tools")
+        raise InvalidRequest(f"tools: {model.name} cannot call tools; valid: []", "tools")
     limits, options = model.limits, body.image_config
     takes = {Modality.TEXT, *([Modality.IMAGE] if limits.max_references else [])}
     check_messages(body.messages, _Reader(model.name, frozenset(takes)), context.transcripts)
@@ -137,12 +138,10 @@ def told_in_conversation() -> Iterator[None]:
 def _check_pictures(model: ImageModel, count: int) -> None:
     least, most = model.limits.min_references, model.limits.max_references
     if count < least:
-        raise InvalidRequest(
-            f"messages: {model.name} only changes pictures; show it one", "messages"
-        )
+        raise InvalidRequest(f"messages: {model.name} only edits pictures; send it one", "messages")
     if count > most:
         raise InvalidRequest(
-            f"messages hold {count} pictures; {model.name} takes up to {most}; leave out earlier "
+            f"messages have {count} pictures; {model.name} takes up to {most}; leave out earlier "
             "ones",
             "messages",
         )

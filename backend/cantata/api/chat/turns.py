@@ -23,7 +23,7 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
     behind = asked.pop() if asked and not asked[-1].text else None
     if not asked:
         where = f"messages[{len(earlier)}].content"
-        raise InvalidRequest(f"{where}: a picture is asked for in words; there are none", where)
+        raise InvalidRequest(f"{where} has no text; say which picture to draw", where)
     if behind is not None:
         prompt = asked[-1]
         asked[-1] = Turn(prompt.role, (*prompt.pictures, *behind.pictures), prompt.text)

@@ -78,7 +78,7 @@ class WholeAnswer(ChatResponse):
 def _check_size(file: bytearray) -> None:
     if len(file) > MAX_FILE_BYTES:
         raise InvalidRequest(
-            f"this answer makes a file of more than {MAX_FILE_BYTES >> 20} MiB; stream it, or take "
-            "a compressed audio.format",
+            f"this answer's file would have more than {MAX_FILE_BYTES >> 20} MiB; stream it, or "
+            "use a compressed audio.format",
             param="audio.format",
         )

@@ -144,7 +144,7 @@ class Acceptor:
             await self._loop.connect_accepted_socket(self._make_protocol, connection)
         except OSError as error:
             connection.close()
-            logger.debug("a connection broke while it was accepted: %s", error)
+            logger.debug("a connection broke while being accepted: %s", error)
         finally:
             self._gate.accepting(-1)
 
@@ -152,4 +152,4 @@ class Acceptor:
         now = self._loop.time()
         if self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL_S:
             self._logged_at = now
-            logger.warning("connections wait to be accepted: %s", error)
+            logger.warning("cannot accept connections at the moment: %s", error)

@@ -44,7 +44,7 @@ def _files(form: FormData) -> Sequence[UploadFile]:
     for name, value in form.multi_items():
         if name in _UNSUPPORTED and value != "":
             raise InvalidRequest(
-                f"{name}: no model here paints within a {name}; describe the place in the prompt",
+                f"{name}: no model here edits within a {name}; describe the place in the prompt",
                 name,
             )
         if name not in _IMAGE:

@@ -153,7 +153,7 @@ def output_of(options: PictureOptions) -> PictureOutput:
     quality = BEST if options.output_compression is None else options.output_compression
     if options.output_format == "png" and quality != BEST:
         raise InvalidRequest(
-            f"output_compression is {quality}, and png loses nothing; valid: {BEST}, or with "
+            f"output_compression is {quality}, but png is lossless; valid: {BEST}, or with "
             "output_format jpeg or webp 0 to 100",
             "output_compression",
         )

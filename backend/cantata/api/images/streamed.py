@@ -51,7 +51,7 @@ class StreamedImages(ImagesResponse):
         except CantataError as error:
             if not body.started:
                 raise
-            logger.warning("failed after its admission: %s", error)
+            logger.warning("pictures failed after admission: %s", error)
             await body.end(sse_event(ErrorBody(error=describe(error).detail), "error"))
         else:
             await body.end()

@@ -87,7 +87,7 @@ class CascadePartner:
             # Not awaited themselves: a cancel of this answer must not end them.
             done, late = await asyncio.wait(waiting, timeout=limit_s)
             if late:
-                raise TranscriptionFailed(f"the words were not known within {limit_s:g} s")
+                raise TranscriptionFailed(f"the speech was not transcribed within {limit_s:g} s")
             for words in done:
                 words.result()
         messages = [message for item in items if (message := item.message()).text]

@@ -84,8 +84,8 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
         raise type(error)(error.message, "session.model") from None
     if not same:
         raise InvalidRequest(
-            f"this session has the model {name}; another one is chosen by the address that a "
-            f"client connects to, ?model={sent}",
+            f"the model of a session cannot be changed; this one has {name}. Connect again with "
+            f"?model={sent}",
             "session.model",
         )
 

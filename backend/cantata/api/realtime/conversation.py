@@ -173,7 +173,7 @@ class Conversation:
             NoSuchItem: there is no item to put it after.
         """
         if any(one.id == item.id for one in self._items):
-            raise ItemExists(f"the conversation has an item {item.id!r} already", "item.id")
+            raise ItemExists(f"the conversation already has an item {item.id!r}", "item.id")
         place = len(self._items)
         if after == ROOT:
             place = 0

@@ -297,7 +297,7 @@ class Dialogue:
             await self._stage.context.cascade.prepare_semantic()
         except NotInstalled as error:
             raise InvalidRequest(
-                f"{error.message}; without it, server_vad or null are valid",
+                f"{error.message}; valid without it: server_vad, null",
                 f"{param}.audio.input.turn_detection.type",
             ) from None
 
@@ -310,6 +310,6 @@ class Dialogue:
             raise type(error)(error.message, param) from None
         if chosen != self.voice and self._stage.mouth.heard:
             raise VoiceFixed(
-                f"the voice {self.voice} has been heard and cannot be changed any more", param
+                f"the voice {self.voice} has already been used and cannot be changed", param
             )
         return chosen

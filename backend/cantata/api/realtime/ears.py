@@ -165,7 +165,7 @@ class Ears:
         sound = SoundInput(encoding, rate)
         heard = sound.feed(data).tobytes() + sound.end().tobytes()
         if self._keeps_sound and not heard:
-            raise InvalidAudio("item.content holds no sound: it is 0 s long", "item.content")
+            raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
         hearing = self._new_hearing()
         hearing.feed(heard)
         hearing.end()
@@ -200,7 +200,8 @@ class Ears:
         self._waiting = [one for one in self._waiting if one.words and not one.words.done()]
         if _seconds(sum(one.bytes for one in self._waiting)) > self._longest_s:
             raise Overloaded(
-                f"more than {self._longest_s:g} s of sound wait to be understood; send it later"
+                f"more than {self._longest_s:g} s of sound is waiting to be transcribed; send "
+                "this later"
             )
         hearing.find_words(self._context, self._spawn)
         self._waiting.append(hearing)
@@ -210,8 +211,8 @@ class Ears:
         seconds = _seconds(len(self._sound)) + self._seconds_of(data)
         if seconds > self._longest_s:
             raise BufferFull(
-                f"{seconds:.0f} s of sound are too many for one item, which has at most "
-                f"{self._longest_s:g} s; commit or clear the buffer first",
+                f"the input buffer would have {seconds:.0f} s of sound; at most "
+                f"{self._longest_s:g} s are accepted. Commit or clear it first",
                 "audio",
             )
 
@@ -219,8 +220,8 @@ class Ears:
         seconds = self._seconds_of(data)
         if seconds > self._longest_s:
             raise PayloadTooLarge(
-                f"item.content: {seconds:.0f} s of sound are too many for one part, which has at "
-                f"most {self._longest_s:g} s",
+                f"item.content has a part of {seconds:.0f} s of sound; at most "
+                f"{self._longest_s:g} s are accepted",
                 "item.content",
             )
 

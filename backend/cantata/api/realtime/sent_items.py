@@ -34,8 +34,7 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
     most = settings.max_append_bytes
     if len(text) * 3 // 4 > most + 2:
         raise PayloadTooLarge(
-            f"{param}: {len(text) * 3 // 4} bytes are too many for one message, which has at most "
-            f"{most}",
+            f"{param} has {len(text) * 3 // 4} bytes; at most {most} are accepted in one message",
             param,
         )
     try:
@@ -61,8 +60,8 @@ def item_of(sent: SentItem, hear: Callable[[bytes], Hearing], settings: Realtime
     characters = sum(len(part.text or part.transcript or "") for part in sent.content)
     if characters > settings.max_item_characters:
         raise PayloadTooLarge(
-            f"{characters} characters are too many for one item, which has at most "
-            f"{settings.max_item_characters}",
+            f"item.content has {characters} characters; at most {settings.max_item_characters} are "
+            "accepted",
             "item.content",
         )
     content = [_content(part, hear, settings) for part in sent.content]

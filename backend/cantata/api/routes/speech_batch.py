@@ -102,8 +102,8 @@ class BatchResponse(StreamedResponse):
 def _check_size(data: bytearray) -> None:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidRequest(
-            f"this text makes a file of more than {MAX_FILE_BYTES >> 20} MiB; cut it in two, or "
-            "take a compressed format or a lower sample_rate",
+            f"this text's file would have more than {MAX_FILE_BYTES >> 20} MiB; split the text, or "
+            "use a compressed format or a lower sample_rate",
             param="input",
         )
 

@@ -114,9 +114,9 @@ def _check_free(context: ApiContext, store: Voices, name: str) -> None:
             taken = model.voice(name)
         except VoiceNotFound:
             continue
-        raise VoiceExists(f"{model.name} has a voice {taken.id!r} that {name!r} means", "name")
+        raise VoiceExists(f"{name!r} already means the voice {taken.id!r} of {model.name}", "name")
     if store.find(name) is not None:
-        raise VoiceExists(f"there is a voice {name!r} already; delete it first", "name")
+        raise VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
 async def _read(file: UploadFile, max_bytes: int) -> bytes:

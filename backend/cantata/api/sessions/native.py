@@ -72,7 +72,7 @@ class NativeConnection(SocketConnection):
             message = parse_client_message(text)
             context_id = message.context_id
             if self._closed and not isinstance(message, InputCancel):
-                raise ProtocolViolation(f"{message.type} after session.close", "type")
+                raise ProtocolViolation(f"{message.type} was sent after session.close", "type")
             if isinstance(message, InputText) and not self._input.unfinished:
                 self.check_staying()
             answer = await self._act(message)
@@ -116,7 +116,7 @@ class NativeConnection(SocketConnection):
     def timed_out(self) -> CantataError:
         if self._input.configured:
             return super().timed_out()
-        return ConfigTimeout(f"no valid session.config within {self._config_timeout_s:g} s")
+        return ConfigTimeout(f"no valid session.config arrived within {self._config_timeout_s:g} s")
 
     async def say_last_words(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail

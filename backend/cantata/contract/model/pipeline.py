@@ -139,13 +139,13 @@ class PipelineSpec:
         if len({*names, CLIENT}) != len(names) + 1:
             raise ConfigError(f"stage names must differ, also from {CLIENT!r}: {names}")
         if len(set(self.edges)) != len(self.edges):
-            raise ConfigError("a pipeline has each edge once")
+            raise ConfigError("a pipeline must list each edge once")
         for edge in self.edges:
             self._check(edge)
         for stage in self.stages:
             self._check_ports(stage)
         if not self.client_edges:
-            raise ConfigError(f"a pipeline has an edge to {CLIENT!r}")
+            raise ConfigError(f"a pipeline needs an edge to {CLIENT!r}")
 
     @property
     def client_edges(self) -> tuple[EdgeSpec, ...]:

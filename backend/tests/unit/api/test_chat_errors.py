@@ -52,7 +52,7 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
     (
         {"model": "reader", **message(role="assistant", tool_calls=[called("c")])},
         "messages[1].tool_calls",
-        "reader knows no tools",
+        "reader cannot call tools",
     ),
     (message(role="system", content=[{"type": "image_url"}]), "messages[1].content[0].type", ""),
     ({"messages": [{"role": "user", "content": [{}]}]}, f"{PLACE}.type", "required"),
@@ -66,7 +66,7 @@ BAD_BODIES: list[tuple[dict[str, Any], str, str]] = [
         "'auto', 'low' or 'high'",
     ),
     (part("image_url", {"url": "cat.png"}), f"{PLACE}.image_url", "data:image/png;base64,"),
-    (part("image_url", {"url": "http://a/b.png"}), f"{PLACE}.image_url", "fetches no URLs"),
+    (part("image_url", {"url": "http://a/b.png"}), f"{PLACE}.image_url", "does not fetch URLs"),
     (part("image_url", {"url": "data:image/png,abc"}), f"{PLACE}.image_url", "base64"),
     (part("image_url", {"url": "data:text/html;base64,aa"}), f"{PLACE}.image_url", "image/..."),
     (part("image_url", {"url": "data:image/png;base64,a"}), f"{PLACE}.image_url", "valid base64"),

@@ -205,7 +205,7 @@ ONE_BYTE_OVER = wav(22, 24_000)
             413,
             "body_too_large",
             "messages[0].content[1].image_url",
-            "more than 4 MiB once they are decoded",
+            "more than 4 MiB when decoded",
         ),
         (
             [at("video_url", "video/mp4", video_file(20 * 60, rate=1, size=(16, 16)))],

@@ -315,7 +315,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
         (asking(modalities=["image", "audio"]), "modalities", 'valid: ["text", "image"]'),
         (asking(model="omni"), "modalities", "models that do: muse"),
         (asking(model="painter"), "modalities", "models that do: muse"),
-        (asking(NO_WORDS), "messages[0].content", "words"),
+        (asking(NO_WORDS), "messages[0].content", "no text"),
         (asking({"role": "user", "content": [SOUND]}), "messages[0].content[0].type", "audio"),
         (
             asking({"role": "user", "content": [part(SHOWN)] * 3}),
@@ -348,7 +348,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
         (
             asking(image_config={"output_compression": 5}),
             "image_config.output_compression",
-            "png loses nothing",
+            "png is lossless",
         ),
         (asking({"role": "user", "content": "\x00"}), "messages", "no word for it"),
     ],

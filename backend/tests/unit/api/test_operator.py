@@ -81,9 +81,9 @@ def test_keys_from_both_places(tmp_path: Path) -> None:
     assert len(labels) == 2
     assert keys.match(KEY + OTHER) is None
     file.write_text("# none\n")
-    with pytest.raises(ConfigError, match="holds no key"):
+    with pytest.raises(ConfigError, match="contains no API key"):
         read_keys("", file)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read API keys"):
         read_keys("", tmp_path / "nothing")
 
 

@@ -86,7 +86,7 @@ async def test_uploaded_voices_reach_the_model_by_speaker(
         ({"ref_audio": TWO, "ref_text": ["a", None]}, "ref_text", "valid string"),
         ({"ref_audio": TWO, "model": "duo"}, "ref_audio", "duo cannot speak like a recording"),
         ({"voice": ["Ada", "nobody"]}, "voice", "no voice 'nobody'"),
-        ({"voice": ["Ada", "clara"]}, "voice", "'clara' is a voice of the model's own"),
+        ({"voice": ["Ada", "clara"]}, "voice", "'clara' is one of the model's own"),
         ({"voice": ["Ada"] * 3}, "voice", "a list of 3 speakers; solo follows 1 to 2"),
         ({"voice": ["Ada"], "ref_audio": TWO[0]}, "ref_audio", "not both"),
         ({"voice": ["Ada"], "ref_text": "a"}, "ref_text", "not both"),

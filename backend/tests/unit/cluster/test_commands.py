@@ -92,7 +92,7 @@ def test_two_commands_make_a_cluster_and_sigterm_cuts_no_stream(tmp_path: Path) 
     replica = REPLICA.format(api=str(API), folder=str(tmp_path))
     with command("-c", replica, "replica", "--listen", "127.0.0.1:0") as speaking:
         # What a replica does not do is said, with what does it.
-        told = shown(speaking, r"`cantata serve --replica` takes (.*)")
+        told = shown(speaking, r"pass to `cantata serve --replica` instead: (.*)")
         assert told == "--chat-url http://there/v1 --chat-model 'a model'"
         address = shown(speaking, r"replica ready on (127\.0\.0\.1:\d+)")
         voices = ("--voices-dir", str(tmp_path / "voices"))

@@ -140,12 +140,12 @@ def test_work_has_a_limit() -> None:
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        (b"", "is no video that can be read; valid: MP4, MOV, WebM, MKV"),
-        (image_file(quarters(), "GIF"), "is no video that can be read"),
-        (b"#EXTM3U\nfile:///etc/passwd", "is no video that can be read"),
-        (muxed("mp4", "aac"), "holds no picture"),
-        (muxed("webm", "libopus"), "holds no picture"),
-        (video_file(1, codec="mjpeg", container="mov"), "has a codec that is not read"),
+        (b"", "is not a readable video; valid: MP4, MOV, WebM, MKV"),
+        (image_file(quarters(), "GIF"), "is not a readable video"),
+        (b"#EXTM3U\nfile:///etc/passwd", "is not a readable video"),
+        (muxed("mp4", "aac"), "contains no picture"),
+        (muxed("webm", "libopus"), "contains no picture"),
+        (video_file(1, codec="mjpeg", container="mov"), "has an unsupported codec"),
         (video_file(1)[:300], "cannot be decoded as video/mp4"),
     ],
 )

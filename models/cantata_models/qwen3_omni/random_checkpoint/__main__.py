@@ -21,8 +21,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=sorted(SIZES), default="reduced")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--silent", action="store_true", help="without talker and code2wav")
-    parser.add_argument("--frames", type=int, help="the most of an answer; few end by themselves")
+    parser.add_argument("--silent", action="store_true", help="leave out talker and code2wav")
+    parser.add_argument(
+        "--frames", type=int, help="most frames of an answer; few end by themselves"
+    )
     arguments = parser.parse_args()
     dtype = torch.float32 if arguments.size == "tiny" else torch.bfloat16
     shape = SIZES[arguments.size]

@@ -51,16 +51,21 @@ RUNNERS: dict[Stage, Callable[[stages.Workspace], None]] = {
 
 
 def main(
-    stage: Annotated[Stage, typer.Argument(help="Which stage to run; all runs every one.")],
-    workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
+    stage: Annotated[Stage, typer.Argument(help="Stage to run; `all` runs them in order.")],
+    workdir: Annotated[
+        Path, typer.Option(help="Folder for data and checkpoints.")
+    ] = DEFAULT_FOLDER,
     weights: Annotated[
-        Path, typer.Option(help="Where export writes; weights there are trained further.")
+        Path,
+        typer.Option(help="Folder that `export` writes; training starts from weights there."),
     ] = WEIGHTS_FOLDER,
-    minutes_scale: Annotated[float, typer.Option(help="1 is five hours of training.")] = 1.0,
-    threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
+    minutes_scale: Annotated[
+        float, typer.Option(help="Factor on the training time; 1 is five hours.")
+    ] = 1.0,
+    threads: Annotated[int, typer.Option(help="Threads for training.")] = 1,
     publish: Annotated[bool, typer.Option(help="Update docs/models/sketch.md.")] = False,
 ) -> None:
-    """Runs a stage. Keeps finished work and resumes unfinished training from its checkpoint."""
+    """Run a stage. Finished work is kept, and training resumes from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
     usual = asdict(stages.Minutes())

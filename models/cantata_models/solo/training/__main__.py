@@ -62,23 +62,39 @@ def names(listed: str) -> tuple[str, ...]:
 
 
 def main(
-    stage: Annotated[Stage, typer.Argument(help="Which stage to run; all runs every one.")],
-    workdir: Annotated[Path, typer.Option(help="Data and checkpoints.")] = DEFAULT_FOLDER,
-    weights: Annotated[Path, typer.Option(help="Where export writes.")] = WEIGHTS_FOLDER,
+    stage: Annotated[Stage, typer.Argument(help="Stage to run; `all` runs them in order.")],
+    workdir: Annotated[
+        Path, typer.Option(help="Folder for data and checkpoints.")
+    ] = DEFAULT_FOLDER,
+    weights: Annotated[Path, typer.Option(help="Folder that `export` writes.")] = WEIGHTS_FOLDER,
     start: Annotated[
-        Path | None, typer.Option(help="Exported weights to start from, in place of random ones.")
+        Path | None, typer.Option(help="Exported weights to start from, instead of random ones.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda; the GPU when there is one.")] = "",
-    hours_scale: Annotated[float, typer.Option(help="1 is 33 hours of speech.")] = 1.0,
-    minutes_scale: Annotated[float, typer.Option(help="1 is six hours of training.")] = 1.0,
-    workers: Annotated[int, typer.Option(help="Processes for audio and alignment.")] = 0,
-    threads: Annotated[int, typer.Option(help="Threads of a training.")] = 1,
-    voices: Annotated[str, typer.Option(help="To evaluate, with commas; all if empty.")] = "",
-    groups: Annotated[str, typer.Option(help="Of sentences to evaluate, with commas.")] = "",
-    short: Annotated[bool, typer.Option(help="Evaluate a few sentences alone.")] = False,
-    publish: Annotated[bool, typer.Option(help="Update model card, baseline, docs/voice.")] = False,
+    device: Annotated[
+        str, typer.Option(help="`cpu` or `cuda`. Default: the GPU if there is one.")
+    ] = "",
+    hours_scale: Annotated[
+        float, typer.Option(help="Factor on the amount of speech; 1 is 33 hours.")
+    ] = 1.0,
+    minutes_scale: Annotated[
+        float, typer.Option(help="Factor on the training time; 1 is six hours.")
+    ] = 1.0,
+    workers: Annotated[
+        int, typer.Option(help="Processes for audio and alignment; 0: one per core.")
+    ] = 0,
+    threads: Annotated[int, typer.Option(help="Threads for training.")] = 1,
+    voices: Annotated[
+        str, typer.Option(help="Voices to evaluate, comma-separated. Default: all.")
+    ] = "",
+    groups: Annotated[
+        str, typer.Option(help="Groups of sentences to evaluate, comma-separated. Default: all.")
+    ] = "",
+    short: Annotated[bool, typer.Option(help="Evaluate only a few sentences.")] = False,
+    publish: Annotated[
+        bool, typer.Option(help="Update the model card, the baseline and docs/voice.")
+    ] = False,
 ) -> None:
-    """Runs a stage. Keeps finished work and resumes unfinished training from its checkpoint."""
+    """Run a stage. Finished work is kept, and training resumes from its checkpoint."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler()])
     torch.set_num_threads(threads)
     usual = stages.Minutes()

@@ -135,7 +135,7 @@ async def test_without_its_model_semantic_vad_is_refused_with_the_extra_that_bri
         assert error["type"] == "invalid_request_error"
         assert error["param"] == "session.audio.input.turn_detection.type"
         assert "pip install 'cantata[smart-turn]'" in error["message"]
-        assert "server_vad or null" in error["message"]
+        assert "valid without it: server_vad, null" in error["message"]
         assert await c.update() == before
 
 
