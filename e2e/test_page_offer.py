@@ -101,8 +101,8 @@ def test_the_page_says_what_is_served(page_of: Opener) -> None:
         "Sound": "24 kHz, stereo",
         "Voices": "2 of its own; follows a description in words",
         "Languages": "English and German",
-        "Pace": "Its own from 0.5\N{MULTIPLICATION SIGN} to 2\N{MULTIPLICATION SIGN}; beyond that, "
-        "its sound is stretched",
+        "Pace": "From 0.5\N{MULTIPLICATION SIGN} to 2\N{MULTIPLICATION SIGN}; beyond that, "
+        "the sound is stretched",
         "Text": "Up to 100,000 characters at a time",
     }
     speech_page.tab("Server")
@@ -259,7 +259,7 @@ def test_controls_of_what_a_model_does_not_take_are_not_there(page_of: Opener) -
     assert told["Sound"] == "48 kHz, mono"
     assert told["Voices"] == "2 of its own, and any that you record"
     assert told["Languages"] == "English, French and Chinese"
-    assert told["Pace"] == "One; its sound is stretched to other speeds"
+    assert told["Pace"] == "One; for other speeds, the sound is stretched"
     assert told["Text"] == "Up to 500 characters at a time"
     assert "<|speaker:0|>, <|speaker:1|>" in told["Speakers"]
     speech_page.press("Two speakers")
@@ -302,8 +302,8 @@ def test_options_of_any_schema_have_a_control(page_of: Opener) -> None:
     page.route("**/v1/images/generations", note)
     fill_drawing(speech_page)
     page.locator("summary", has_text="Guidance").click()
-    expect(page.get_by_label("Guidance (1: none)")).to_be_visible()
-    expect(page.get_by_label("What it shall not show")).to_be_hidden()
+    expect(page.get_by_label("Guidance (1 turns it off)")).to_be_visible()
+    expect(page.get_by_label("What it should not show")).to_be_hidden()
     interval, scale = page.get_by_label("Cfg interval"), page.get_by_label("Scale")
     expect(interval).to_have_accessible_description("Between these there is guidance.")
     expect(scale).to_have_attribute("placeholder", "0.5")

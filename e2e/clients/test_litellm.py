@@ -77,7 +77,7 @@ def test_an_edit(server: Address, painter: dict[str, Any], model: str) -> None:
         assert answer.data is not None
         assert size_of(answer.data[0].b64_json) == (64, 64)
     else:
-        with pytest.raises(litellm.BadRequestError, match="draws from words alone"):
+        with pytest.raises(litellm.BadRequestError, match="draws from text only"):
             edit()
 
 

@@ -64,19 +64,19 @@ test("a model that speaks is described by what the list tells of it", () => {
   assert.equal(able.Voices, "0 of its own, and any that you record; follows a description in words");
   assert.equal(able.Languages, "English, Chinese and x-!");
   assert.match(able.Speakers, /with <0>, <1> and so on/);
-  assert.match(able.Pace, /from 0.5× to 2×/);
+  assert.match(able.Pace, /From 0.5× to 2×/);
 });
 
 test("a model that draws is described by its limits", () => {
   const told = (changed) => Object.fromEntries(pictureFacts({ ...LIMITS, ...changed }));
   const plain = told({});
   assert.equal(plain.Sizes, "Up to the area of 1024 × 1024 pixels; sides from 64 in steps of 16");
-  assert.equal(plain.Edits, "No: it draws from words alone");
+  assert.equal(plain.Edits, "No: it draws from text only");
   assert.equal(plain.Guidance, "4 by default, at most 20");
   assert.equal(told({ max_guidance: 1 }).Guidance, "None");
   assert.equal(told({ max_references: 3 }).Edits, "Yes, up to 3 pictures at a time");
   const only = told({ min_references: 1, max_references: 1 }).Edits;
-  assert.equal(only, "Only: it needs 1, and takes up to 1 picture at a time");
+  assert.equal(only, "Only edits: needs 1, takes up to 1 picture at a time");
 });
 
 test("what models take and make tells which of them draw, answer and hear", async () => {

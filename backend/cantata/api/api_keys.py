@@ -22,8 +22,8 @@ _OPENAI_KEY_SUBPROTOCOL = "openai-insecure-api-key."
 _USABLE_KEY = re.compile(r"[A-Za-z0-9._~-]+")
 """Valid in every header, subprotocols included."""
 _SCHEMES = ("bearer", "token")
-"""Of `Authorization`; Deepgram's clients say Token. Their browsers offer `token` and then the key
-as subprotocols."""
+"""Schemes of the header `Authorization`; Deepgram's clients send `Token`. Their browsers offer
+`token` and then the key as WebSocket subprotocols."""
 _KEY_HEADERS = ("x-api-key", "xi-api-key")
 
 

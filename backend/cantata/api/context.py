@@ -27,7 +27,7 @@ from cantata.references.stored import Voices
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """One app's parts."""
+    """The objects that the routes of one app share."""
 
     service: ImageService
     settings: ServerSettings
@@ -38,13 +38,13 @@ class ApiContext:
     """Uploaded voices; None: uploads are not accepted."""
     media: MediaReader
     cascade: Cascade
-    """What spoken conversations share."""
+    """Models and processes that all spoken conversations share."""
     transcripts: Transcripts = field(default_factory=Transcripts)
-    """Of answers that were spoken."""
+    """Transcripts of spoken answers."""
     created: int = field(default_factory=lambda: int(time.time()))
     """Unix time of the app's start."""
     started_at: float = field(default_factory=time.monotonic)
-    """The same by a clock that never jumps."""
+    """When the app was created, by a clock that never jumps."""
     drain: Drain = field(default_factory=Drain)
 
     def model(self, name: str | None) -> ServedModel:

@@ -30,8 +30,8 @@ def place_in(location: Sequence[int | str], sent: Any, *, missing: bool) -> str 
 
 
 def field_of(location: Sequence[int | str]) -> str | None:
-    """The same without the body: the name of the field at fault; of a list's entry also its place
-    and the field in it."""
+    """The name of the field at fault, found without the body. For an entry of a list: also its
+    index, and the field in it."""
     # FastAPI puts the query's place in front, Pydantic the members of a union in between; the
     # client wrote neither name.
     path = [p for p in location if isinstance(p, str) and p not in ("body", "query")]

@@ -32,12 +32,12 @@ EVENT_TYPES = [
 
 
 def framing_of(body: SpeechBody, audio_format: AudioFormat) -> Framing:
-    """What the request asks for."""
+    """The framing that the request asks for."""
     return _SseFraming(body) if body.stream_format == "sse" else AudioFraming(audio_format)
 
 
 def usage_of(text: str, duration_s: float) -> Usage:
-    """What an utterance of this text and length cost."""
+    """The usage of an utterance with this text and length."""
     output = math.ceil(duration_s * 1000 / MILLISECONDS_PER_TOKEN)
     return Usage(input_tokens=len(text), output_tokens=output, total_tokens=len(text) + output)
 
@@ -57,7 +57,7 @@ class Framing(ABC):
 
     @abstractmethod
     def end(self, duration_s: float) -> bytes:
-        """What follows the file."""
+        """The bytes that follow the file."""
 
     @abstractmethod
     def error(self, error: CantataError) -> bytes | None:
@@ -107,6 +107,6 @@ class _SseFraming(Framing):
 
 
 def sse_event(event: BaseModel, name: str | None = None) -> bytes:
-    """One server-sent event; without a name it is a `message`."""
+    """One server-sent event; without a name, clients see it as a `message`."""
     named = "" if name is None else f"event: {name}\n"
     return f"{named}data: {event.model_dump_json()}\n\n".encode()

@@ -32,7 +32,7 @@ class HeadStart:
         self._playback = Playback()
 
     async def wait(self) -> None:
-        """Until there is little enough of it."""
+        """Wait until the client has no more than `most_s` of sound left to play."""
         if self._most_s is None:
             return
         ahead_s = self.heard_until - asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""What `/health` and `/ready` answer."""
+"""The answers of `/health` and `/ready`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class StageHealth(WireModel):
     startup_s: float
     rss_bytes: int
     counts: dict[str, int]
-    """What it holds; all zero when idle."""
+    """What the stage holds, by kind; all zero when idle."""
     restarts: int
-    """Since the server's start, failed attempts too."""
+    """Restarts since the server's start, including failed attempts."""
     last_death: str | None = None
     """How its process ended the last time, if it did."""
     replica: str | None = None
@@ -31,17 +31,17 @@ class StageHealth(WireModel):
 
 
 class ReplicaHealth(WireModel):
-    """One replica of this server."""
+    """A replica that this server uses."""
 
     address: str
     ready: bool
     draining: bool
     streams: int
-    """Of this server, open there."""
+    """This server's open requests on the replica."""
     lost: int
-    """How often its link was lost."""
+    """How often the link to the replica was lost."""
     message: str | None = None
-    """What is wrong with it."""
+    """What is wrong with the replica."""
 
 
 class Health(WireModel):

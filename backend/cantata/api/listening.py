@@ -9,8 +9,8 @@ from typing import Any
 _BACKLOG = 128
 _SEND_BUFFER_BYTES = 256 << 10
 _UNREAD_MS = 180_000
-"""After which the kernel ends a connection whose client reads nothing: on close, asyncio waits
-without limit until everything is sent. Vanished clients are found sooner, see `DeadPeers`."""
+"""How long a client may read nothing before the kernel ends its connection: on close, asyncio waits
+without limit until everything is sent. `DeadPeers` finds vanished clients sooner."""
 _KEEPALIVE_AFTER_S = 5
 _KEEPALIVE_INTERVAL_S = 2
 """Idle time after which the kernel probes whether a client is still there."""

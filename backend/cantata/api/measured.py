@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 
 class Work(Protocol):
-    """What a model does for one request."""
+    """An open request to a model: speech or an answer."""
 
     @property
     def request_id(self) -> str: ...
@@ -70,7 +70,7 @@ class Measured:
         self.samples = 0
         """Made so far, per channel."""
         self.ttfp_s: float | None = None
-        """From the request to the first PCM."""
+        """Seconds from the request to the first PCM."""
         self.waited_s = 0.0
         """Time spent waiting for the model, not counting delays by the client."""
         self.complete = False

@@ -130,10 +130,10 @@ class AudioDone(_Message):
     type: Literal["audio.done"] = "audio.done"
     utterance_id: str
     samples: int
-    """Sent, per channel."""
+    """Samples that were sent, per channel."""
     duration_s: float
     ttfp_s: float | None
-    """From the start of the utterance to its first PCM; None when there was none."""
+    """Seconds from the start of the utterance to its first PCM; None when there was none."""
     rtf: float | None
     """Seconds spent waiting for PCM per second of it; None when there was none."""
     cancelled: bool = False
@@ -206,12 +206,12 @@ SERVER_MESSAGES: TypeAdapter[ServerMessage] = TypeAdapter(ServerMessage)
 
 
 def parse_client_message(text: str) -> ClientMessage:
-    """One message of a client; raises as `parse_message` does."""
+    """Parse one message of a client; raises as `parse_message` does."""
     return parse_message(CLIENT_MESSAGES, _CLIENT_TYPES, text)
 
 
 def parse_message(messages: TypeAdapter[Message], types: Sequence[str], text: str) -> Message:
-    """One message of a protocol whose messages have a `type`.
+    """Parse one message of a protocol whose messages have a `type`.
 
     Args:
         messages: the union of them, discriminated by `type`.

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says about bodies that FastAPI does not make."""
+"""Descriptions of bodies for the OpenAPI document, where FastAPI cannot derive them."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ def errors_as(body: type[BaseModel]) -> Responses:
 
 
 ERRORS = errors_as(ErrorBody)
-"""Of the routes that answer in the protocol's own format."""
+"""Errors of the routes that answer in the protocol's own format."""

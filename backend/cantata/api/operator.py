@@ -36,17 +36,17 @@ class EndpointOptions:
     key: str | None = None
 
     def otherwise(self, url: str | None, model: str | None) -> EndpointOptions:
-        """The same with these where none was named."""
+        """These options, with `url` and `model` where they have none."""
         return EndpointOptions(self.url or url, self.model or model, self.key)
 
 
 def chat_endpoint(url: str | None, model: str | None) -> EndpointOptions:
-    """What answers, with the key that the environment has for it."""
+    """The endpoint that answers, with its key from the environment."""
     return EndpointOptions(url, model, os.environ.get(CHAT_KEY_VARIABLE))
 
 
 def transcription_endpoint(url: str | None, model: str | None) -> EndpointOptions:
-    """What hears words, in the same way."""
+    """The endpoint that transcribes, with its key from the environment."""
     return EndpointOptions(url, model, os.environ.get(TRANSCRIPTION_KEY_VARIABLE))
 
 
@@ -63,16 +63,16 @@ class OperatorOptions:
     allow_hosts: tuple[str, ...] = ()
     max_concurrent_per_key: int | None = None
     voices_dir: Path | None = None
-    """None: the platform's folder for a user's data."""
+    """None: a folder in the user's data folder."""
     voices_url: str | None = None
-    """Of a store that several servers share, instead of a folder."""
+    """URL of a store that several servers share, instead of a folder."""
     allow_ref_urls: bool = False
     ref_url_ports: tuple[int, ...] = ()
     drain_timeout_s: float = ConnectionSettings().drain_timeout_s
     chat: EndpointOptions = field(default_factory=EndpointOptions)
-    """Answers in spoken conversations."""
+    """The endpoint that answers in spoken conversations."""
     transcription: EndpointOptions = field(default_factory=EndpointOptions)
-    """Hears their words."""
+    """The endpoint that transcribes in spoken conversations."""
 
 
 def settings_for(options: OperatorOptions, address: str) -> ServerSettings:

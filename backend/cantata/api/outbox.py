@@ -53,7 +53,8 @@ Item = AudioFrame | BaseModel
 
 
 class Outbox:
-    """One writer takes items; the utterance task waits for room; the reader never waits."""
+    """A bounded queue to one client. A writer task takes items out; the utterance's task waits for
+    room; the task that reads the client's messages never waits."""
 
     def __init__(self, max_bytes: int) -> None:
         self._items: deque[Item] = deque()

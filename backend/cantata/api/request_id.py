@@ -17,7 +17,7 @@ REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"
 _ARRIVED_KEY = "cantata.arrived_at"
 _USABLE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
-"""It goes into logs and headers, so only characters that are safe in both."""
+"""Characters that are safe both in logs and in headers."""
 
 
 def request_id_of(scope: Scope) -> str:

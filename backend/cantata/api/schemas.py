@@ -79,7 +79,7 @@ class ModelOptions(WireModel):
 
 
 class SpeechOptions(ModelOptions):
-    """What to say and how; the same for one text and for each of a batch."""
+    """A text and how to speak it; the same for a single request and for each of a batch."""
 
     input: Text
     """1 to the model's `max_input_characters` characters."""
@@ -98,8 +98,8 @@ class SpeechOptions(ModelOptions):
     an http(s) URL; or a list of one for each speaker. For models that can follow them. Not part
     of OpenAI's protocol."""
     ref_text: Transcript | list[Transcript] | None = None
-    """What is said in `ref_audio`; with a list, one for each of its recordings. Not part of
-    OpenAI's protocol."""
+    """Transcript of `ref_audio`; with a list, one for each recording. Not part of OpenAI's
+    protocol."""
     seed: Seed | None = None
     """Same seed, same samples. Not part of OpenAI's protocol."""
     temperature: Temperature | None = None
@@ -127,7 +127,7 @@ class SpeechBody(SpeechOptions):
 
 
 class BatchItem(SpeechOptions):
-    """One text of a batch. Its file is sent whole, so nothing says how to stream it."""
+    """One text of a batch. Its file is sent whole, so there is no streaming option."""
 
     custom_id: Name
     """Chosen by the client; echoed on the result."""
@@ -154,7 +154,7 @@ class BatchBody(WireModel):
 
 
 class ErrorDetail(WireModel):
-    """What went wrong, in OpenAI's words."""
+    """An error, in OpenAI's terms."""
 
     message: str
     type: str
@@ -172,8 +172,8 @@ class ErrorBody(WireModel):
 
 
 class Usage(WireModel):
-    """What one utterance cost. Nothing is tokenised here: input counts characters, output counts
-    started 50 ms of sound."""
+    """What one utterance cost. Nothing is tokenised: the input counts characters, the output counts
+    blocks of 50 ms of sound; one that has begun counts."""
 
     input_tokens: int
     output_tokens: int
@@ -181,7 +181,7 @@ class Usage(WireModel):
 
 
 class TimedWord(WireModel):
-    """When some characters of the text are heard; a number is one word, however it is read."""
+    """When some characters of the text are heard. A number is one word, however it is read."""
 
     text: str
     start: float
@@ -200,7 +200,8 @@ class SpeechAudioDelta(WireModel):
 
 
 class SpeechAudioTimestamps(WireModel):
-    """Server-sent event: when words are heard, before their sound. Not part of OpenAI's."""
+    """Server-sent event: when words are heard; sent before their sound. Not part of OpenAI's
+    protocol."""
 
     type: Literal["speech.audio.timestamps"] = "speech.audio.timestamps"
     words: list[TimedWord]
@@ -214,14 +215,14 @@ class SpeechAudioDone(WireModel):
 
 
 class SpeechAudioError(WireModel):
-    """Server-sent event: it broke after sound had been sent."""
+    """Server-sent event: the utterance failed after sound had been sent."""
 
     type: Literal["speech.audio.error"] = "speech.audio.error"
     error: ErrorDetail
 
 
 class BatchResult(WireModel):
-    """A line of a batch's answer: one file."""
+    """A line of a batch's answer: one spoken text as a file."""
 
     custom_id: str
     audio: str
@@ -244,7 +245,7 @@ class BatchFailure(WireModel):
 
 
 class ImageLimitsObject(WireModel):
-    """What pictures a model makes."""
+    """The pictures that a model can make."""
 
     default_size: str
     """`WIDTHxHEIGHT` in pixels."""
@@ -258,18 +259,18 @@ class ImageLimitsObject(WireModel):
     max_steps: int
     default_guidance: float
     max_guidance: float
-    """1: it takes no guidance."""
+    """1: the model takes no guidance."""
     min_references: int
-    """Pictures that it edits together: at least."""
+    """The least number of pictures that it edits together."""
     max_references: int
     negative_prompt: bool
     """Whether a request may have one."""
     options: dict[str, dict[str, Any]]
-    """Fields of its own that a request may have: name -> JSON Schema."""
+    """Request fields of the model's own: name -> JSON Schema."""
     conversations: bool
-    """It draws in POST /v1/chat/completions, too."""
+    """The model also draws in POST /v1/chat/completions."""
     note: str
-    """What users should know beside it; may be empty."""
+    """A note for users of the model; may be empty."""
 
 
 class ModelObject(WireModel):
@@ -281,10 +282,11 @@ class ModelObject(WireModel):
     """Unix time; the start of this server."""
     owned_by: str = "cantata"
     input_modalities: list[str]
-    """`text`, `audio`, `image`, `video`. Not part of OpenAI's protocol, as the next one."""
+    """`text`, `audio`, `image`, `video`. Not part of OpenAI's protocol, nor is
+    `output_modalities`."""
     output_modalities: list[str]
     images: ImageLimitsObject | None = None
-    """Of a model that draws. Not part of OpenAI's protocol."""
+    """Only for models that draw. Not part of OpenAI's protocol."""
 
 
 class ModelList(WireModel):
@@ -317,15 +319,17 @@ class CapabilitiesObject(WireModel):
     open_text: bool
     """Speaks a text while it arrives: `split_granularity` may be `word`."""
     pauses: bool
-    """Makes pauses between words itself, about as long as asked; others get exact silence."""
+    """The model makes pauses between words itself, about as long as asked. Other models' pauses are
+    exact silence."""
     # JSON has no tuples.
     paces: Annotated[tuple[float, float], Field(strict=False)]
-    """Slowest and fastest `speed` of the model itself; beyond them its sound is stretched."""
+    """Slowest and fastest `speed` that the model itself can speak; beyond them, the server
+    stretches its sound."""
     speaker_tag: str
-    """Begins a speaker's turn in a text, with `{n}` for the speaker's number from 0; empty: a text
-    has one speaker."""
+    """Marks the beginning of a speaker's turn in a text, with `{n}` for the speaker's number from
+    0. Empty: a text has one speaker."""
     options: dict[str, dict[str, Any]]
-    """Request fields that it accepts in addition to the common ones: name -> JSON Schema."""
+    """Request fields of the model's own: name -> JSON Schema."""
 
 
 class AudioModelObject(WireModel):
@@ -362,7 +366,7 @@ class VoiceObject(WireModel):
     kind: Literal["stock", "uploaded"]
     """stock: comes with the model."""
     model: str | None
-    """None: an uploaded voice that no served model can follow."""
+    """None for an uploaded voice that no served model can follow."""
     created_at: int | None = None
     """Unix time of the upload."""
 
@@ -383,9 +387,9 @@ class UploadedVoice(WireModel):
     created_at: int
     """Unix time."""
     duration_s: float
-    """Of the recording that is used."""
+    """Length of the part of the recording that is used."""
     deletion_token: str
-    """Deletes the voice where no API key is needed; not shown again."""
+    """Deletes the voice on a server that needs no API key; not shown again."""
 
 
 class DeletedVoice(WireModel):

@@ -19,7 +19,7 @@ class SecuritySettings:
     """Access and limits; docs/security.md."""
 
     api_keys: ApiKeys = field(default_factory=ApiKeys)
-    """None: no key is needed."""
+    """Empty: no key is needed."""
     public_lists: bool = True
     """Models and the models' own voices are listed without a key."""
     allowed_origins: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ class ReferenceSettings:
     """Recordings of speakers to follow."""
 
     max_bytes: int = 10 << 20
-    """Of one recording, as a file."""
+    """Largest file of one recording."""
     voices_dir: Path | None = None
     """Where uploaded voices are kept; None: none are taken."""
     voices_url: str | None = None
-    """Where they are kept instead, if several servers share them."""
+    """Store of uploaded voices that several servers share; replaces `voices_dir`."""
     store: StoreLimits = field(default_factory=StoreLimits)
 
 
@@ -48,17 +48,17 @@ class ConnectionSettings:
     """Time limits for clients, and for draining when the server stops."""
 
     head_timeout_s: float = 10.0
-    """For a request's head, and for a Wyoming event, once it has begun; for the first one, from
-    the connection's start."""
+    """Limit for the head of a request or for a Wyoming event, from its first byte; on a new
+    connection, from its start."""
     body_timeout_s: float = 20.0
-    """For a request's body, plus one second for each `body_bytes_per_s`."""
+    """Limit for a request's body, plus one second for each `body_bytes_per_s`."""
     body_bytes_per_s: int = 1024
     unanswered_s: float = 14.0
     """A client whose machine acknowledges nothing for this long counts as gone."""
     drain_timeout_s: float = 60.0
-    """For running utterances to finish, once the server is stopping."""
+    """How long running requests may take to end once the server is stopping."""
     max_connections: int | None = None
-    """None: as many as the limit on file descriptors allows."""
+    """None: as many as the limit on open files allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,16 @@ class ServerSettings:
     max_body_bytes: int = 1 << 20
     """Larger HTTP bodies are rejected before they are read. A recording in one comes on top."""
     socket_config_timeout_s: float = 10.0
-    """Within which a WebSocket client must send a valid `session.config`."""
+    """A WebSocket client must send a valid `session.config` within this time."""
     socket_idle_timeout_s: float = 30.0
-    """Silence from a WebSocket client, while nothing is spoken, after which it is closed."""
+    """A WebSocket is closed after this long without a message while nothing is spoken."""
     max_message_bytes: int = 256 << 10
     """Largest WebSocket message from a client; longer ones end the connection (close 1009)."""
     max_pending_utterances: int = 64
-    """Sentences of one connection that wait to be spoken."""
+    """Most sentences of one connection that may wait to be spoken."""
     outbox_bytes: int = 64 << 10
-    """PCM of one connection that waits for a slow socket; beyond it the utterance is held back."""
+    """Most PCM of one connection that may wait for a slow socket; beyond it, the utterance is held
+    back."""
     stall_timeout_s: float = 120.0
     """A client that reads nothing for this long is disconnected; its utterance is aborted."""
     connections: ConnectionSettings = ConnectionSettings()
@@ -86,4 +87,4 @@ class ServerSettings:
     media: MediaLimits = field(default_factory=MediaLimits)
     """Sound, pictures and videos in messages."""
     fetch: FetchLimits | None = None
-    """None: recordings and media are not fetched from URLs."""
+    """None: the server does not fetch URLs."""

@@ -21,8 +21,8 @@ class ClientStalled(ConnectionError):
 
 
 class Body:
-    """One response while it is sent. The head goes out with the first write: until then, a failure
-    is still a proper HTTP error.
+    """A response being sent. The head goes out with the first write: until then, a failure is still
+    a proper HTTP error.
 
     `write` and `end` raise `ClientStalled` for a client that stops reading.
 

@@ -96,13 +96,13 @@ class TextInput:
         self._configuration: _Configuration | None = None
         self._text = ""
         self._text_offset = 0
-        """Of `_text` in what was sent since the last commit."""
+        """Offset of `_text` in what was sent since the last commit."""
         self._line_start = True
         """`_text` begins a line."""
         self._uncommitted = False
         """Something was queued since the last commit."""
         self._arriving: ArrivingText | None = None
-        """Of the utterance that takes text as it arrives."""
+        """The text supply of the utterance that takes text as it arrives."""
 
     @property
     def configured(self) -> bool:

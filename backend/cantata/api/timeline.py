@@ -14,7 +14,7 @@ Timeline = Mapping[str, float]
 
 
 def timeline_of(began_s: float, milestones: Iterable[Milestone]) -> dict[str, float]:
-    """What each step took, from the end of the one before it."""
+    """Seconds that each step took, from the end of the one before it."""
     timeline: dict[str, float] = {}
     for milestone in milestones:
         timeline[milestone.step] = milestone.at_s - began_s

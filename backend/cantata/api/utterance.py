@@ -1,4 +1,4 @@
-"""One utterance of one model, measured: shared by HTTP and WebSocket."""
+"""A measured utterance of one model, for HTTP and WebSocket."""
 
 from __future__ import annotations
 

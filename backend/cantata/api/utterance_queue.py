@@ -1,4 +1,4 @@
-"""One connection's utterances: queued, spoken one after the other, cancelled."""
+"""The queue of one connection's utterances: spoken one after another, or cancelled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Speak:
-    """One utterance to be spoken."""
+    """An utterance that waits to be spoken."""
 
     model: ServedModel
     request: SpeechRequest
@@ -94,7 +94,7 @@ class UtteranceQueue:
         return len(self._jobs) + jobs <= self._max_jobs
 
     async def wait_for_room(self, jobs: int) -> None:
-        """Until this many more may be added, or nothing waits."""
+        """Wait until there is room for this many more, or the queue is empty."""
         while self._jobs and not self.has_room(jobs):
             self._taken.clear()
             await self._taken.wait()

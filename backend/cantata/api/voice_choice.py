@@ -18,12 +18,12 @@ class ChosenVoice:
     """The speaker of one request, or its speakers."""
 
     id: str
-    """As the client sees it; of several speakers, the first one's."""
+    """The voice's id as clients see it; with several speakers, the first one's."""
     voice: str
     """The model's own; with a reference, its default."""
     reference: ReferenceAudio | None = None
     more_references: tuple[ReferenceAudio, ...] = ()
-    """Of the other speakers."""
+    """Recordings of the other speakers."""
 
 
 async def choose_voice(

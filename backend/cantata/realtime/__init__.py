@@ -1,1 +1,2 @@
-"""The parts of a spoken conversation beside speech itself: hearing turns, words and answers."""
+"""The parts of a spoken conversation other than speech itself: turn detection, transcription and
+answers."""

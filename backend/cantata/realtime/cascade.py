@@ -1,4 +1,4 @@
-"""What a server's spoken conversations share: what hears words, and what answers."""
+"""The recogniser and the chat that a server's spoken conversations share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOR_WORDS = ("pocketsphinx",)
 
 
 class Cascade:
-    """Made with the app; its parts start with the first session that needs them."""
+    """Created with the app. Its parts start with the first session that needs them."""
 
     def __init__(self, settings: RealtimeSettings) -> None:
         self.settings = settings
@@ -59,7 +59,7 @@ class Cascade:
 
     @property
     def transcriber(self) -> Transcriber:
-        """What finds words.
+        """The recogniser of words.
 
         Raises:
             NotInstalled: names what is missing.
@@ -70,17 +70,17 @@ class Cascade:
 
     @property
     def chat(self) -> Chat:
-        """What answers."""
+        """The chat that answers."""
         if self._chat is None:
             self._chat = self._new_chat()
         return self._chat
 
     def detector(self, threshold: float, end: TurnEnd) -> TurnDetector:
-        """A detector for one stream of sound."""
+        """A turn detector for one stream of sound."""
         return TurnDetector(SileroJudge(), threshold, end, self.settings.max_sound_s)
 
     def semantic_end(self, eagerness: Eagerness) -> TurnEnd:
-        """What ends the turns of one stream of sound; `prepare_semantic` was awaited."""
+        """A semantic end of turns for one stream of sound; needs `prepare_semantic`."""
         assert self._smart_turn is not None
         return SemanticEnd(self._smart_turn.finished, PATIENCE[eagerness])
 

@@ -1,4 +1,4 @@
-"""The words of an answer: messages in, text out while it is written."""
+"""The interface of a chat: messages in, the text of an answer out while it is written."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cantata.contract.data.errors import CantataError
 Role = Literal["system", "user", "assistant"]
 
 UNHEARD = "[The user's words could not be understood.]"
-"""Stands for sound without words."""
+"""Stands for sound in which no words were recognised."""
 SILENT = "[The user has been silent for a while.]"
 """Stands for a silence after which an answer is due (`idle_timeout_ms`)."""
 
 
 class ChatFailed(CantataError):
-    """No answer could be had."""
+    """The chat could not answer."""
 
     code = "chat_failed"
 
@@ -32,20 +32,20 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """More of an answer."""
+    """A piece of an answer."""
 
     text: str
     cut: bool = False
-    """The answer ends here because it is as long as was allowed."""
+    """The answer ends here because it has reached its longest allowed length."""
 
 
 class Chat(Protocol):
-    """Serves all sessions."""
+    """A chat that serves all sessions."""
 
     def answer(
         self, messages: Sequence[ChatMessage], max_tokens: int | None
     ) -> AsyncGenerator[ChatDelta, None]:
-        """The next message, in pieces. Closing it, or a cancellation, ends the work.
+        """The next message, in pieces. Closing the iterator, or cancelling, ends the work.
 
         Raises:
             ChatFailed: says why.
@@ -53,5 +53,5 @@ class Chat(Protocol):
         ...
 
     async def close(self) -> None:
-        """Free what is held."""
+        """Free its resources."""
         ...

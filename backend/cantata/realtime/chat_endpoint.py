@@ -30,7 +30,7 @@ class _Chunk(BaseModel):
 
 
 class ChatEndpoint:
-    """One endpoint and its connections."""
+    """A chat over one endpoint, with its connections."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._endpoint = endpoint

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's HTTP protocol."""
+"""Clients of servers with an OpenAI-compatible HTTP API."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import httpx
 from cantata.realtime.settings import Endpoint
 
 _SHOWN = 200
-"""Characters of a failure's body."""
+"""Characters of an error's body that are shown."""
 
 
 def client_of(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """A client with this endpoint's key.
+    """An HTTP client with this endpoint's key.
 
     Args:
         endpoint: whom it asks; addresses are given in full.
@@ -24,7 +24,7 @@ def client_of(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
 
 def explain(error: Exception) -> str:
-    """A failure in one line; never with the address, which may hold a key."""
+    """A failure in one line, without the URL, which may contain a key."""
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response
         shown = response.text[:_SHOWN] if response.is_stream_consumed else ""

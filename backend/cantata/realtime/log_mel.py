@@ -22,7 +22,7 @@ HOP = 160
 _FFT = 400
 _LEAST_POWER = 1e-10
 _RANGE = 8.0
-"""Powers of ten below the loudest that are told apart."""
+"""Values more than this many powers of ten below the loudest are clipped."""
 _LEAST_VARIANCE = 1e-7
 
 
@@ -48,7 +48,7 @@ def log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache
 def _hann() -> NDArray[np.float64]:
-    """[`_FFT`]: periodic."""
+    """[`_FFT`]: a periodic Hann window."""
     return np.hanning(_FFT + 1)[:-1].astype(np.float64)
 
 
@@ -68,11 +68,11 @@ _KNEE_HZ, _KNEE_MELS, _LOG_STEP = 1000.0, 15.0, np.log(6.4) / 27
 
 
 def _mels(hertz: float) -> float:
-    """Of a frequency above the knee."""
+    """The mel value of a frequency above the knee."""
     return float(_KNEE_MELS + np.log(hertz / _KNEE_HZ) / _LOG_STEP)
 
 
 def _hertz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[n] -> [n]"""
+    """Convert mel values to Hz: [n] -> [n]."""
     above = _KNEE_HZ * np.exp(_LOG_STEP * (mels - _KNEE_MELS))
     return np.where(mels < _KNEE_MELS, mels * _KNEE_HZ / _KNEE_MELS, above)

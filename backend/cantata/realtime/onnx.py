@@ -1,4 +1,4 @@
-"""Networks of the recognisers, run by ONNX Runtime."""
+"""Runs the recognisers' networks in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def open_network(path: Path) -> Any:
-    """ONNX Runtime's session for a file, on one thread of the CPU. It has no state, so all streams
-    share it."""
+    """An ONNX Runtime session for a file, on one CPU thread. It has no state, so all streams share
+    it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""Answers by a few rules, so that a server without a network can be talked to."""
+"""Answers by a few rules, so that you can talk to a server without a network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _WHO = "I am a small set of rules in this server, not a language model."
 _UNHEARD = "I heard a sound, but no words. Please say that again."
 _SILENT = "Are you still there?"
 _MOST_WORDS = 30
-"""Of what is repeated."""
+"""Most words that are repeated."""
 
 
 class Responder:
-    """Says what it is, tells the time, and repeats what it heard."""
+    """Introduces itself, tells the time, and repeats what it heard."""
 
     async def answer(
         self, messages: Sequence[ChatMessage], max_tokens: int | None

@@ -1,4 +1,4 @@
-"""Ends turns by what they sound like: soon if the speaker has finished, late if not."""
+"""Ends turns by how they sound: soon if the speaker has finished, otherwise late."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cantata.realtime.sound import HEARD_RATE, Heard
 from cantata.realtime.vad import WINDOW
 
 _LOOK_MS = 200
-"""Of silence, after which the speaker is judged: once in each pause."""
+"""Silence in ms after which the speaker is judged, once in each pause."""
 _BEFORE_MS = 500
-"""Before a turn's first speech, that the judge hears too."""
+"""Sound in ms before a turn's first speech that the judge also hears."""
 
 
 Eagerness = Literal["low", "medium", "high", "auto"]
@@ -28,9 +28,9 @@ class Patience:
     """How soon a turn ends."""
 
     threshold: float
-    """Probability that the speaker has finished, from which on the turn is over."""
+    """The turn is over from this probability that the speaker has finished."""
     longest_ms: int
-    """Silence that ends it in any case."""
+    """Silence in ms that ends the turn in any case."""
 
 
 _BALANCED = Patience(0.5, 4000)
@@ -56,7 +56,7 @@ class SemanticEnd:
         self._patience = patience
         self._heard: deque[Heard] = deque(maxlen=HEARD_S * HEARD_RATE // WINDOW)
         self._looked = False
-        """In the pause in progress."""
+        """Whether the pause in progress has been judged."""
 
     def begin(self) -> None:
         while len(self._heard) > _samples(_BEFORE_MS) // WINDOW:

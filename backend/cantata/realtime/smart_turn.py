@@ -1,5 +1,5 @@
-"""Whether a speaker has finished, by how it sounded: Smart Turn, from the weights in Pipecat's
-package, of which nothing else is used."""
+"""Judges by sound whether a speaker has finished: Smart Turn, with the weights from Pipecat's
+package. Nothing else of that package is used."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from cantata.realtime.onnx import open_network
 from cantata.realtime.sound import HEARD_RATE, Heard
 
 EXTRA = "smart-turn"
-"""Of Cantata's package: installs the weights."""
+"""The extra of Cantata's package that installs the weights."""
 HEARD_S = 8
-"""What the network hears: the end of a longer sound, silence in front of a shorter one."""
+"""Seconds that the network hears: the end of a longer sound; a shorter one is padded with silence
+in front."""
 _WEIGHTS = "audio/turn/smart_turn/data/smart-turn-v3*-cpu.onnx"
 
 
 def weights() -> Path | None:
-    """The newest file of weights that is installed; None: the extra is not."""
+    """The newest installed file of weights; None if the extra is not installed."""
     found = find_spec("pipecat")
     if found is None or found.origin is None:
         return None
@@ -51,17 +52,17 @@ class SmartTurn:
         return await asyncio.get_running_loop().run_in_executor(self._worker, self.judge, sound)
 
     def judge(self, sound: Heard) -> float:
-        """As `finished`, in this thread: up to 0.1 s of work."""
+        """As `finished`, but in this thread: up to 0.1 s of work."""
         (found,) = self._network.run(None, {"input_features": features(sound)[None]})
         return float(found.reshape(-1)[0])
 
     async def close(self) -> None:
-        """Wait for the sound in hand; the others' are dropped."""
+        """Wait for the judgement in progress and drop those that wait."""
         await asyncio.to_thread(self._worker.shutdown, cancel_futures=True)
 
 
 def features(sound: Heard) -> NDArray[np.float32]:
-    """What the network is given of a sound: [`MEL_BINS`, 100 x `HEARD_S`]."""
+    """The network's input for a sound: [`MEL_BINS`, 100 x `HEARD_S`]."""
     heard = np.zeros(HEARD_S * HEARD_RATE, np.float32)
     last = sound[-len(heard) :].astype(np.float32) / np.float32(32768)
     heard[len(heard) - len(last) :] = last

@@ -1,4 +1,4 @@
-"""A client's sound as the recognisers take it: 16 kHz, mono, signed 16 bit."""
+"""Converts a client's sound for the recognisers: 16 kHz, mono, signed 16 bit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from cantata.audio.pcm import BYTES_PER_SAMPLE, to_s16
 
 HEARD_RATE = 16_000
-"""Hz of what is heard."""
+"""Sample rate of the recognisers' sound, in Hz."""
 _FULL_SCALE = np.float32(32768)
 Encoding = Literal["pcm", "mulaw", "alaw"]
 
 Heard = NDArray[np.int16]
-"""[N] at `HEARD_RATE`."""
+"""[N] samples at `HEARD_RATE`."""
 
 
 class SoundInput:
@@ -33,7 +33,7 @@ class SoundInput:
         self._encoding = encoding
         self._rate = rate
         self._half = b""
-        """Of a sample that is not complete yet."""
+        """The first byte of a sample that is not complete yet."""
         self._resampler = self._new_resampler()
 
     def feed(self, data: bytes) -> Heard:
@@ -41,7 +41,7 @@ class SoundInput:
         return self._heard(self._samples(data), last=False)
 
     def end(self) -> Heard:
-        """The rest; what is fed next begins another stream."""
+        """The remaining samples; sound fed after this begins another stream."""
         self._half = b""
         rest = self._heard(np.zeros(0, np.float32), last=True)
         self._resampler = self._new_resampler()
@@ -65,7 +65,7 @@ class SoundInput:
 
 @cache
 def _g711(encoding: Encoding) -> NDArray[np.float32]:
-    """[256]: the value of each code, as FFmpeg's decoder has it."""
+    """[256]: the value of each G.711 code, as in FFmpeg's decoder."""
     decoder = av.CodecContext.create(f"pcm_{encoding}", "r")
     assert isinstance(decoder, av.AudioCodecContext)
     decoder.sample_rate = 8000

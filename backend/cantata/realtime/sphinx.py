@@ -1,4 +1,4 @@
-"""Words by pocketsphinx, on this machine, while they are spoken."""
+"""Transcribes speech with pocketsphinx on this machine, while it is spoken."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, Kind
 from cantata.realtime.transcription import TranscriptionFailed
 
 _MOST_AT_A_TIME = 16
-"""Utterances in progress; each has a decoder of 12 to 40 MB."""
+"""Most utterances in progress; each has a decoder of 12 to 40 MB."""
 _FOR_ONE_WORKER = 4
-"""Utterances, beyond which another process takes the next ones."""
+"""Utterances in one worker; beyond these, another process starts."""
 _MOST_WORKERS = 2
 _ANSWER_S = 60.0
-"""For the words, from the end of the sound."""
+"""Most seconds from the end of the sound to its words."""
 _PIECE_BYTES = SPHINX_RATE // 2
-"""A quarter of a second: utterances in progress take turns."""
+"""Bytes of sound sent at a time, a quarter of a second, so that utterances in progress take
+turns."""
 
 
 class SphinxTranscriber:
-    """Owns the `sphinx_worker`s: one, started with the first utterance and again after a crash, and
-    more while many speak at a time."""
+    """Owns the `sphinx_worker` processes: one, started with the first utterance and again after a
+    crash, and more while many users speak at once."""
 
     def __init__(self) -> None:
         self._workers: list[_Worker] = []
@@ -56,7 +57,7 @@ class SphinxTranscriber:
         self._workers.clear()
 
     async def _running(self) -> _Worker:
-        """The worker with the least to do, maybe a new one."""
+        """The worker with the least to do; starts one if needed."""
         async with self._starting:
             for worker in [one for one in self._workers if not one.alive]:
                 await worker.close()
@@ -77,7 +78,7 @@ class _Worker:
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._utterances: set[int] = set()
         self._begun: set[int] = set()
-        """Utterances that the process holds."""
+        """Utterances in progress in the process."""
         self._reader = asyncio.create_task(self._read(), name="sphinx:read")
 
     @classmethod
@@ -94,11 +95,11 @@ class _Worker:
 
     @property
     def utterances(self) -> int:
-        """In progress."""
+        """Number of utterances in progress."""
         return len(self._utterances)
 
     def take(self, utterance: int) -> None:
-        """Another one begins."""
+        """Begin an utterance."""
         self._utterances.add(utterance)
 
     async def send(self, utterance: int, sound: bytes) -> None:
@@ -114,7 +115,7 @@ class _Worker:
             return await self._waiting[utterance]
 
     def forget(self, utterance: int) -> None:
-        """Free what is held for an utterance; one that has not ended is dropped."""
+        """Free what is held for an utterance; an unfinished one is dropped."""
         self._utterances.discard(utterance)
         self._waiting.pop(utterance, None)
         if utterance in self._begun and self.alive:
@@ -122,12 +123,12 @@ class _Worker:
             self._put(utterance, Kind.DROP)
 
     def kill(self) -> None:
-        """End the process, which holds nothing that is worth waiting for."""
+        """Kill the process; nothing in it is worth waiting for."""
         if self._process.returncode is None:
             self._process.kill()
 
     async def close(self) -> None:
-        """End the process and wait for that."""
+        """Kill the process and wait until it has ended."""
         self.kill()
         await self._process.wait()
         await self._reader

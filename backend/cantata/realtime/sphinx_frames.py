@@ -1,4 +1,4 @@
-"""What `sphinx` and its worker exchange; light to import in both."""
+"""The frames that `sphinx` and its worker exchange; quick to import in both."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import struct
 from enum import IntEnum
 
 HEADER = struct.Struct("<QIB")
-"""The utterance, the number of bytes that follow, and a `Kind`."""
+"""Fields of a frame's header: the utterance, the number of bytes that follow, and a `Kind`."""
 SPHINX_RATE = 16_000
-"""Hz."""
+"""Sample rate of the recogniser, in Hz."""
 
 
 class Kind(IntEnum):
@@ -17,6 +17,6 @@ class Kind(IntEnum):
     SOUND = 0
     """s16le samples of an utterance."""
     END = 1
-    """Nothing more follows: its words are wanted."""
+    """The sound has ended: send the words."""
     DROP = 2
-    """Nothing more follows, and nobody waits."""
+    """The sound has ended, and the words are not needed."""

@@ -18,7 +18,8 @@ from cantata.realtime.sphinx_frames import HEADER, SPHINX_RATE, Kind
 
 
 class _Bench:
-    """Decoders, made when more utterances than before are in progress: each takes memory."""
+    """Decoders, which take memory. One more is made when more utterances than ever before are in
+    progress."""
 
     def __init__(self) -> None:
         self._idle: list[Decoder] = []
@@ -43,8 +44,9 @@ class _Bench:
 
 
 def _decoder() -> Decoder:
-    """For answers without delay: no second pass over an utterance, and a narrower search, which
-    takes 9 instead of 17 seconds of CPU for 100 of speech and gets 2 more of 100 words wrong."""
+    """A decoder for answers without delay: no second pass over an utterance, and a narrower search.
+    It takes 9 instead of 17 seconds of CPU for 100 s of speech, and gets 2 more words in 100
+    wrong."""
     return Decoder(samprate=SPHINX_RATE, loglevel="FATAL", fwdflat=False, maxhmmpf=3000, topn=2)
 
 

@@ -1,4 +1,4 @@
-"""What was said: sound in, words out."""
+"""The interface of a recogniser: sound in, words out."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from cantata.contract.data.errors import CantataError
 
 
 class TranscriptionFailed(CantataError):
-    """The words of an input could not be found out."""
+    """An input could not be transcribed."""
 
     code = "transcription_failed"
 
 
 class Transcriber(Protocol):
-    """Serves all sessions."""
+    """A recogniser that serves all sessions."""
 
     async def transcribe(self, sound: AsyncIterator[bytes]) -> str:
-        """The words of one utterance; empty if there are none. A cancellation ends the work.
+        """The words of one utterance; empty if there are none. Cancelling ends the work.
 
         Args:
             sound: s16le at `HEARD_RATE`, mono, while it is spoken.
@@ -29,5 +29,5 @@ class Transcriber(Protocol):
         ...
 
     async def close(self) -> None:
-        """Free what is held."""
+        """Free its resources."""
         ...

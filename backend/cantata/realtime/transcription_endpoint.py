@@ -1,4 +1,4 @@
-"""Words from any server with OpenAI's `POST /audio/transcriptions`."""
+"""Transcribes with any server that has OpenAI's `POST /audio/transcriptions`."""
 
 from __future__ import annotations
 

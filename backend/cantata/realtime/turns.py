@@ -1,4 +1,4 @@
-"""Turns of a speaker: where speech begins and ends in a stream of sound."""
+"""Detects turns: where speech begins and ends in a stream of sound."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from cantata.realtime.sound import HEARD_RATE, Heard
 from cantata.realtime.vad import WINDOW, SpeechJudge
 
 _ONSET_WINDOWS = 2
-"""In a row: a click is shorter."""
+"""Windows of speech in a row that begin a turn; a click is shorter."""
 _HYSTERESIS = 0.15
-"""Speech goes on above this much under the threshold: no word ends in its quieter middle."""
+"""Speech continues down to this much below the threshold, so that no word ends in its quieter
+middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechStarted:
-    """Somebody speaks."""
+    """Speech has begun."""
 
     at: int
-    """Samples of the stream before the first that is speech."""
+    """Samples of the stream before the first one of speech."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechStopped:
-    """The speaker has been silent for as long as ends a turn."""
+    """The speaker has been silent for long enough to end the turn."""
 
     at: int
-    """Samples of the stream up to here, that silence included."""
+    """Samples of the stream up to here, including that silence."""
 
 
 Turn = SpeechStarted | SpeechStopped
 
 
 class TurnEnd(Protocol):
-    """Follows one stream of sound, and says whether the silence after some speech ends a turn."""
+    """Follows one stream of sound, and decides whether the silence after speech ends a turn."""
 
     def begin(self) -> None:
-        """A turn has begun with what was heard last."""
+        """Called when a turn begins with the last window."""
         ...
 
     def hear(self, window: Heard) -> None:
-        """The next `WINDOW` samples, in and outside turns."""
+        """Take the next `WINDOW` samples, inside and outside turns."""
         ...
 
     async def over(self, silence: int) -> bool:
-        """Whether the turn is over; asked after each of its windows.
+        """Whether the turn is over; called after each of its windows.
 
         Args:
             silence: samples since the last speech, 0 if there is some now.
@@ -62,10 +63,10 @@ class FixedSilence:
         self._samples = silence_ms * HEARD_RATE // 1000
 
     def begin(self) -> None:
-        """Nothing is remembered."""
+        """Nothing to do: a fixed silence has no state."""
 
     def hear(self, window: Heard) -> None:
-        """Nothing is remembered."""
+        """Nothing to do: a fixed silence has no state."""
 
     async def over(self, silence: int) -> bool:
         return silence >= self._samples
@@ -89,18 +90,18 @@ class TurnDetector:
         self._end = end
         self._longest = round(longest_s * HEARD_RATE)
         self._rest: Heard = np.zeros(0, np.int16)
-        """Less than a window."""
+        """Samples that do not fill a window yet."""
         self._judged = 0
-        """Samples, in all."""
+        """Number of samples judged so far."""
         self._since: int | None = None
-        """Start of the turn in progress."""
+        """Where the turn in progress begins."""
         self._onset = 0
-        """Windows of speech in a row, outside a turn."""
+        """Windows of speech in a row, while no turn is in progress."""
         self._quiet_from: int | None = None
-        """Start of the silence within a turn."""
+        """Where the silence within the turn begins."""
 
     async def feed(self, sound: Heard) -> list[Turn]:
-        """What happens in these samples, in order."""
+        """The beginnings and ends of turns in these samples, in order."""
         sound = np.concatenate([self._rest, sound])
         whole = len(sound) - len(sound) % WINDOW
         self._rest = sound[whole:]
@@ -108,7 +109,7 @@ class TurnDetector:
         return [turn for turn in found if turn is not None]
 
     def reset(self) -> None:
-        """The sound so far belongs to no turn."""
+        """Forget the sound so far: it belongs to no turn."""
         self._since = self._quiet_from = None
         self._onset = 0
 

@@ -1,4 +1,4 @@
-"""How likely a moment is speech: Silero's network, from the weights in its own package."""
+"""Judges how likely a moment is speech, with Silero's network from its own package."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from cantata.realtime.onnx import open_network
 from cantata.realtime.sound import HEARD_RATE, Heard
 
 WINDOW = 512
-"""Samples of one judgement: 32 ms."""
+"""Samples of one judgement (32 ms)."""
 _CONTEXT = 64
-"""Samples before the window that the network sees too."""
+"""Samples before the window that the network also sees."""
 _WEIGHTS = Path("data") / "silero_vad_16k_op15.onnx"
 
 
 class SpeechJudge(Protocol):
-    """Follows one stream of sound."""
+    """Follows one stream of sound and judges its windows."""
 
     def probability(self, window: Heard) -> float:
-        """Of speech in the next `WINDOW` samples: 0 to 1."""
+        """The probability of speech in the next `WINDOW` samples: 0 to 1."""
         ...
 
 
@@ -52,7 +52,7 @@ class SileroJudge:
 
 @cache
 def load_weights() -> Any:
-    """ONNX Runtime's session: one for all streams, for it has no state. The first call takes a
+    """The ONNX Runtime session; it has no state, so all streams share it. The first call takes a
     moment."""
     return open_network(_weights())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TimedCharacter:
-    """One character of a text."""
+    """When one character of a text is heard."""
 
     character: str
     start_s: float

@@ -101,7 +101,8 @@ async def speak(
 
 @router.websocket(PREFIX)
 async def speak_stream(socket: WebSocket, context: Context) -> None:
-    """One connection; rejected with an HTTP error before it opens. See docs/protocol.md."""
+    """Serve one connection, or reject it with an HTTP error before it opens. See
+    docs/protocol.md."""
     try:
         query = parse_query(SpeakSocketQuery, socket.query_params)
         narrator = await _narrator(context, query.model)

@@ -19,7 +19,7 @@ class _SpeakQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     model: Name = "aura-asteria-en"
-    """One of our voices or models; any of Deepgram's names selects the default voice."""
+    """A served voice or model; any of Deepgram's names selects the default voice."""
     sample_rate: SampleRate | None = None
     speed: Speed = 1.0
 
@@ -107,7 +107,7 @@ class DeepgramWarning(WireModel):
     code: str
     description: str
     warn_code: str
-    """The same again: clients read one pair of names or the other."""
+    """Equal to `code`; some clients read one pair of names, some the other."""
     warn_msg: str
 
 
@@ -118,7 +118,7 @@ class DeepgramError(WireModel):
     code: str
     description: str
     err_code: str
-    """The same again, as in bodies of HTTP errors."""
+    """Equal to `code`, as in the bodies of HTTP errors."""
     err_msg: str
     request_id: str
 

@@ -94,7 +94,7 @@ async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
 
 @router.get("/v1/voices/{voice_id}")
 async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
-    """One voice; a name of ElevenLabs' cloud selects the default voice."""
+    """Describe one voice; a name of ElevenLabs' cloud selects the default voice."""
     narrator = await find_narrator(context, None, voice_id)
     own = narrator.model.voice(narrator.voice.voice)
     return _describe(own)
@@ -167,7 +167,7 @@ class _LineFraming(Framing):
 
 
 class _WholeFraming(Framing):
-    """One JSON object, when everything is known."""
+    """One JSON object, sent once the sound is complete."""
 
     media_type = "application/json"
 

@@ -27,7 +27,7 @@ _FORMATS = {"ulaw": "mulaw"}
 
 
 class SynthesisQuery(BaseModel):
-    """Options in the address of every route; numbers are written as text there."""
+    """Options in the URL of every route, so numbers are text."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,12 +61,12 @@ class SynthesisSocketQuery(SynthesisQuery):
     model_id: Name | None = None
     seed: Seed | None = None
     inactivity_timeout: Annotated[int, Field(ge=1, le=MAX_INACTIVITY_S)] = 20
-    """Seconds without a message, while nothing is spoken, after which the socket is closed."""
+    """A socket is closed after this many seconds without a message while nothing is spoken."""
     sync_alignment: bool = False
 
 
 class VoiceSettings(WireModel):
-    """The only one with a meaning here."""
+    """Settings of a voice; only `speed` has a meaning here."""
 
     speed: Speed | None = None
 
@@ -81,7 +81,7 @@ class SynthesisBody(WireModel):
 
 
 class StreamText(WireModel):
-    """WebSocket stream-input: text; empty, the end of it."""
+    """WebSocket stream-input: more text; an empty text ends it."""
 
     text: Text
     flush: bool | None = None
@@ -89,10 +89,10 @@ class StreamText(WireModel):
 
 
 class ContextText(WireModel):
-    """WebSocket multi-stream-input: what to do with one context."""
+    """WebSocket multi-stream-input: a message for one context."""
 
     text: Text | None = None
-    """Empty: keeps the context open."""
+    """An empty text keeps the context open."""
     context_id: Annotated[
         ContextId | None, Field(validation_alias=AliasChoices("context_id", "contextId"))
     ] = None
@@ -132,7 +132,7 @@ class SocketError(_SocketOutput):
     error: str
     message: str
     code: int
-    """As a WebSocket's close codes."""
+    """The code that a WebSocket is closed with."""
     context_id: str | None = None
 
 
@@ -145,7 +145,7 @@ class CharacterAlignment(WireModel):
 
 
 class AudioWithTimestamps(WireModel):
-    """All of the sound, or a line of it."""
+    """All of the sound, or one line of a stream."""
 
     audio_base64: str
     alignment: CharacterAlignment | None = None

@@ -44,7 +44,7 @@ from cantata.contract.data.errors import (
 )
 
 MAX_CONTEXTS = 16
-"""Of one connection, those included that are closed and still spoken."""
+"""Most contexts of one connection, including closed ones that are still being spoken."""
 
 router = APIRouter()
 
@@ -53,7 +53,7 @@ ClientMessage = TypeVar("ClientMessage", bound=BaseModel)
 
 @router.websocket(PREFIX + "/{voice_id}/stream-input")
 async def stream_input(socket: WebSocket, voice_id: str, context: Context) -> None:
-    """One text, as it is written. See docs/protocol.md."""
+    """Speak one text while it is written. See docs/protocol.md."""
     await _serve(socket, voice_id, context, _SingleConnection)
 
 
@@ -191,13 +191,13 @@ class _MultiConnection(_Connection):
         self._closed[context_id] = context
 
     def forget(self, context: _Context) -> None:
-        """It has finished speaking."""
+        """Drop a context that has finished speaking."""
         if self._closed.get(context.context_id) is context:
             del self._closed[context.context_id]
 
 
 class _Answers(Channel):
-    """For messages without a context, or with one that could not be opened."""
+    """Sends the answers to messages without a context, or with one that could not be opened."""
 
     def __init__(self, connection: _Connection) -> None:
         super().__init__(connection)
@@ -209,7 +209,7 @@ class _Answers(Channel):
 
 
 class _Context(Channel):
-    """One text: its sound in base64, with the times of its characters."""
+    """A context: one text, whose sound is sent in base64 with the times of its characters."""
 
     def __init__(self, connection: _Connection, context_id: str | None) -> None:
         super().__init__(connection)
@@ -221,7 +221,7 @@ class _Context(Channel):
         self._sound = SoundStream(connection.output)
         self._speed = 1.0
         self._texts: dict[str, str] = {}
-        """Of utterances that wait, by their ids."""
+        """Texts of the utterances that wait, by their ids."""
         self._clock = CharacterClock("")
         self._sound_s = 0.0
         """Seconds written."""

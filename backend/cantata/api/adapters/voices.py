@@ -20,7 +20,7 @@ class Narrator:
     voice: ChosenVoice
 
     def request(self, text: str, speed: float = 1.0, seed: int | None = None) -> SpeechRequest:
-        """One text for the model."""
+        """The request for one text."""
         return SpeechRequest(
             text=text,
             voice=self.voice.voice,

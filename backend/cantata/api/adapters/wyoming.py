@@ -43,7 +43,8 @@ from cantata.metrics import EndReason
 
 IDLE_TIMEOUT_S = 3600.0
 _SHARE_OF_CONNECTIONS = 4
-"""One connection in this many may be Wyoming's; they stay open for long and need no key."""
+"""Wyoming may have one in this many of the server's connections: they stay open for long and need
+no key."""
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ class _Connection(Connection):
             self._stream = None
 
     async def _sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
-        """For a client that names a voice, or only a language, or nothing."""
+        """A sentence buffer for a client that names a voice, a language or neither."""
         name = wanted.name if wanted else None
         narrator = await narrator_of(self.context, self.context.model(None), name)
 
@@ -199,7 +200,7 @@ class _Channel(Channel):
         super().__init__(connection)
         self._events = connection
         self._format: messages.AudioStart | None = None
-        """Of the sound that was started."""
+        """Format of the sound that was announced to the client."""
 
     async def write(self, item: Item) -> None:
         match item:
@@ -237,7 +238,7 @@ class _Answer(BaseModel):
 
 
 class _BoundedReader:
-    """What `async_read_event` reads from; rejects events that announce too much data.
+    """The reader for `async_read_event`; rejects events that announce too much data.
 
     Between two events a client may be silent for long; an event that has begun must end in time,
     and the first one must come in time.

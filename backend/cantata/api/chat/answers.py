@@ -21,31 +21,31 @@ class SparseModel(WireModel):
 
 
 class PromptDetails(WireModel):
-    """What the conversation consists of."""
+    """The tokens of the conversation, by kind."""
 
     audio_tokens: int = 0
-    """Always 0: they are counted in `prompt_tokens`, together with all others."""
+    """Always 0: `prompt_tokens` counts them together with all others."""
     cached_tokens: int = 0
 
 
 class CompletionDetails(WireModel):
-    """What the answer consists of."""
+    """The tokens of the answer, by kind."""
 
     text_tokens: int
     audio_tokens: int
-    """Started 50 ms of its sound."""
+    """Blocks of 50 ms of sound; one that has begun counts."""
     reasoning_tokens: int = 0
-    """Of the words in which an answer was thought of."""
+    """Tokens of the model's thinking."""
     image_tokens: int = Field(default=0, exclude_if=lambda tokens: tokens == 0)
-    """Of a picture; absent if there is none."""
+    """Tokens of a picture; absent if there is none."""
 
 
 class ChatUsage(WireModel):
-    """What one answer cost."""
+    """The tokens of one request."""
 
     prompt_tokens: int
     completion_tokens: int
-    """Of text and sound."""
+    """Tokens of text and sound together."""
     total_tokens: int
     prompt_tokens_details: PromptDetails
     completion_tokens_details: CompletionDetails
@@ -76,9 +76,9 @@ class AnswerImage(WireModel):
     type: Literal["image_url"] = "image_url"
     image_url: ImageUrl
     index: Literal[0] = 0
-    """Among the answer's pictures."""
+    """Place among the answer's pictures."""
     seed: int
-    """It was drawn with."""
+    """The seed that the picture was drawn with."""
 
 
 class AnswerMessage(WireModel):
@@ -86,15 +86,15 @@ class AnswerMessage(WireModel):
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    """None if it is spoken, or only calls tools; empty if it is a picture."""
+    """None if the answer is spoken or only calls tools; empty if it is a picture."""
     refusal: None = None
     audio: AnswerAudio | None = None
     tool_calls: list[Call] | None = Field(default=None, exclude_if=lambda calls: calls is None)
-    """Absent if there are none."""
+    """Absent if the answer calls no tools."""
     images: list[AnswerImage] | None = Field(default=None, exclude_if=lambda images: images is None)
-    """Absent if there are none."""
+    """Absent if the answer has no pictures."""
     reasoning_content: str | None = Field(default=None, exclude_if=lambda text: text is None)
-    """In which words the answer was thought of; absent if in none."""
+    """The model's thinking; absent if there is none."""
 
 
 class Choice(WireModel):
@@ -119,38 +119,38 @@ class ChatCompletion(WireModel):
 
 
 class AudioDelta(SparseModel):
-    """More of a spoken answer."""
+    """A piece of a spoken answer."""
 
     id: str | None = None
-    """First."""
+    """Sent in the first delta only."""
     transcript: str | None = None
     data: str | None = None
     """`pcm16`: signed 16 bit, little endian, mono, 24 kHz; base64."""
     expires_at: int | None = None
-    """Last."""
+    """Sent in the last delta only."""
 
 
 class FunctionDelta(SparseModel):
-    """More of a call."""
+    """A piece of a call's name and arguments."""
 
     name: str | None = None
-    """First."""
+    """Sent in the first piece only."""
     arguments: str
 
 
 class CallDelta(SparseModel):
-    """More of a call."""
+    """A piece of a tool call."""
 
     index: int
-    """Among the answer's calls."""
+    """Place among the answer's calls."""
     id: str | None = None
-    """First, as the next."""
+    """Sent in the first piece only, as is `type`."""
     type: Literal["function"] | None = None
     function: FunctionDelta
 
 
 class Delta(SparseModel):
-    """More of the answer."""
+    """A piece of the answer."""
 
     role: Literal["assistant"] | None = None
     content: str | None = None
@@ -161,7 +161,7 @@ class Delta(SparseModel):
 
 
 class ChunkChoice(WireModel):
-    """More of the only answer."""
+    """A piece of the only answer."""
 
     index: Literal[0] = 0
     delta: Delta
@@ -170,13 +170,13 @@ class ChunkChoice(WireModel):
 
 
 class ChatCompletionChunk(SparseModel):
-    """Server-sent event: more of the answer."""
+    """Server-sent event: a piece of the answer."""
 
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     created: int
     model: str
     choices: list[ChunkChoice]
-    """Empty where `usage` is."""
+    """Empty in the chunk that has `usage`."""
     usage: ChatUsage | None = None
-    """In the last one, if it was asked for."""
+    """Only in the last chunk, and only if `stream_options` asks for it."""

@@ -34,21 +34,21 @@ class AudioOptions(WireModel):
 
 
 class MediaOptions(WireModel):
-    """How files are read; vLLM's name and field."""
+    """How files are read, under vLLM's name."""
 
     use_audio_in_video: bool = False
-    """The model hears the sound of videos, too."""
+    """The model also hears the sound of videos."""
 
 
 class TemplateOptions(WireModel):
-    """What a conversation becomes; vLLM's name and field."""
+    """Options of the chat template, under vLLM's name."""
 
     enable_thinking: bool = False
     """The model thinks in words before it answers."""
 
 
 class StreamOptions(WireModel):
-    """What a stream has beside the answer."""
+    """What a stream sends in addition to the answer."""
 
     include_usage: bool = False
 
@@ -72,7 +72,7 @@ class ChatBody(Neutral):
 
     tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Annotated[Any, only("none", "auto")] = "auto"
-    """`none`: the model is not told of the tools. It cannot be made to call one."""
+    """`none`: the model does not see the tools. It cannot be forced to call one."""
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Name | None = None
     """Absent: the server's first model that answers messages."""
@@ -80,7 +80,7 @@ class ChatBody(Neutral):
         None
     )
     """With `audio`, the answer is spoken, and its text is the transcript. With `image`, it is a
-    picture. Absent: text; a picture, if the model makes nothing else."""
+    picture. Absent: text, or a picture if the model makes nothing else."""
     audio: AudioOptions = AudioOptions()
     image_config: PictureOptions = PictureOptions()
     """How a picture is drawn."""
@@ -93,7 +93,7 @@ class ChatBody(Neutral):
     stop: StopTexts | None = None
     """Texts that end the answer; it does not contain them."""
     max_completion_tokens: Count | None = None
-    """Tokens of text."""
+    """Most tokens of text."""
     max_tokens: Count | None = None
     """The older name of `max_completion_tokens`."""
     seed: Seed | None = None
@@ -102,11 +102,11 @@ class ChatBody(Neutral):
     top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
     """0 and -1 mean all. Not part of OpenAI's protocol."""
     repetition_penalty: Annotated[float, Field(gt=0.0, le=10.0, allow_inf_nan=False)] | None = None
-    """Of the text; 1 changes nothing. Not part of OpenAI's protocol."""
+    """Penalty on tokens of the text so far; 1 changes nothing. Not part of OpenAI's protocol."""
     presence_penalty: UsePenalty | None = None
-    """Of the text: taken once from the score of each token of the answer so far."""
+    """Subtracted once from the score of each token that is in the answer's text so far."""
     frequency_penalty: UsePenalty | None = None
-    """The same, as often as the token was used."""
+    """Subtracted from a token's score as often as the answer's text so far has that token."""
 
     @property
     def stops(self) -> tuple[str, ...]:

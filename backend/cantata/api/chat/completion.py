@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class Completion(StreamedResponse):
-    """One answer. Its head is sent with its first bytes: what fails before is an HTTP error, and a
-    client that leaves ends the reading of its files, too."""
+    """An answer being sent. Its head leaves with its first bytes: a failure before that is an HTTP
+    error. When the client leaves, the reading of its files ends, too."""
 
     def __init__(self, context: ApiContext, media_type: str) -> None:
         super().__init__(media_type, {}, context.settings.stall_timeout_s)

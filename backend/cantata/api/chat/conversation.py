@@ -23,9 +23,9 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.media.request_media import RequestMedia
 
 MAX_MEDIA_PARTS = 64
-"""Of all messages together."""
+"""Most files in all messages together."""
 MAX_CHARACTERS = 1_000_000
-"""Of text, in all messages together, transcripts of earlier answers included."""
+"""Most characters of text in all messages together, including transcripts of earlier answers."""
 
 _MODALITIES = {
     "text": Modality.TEXT,
@@ -151,7 +151,7 @@ def pictures_in(messages: Sequence[MessageBody]) -> int:
 
 
 def _parts(messages: Sequence[MessageBody]) -> Sequence[tuple[str, InputPart]]:
-    """With the place of each."""
+    """All parts, each with its path in the body."""
     return [
         (f"messages[{i}].{field}[{j}]", part)
         for i, body in enumerate(messages)
@@ -182,8 +182,8 @@ def _calls(body: MessageBody) -> tuple[ToolCall, ...]:
 
 
 def _transcript(body: MessageBody, where: str, transcripts: Transcripts) -> str:
-    """What a message without content says: an earlier answer that was spoken, only called, or was a
-    picture."""
+    """The text of an assistant's message without content: a spoken answer's transcript; empty if it
+    only called tools or was a picture."""
     assert isinstance(body, AssistantMessage)
     if body.audio is None and (body.tool_calls or body.images):
         return ""

@@ -1,4 +1,4 @@
-"""One answer of one model, measured, and its text as it leaves."""
+"""A measured answer of one model, and its text as it is sent."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class CallPiece:
     """More of a call."""
 
     index: int
-    """Among the answer's calls."""
+    """Place among the answer's calls."""
     id: str | None
-    """Of a new one, as the next."""
+    """Set in the first piece of a call, as is `name`."""
     name: str | None
     arguments: str
 
@@ -45,7 +45,7 @@ class _OpenCall:
     id: str
     name: str
     pieces: list[str] = field(default_factory=list)
-    """Of its arguments."""
+    """Pieces of the call's arguments."""
 
 
 Piece = str | Thought | Samples | CallPiece
@@ -63,7 +63,7 @@ class MeasuredAnswer(Measured):
     ) -> None:
         super().__init__(model.name, model.sample_rate, answer, asked_at, metrics)
         self.tokens = 0
-        """Of text, those of a stop text too."""
+        """Tokens of text, including those of a stop text."""
         self.thought_tokens = 0
         self._prompt_tokens = answer.prompt_tokens
         self._reason: FinishReason | None = None
@@ -76,12 +76,12 @@ class MeasuredAnswer(Measured):
 
     @property
     def text(self) -> str:
-        """That has left."""
+        """The text sent so far."""
         return "".join(self._texts)
 
     @property
     def thought(self) -> str | None:
-        """In which words the answer was thought of, as far as they have come; None: none."""
+        """The model's thinking so far; None if there is none."""
         return "".join(self._thoughts) or None
 
     @property
@@ -94,7 +94,7 @@ class MeasuredAnswer(Measured):
 
     @property
     def usage(self) -> ChatUsage:
-        """What it cost so far."""
+        """Tokens so far."""
         sound = math.ceil(self.duration_s * 1000 / MILLISECONDS_PER_TOKEN)
         made = self.tokens + self.thought_tokens + sound
         return ChatUsage(
@@ -111,7 +111,7 @@ class MeasuredAnswer(Measured):
 
     @property
     def calls(self) -> list[Call]:
-        """Of tools, as far as they have left."""
+        """The tool calls, as far as they have been sent."""
         return [
             Call(id=one.id, function=CalledFunction(name=one.name, arguments="".join(one.pieces)))
             for one in self._calls

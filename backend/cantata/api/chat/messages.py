@@ -11,11 +11,11 @@ from cantata.api.schemas import Name, Text, WireModel
 
 MAX_MESSAGES = 1000
 MAX_PARTS = 128
-"""Of one message."""
+"""Most parts of one message."""
 
 
 def _kind(sent: Any) -> str | None:
-    """One text, or a list: told apart so that an error is about what was sent."""
+    """Tell one text from a list, so that an error is about what was sent."""
     if isinstance(sent, str):
         return "one"
     return "list" if isinstance(sent, list) else None
@@ -41,7 +41,7 @@ class InputAudioFile(WireModel):
     data: str
     """Base64."""
     format: Literal["wav", "mp3"]
-    """What it is called; the file itself says what it is."""
+    """The format that the client names; the file itself decides."""
 
 
 class InputAudio(WireModel):
@@ -108,7 +108,7 @@ class SystemMessage(WireModel):
 
 
 class UserMessage(WireModel):
-    """What the model is to answer."""
+    """A message that the model answers."""
 
     role: Literal["user"]
     content: InputContent
@@ -118,7 +118,7 @@ class SpokenAnswer(WireModel):
     """An earlier answer that was spoken."""
 
     id: Name
-    """Of its `message.audio`."""
+    """The `id` of the earlier answer's `message.audio`."""
 
 
 class AssistantMessage(WireModel):
@@ -127,19 +127,19 @@ class AssistantMessage(WireModel):
     role: Literal["assistant"]
     content: TextContent | None = None
     audio: SpokenAnswer | None = None
-    """Instead of `content`: its transcript."""
+    """Instead of `content`: the spoken answer, which stands for its transcript."""
     images: Annotated[list[InputImage], Field(max_length=MAX_PARTS)] | None = None
-    """That it made, behind `content`. Not part of OpenAI's protocol."""
+    """Pictures of the answer, after `content`. Not part of OpenAI's protocol."""
     tool_calls: Annotated[list[Call], Field(max_length=MAX_TOOLS)] | None = None
 
 
 class ToolMessage(WireModel):
-    """What a call came to."""
+    """The result of a tool call."""
 
     role: Literal["tool"]
     content: TextContent
     tool_call_id: Name
-    """Of an earlier message's call."""
+    """The `id` of a call in an earlier message."""
 
 
 MessageBody = Annotated[

@@ -29,10 +29,10 @@ class ChatOrder:
     voice: str | None
     """None: the answer is not spoken."""
     output: OutputFormat | None
-    """Of the sound, if there is any."""
+    """Format of the sound; None: the answer is not spoken."""
 
     def request(self, messages: tuple[Message, ...]) -> ChatRequest:
-        """What the model is asked, once the messages have been read."""
+        """The request to the model, once the messages have been read."""
         body = self.body
         return ChatRequest(
             messages,

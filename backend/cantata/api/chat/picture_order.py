@@ -37,7 +37,7 @@ class PictureOrder:
     output: PictureOutput
 
     def request(self, messages: tuple[Message, ...], arrived_s: float) -> ImageRequest:
-        """What the model is asked, once the messages have been read.
+        """The request to the model, once the messages have been read.
 
         Args:
             messages: of the conversation.

@@ -25,7 +25,7 @@ from cantata.media.images import Pixels
 
 
 class PictureResponse(Completion):
-    """One picture, as an assistant's message."""
+    """A picture as an assistant's message."""
 
     def __init__(self, context: ApiContext, order: PictureOrder, media_type: str) -> None:
         super().__init__(context, media_type)
@@ -58,7 +58,7 @@ class PictureResponse(Completion):
 
 
 def usage_of(drawing: MeasuredDrawing) -> ChatUsage:
-    """What a picture cost, in a conversation's words."""
+    """A picture's usage, in the fields of a chat completion."""
     usage = drawing.usage
     return ChatUsage(
         prompt_tokens=usage.input_tokens,

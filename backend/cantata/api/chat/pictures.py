@@ -24,7 +24,7 @@ from cantata.contract.data.chunks import Image, Progress
 
 
 class WholePicture(PictureResponse):
-    """One JSON object."""
+    """The picture's whole answer as one JSON object."""
 
     def __init__(self, context: ApiContext, order: PictureOrder) -> None:
         super().__init__(context, order, "application/json")

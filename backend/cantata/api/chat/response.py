@@ -1,4 +1,4 @@
-"""What both forms of an answer in words share."""
+"""What whole and streamed answers share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cantata.api.encoder import ResponseEncoder, encoding
 
 
 class ChatResponse(Completion):
-    """One answer in words, written or spoken."""
+    """An answer in text or speech."""
 
     def __init__(self, context: ApiContext, order: ChatOrder, media_type: str) -> None:
         super().__init__(context, media_type)
@@ -37,6 +37,6 @@ class ChatResponse(Completion):
                 yield answer
 
     def encoder(self) -> AbstractAsyncContextManager[ResponseEncoder | None]:
-        """Of the sound, if there is any."""
+        """The encoder of the sound; None if the answer is not spoken."""
         output = self.order.output
         return nullcontext() if output is None else encoding(output)

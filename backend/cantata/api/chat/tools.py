@@ -14,36 +14,36 @@ FunctionName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class Function(WireModel):
-    """What a tool is called, and what it takes."""
+    """A tool's name, description and parameters."""
 
     name: FunctionName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
-    """JSON Schema. The model is told of it, and not held to it."""
+    """JSON Schema. The model sees it, but may not follow it."""
 
 
 class Tool(WireModel):
-    """One that the client runs."""
+    """A tool that the client runs."""
 
     type: Literal["function"]
     function: Function
 
     @property
     def json_text(self) -> str:
-        """As the model is told of it."""
+        """The tool as the model sees it."""
         return json.dumps(self.model_dump(exclude_none=True), ensure_ascii=False)
 
 
 class CalledFunction(WireModel):
-    """What was called, with what."""
+    """A function's name and arguments in a call."""
 
     name: FunctionName
     arguments: Text
-    """JSON, as the model wrote it: it may be cut, or not what the tool asked for."""
+    """JSON as the model wrote it: it may be cut off, or not follow the tool's schema."""
 
 
 class Call(WireModel):
-    """One call in a message, an earlier one or the answer."""
+    """One tool call, of an earlier message or of the answer."""
 
     id: Name
     type: Literal["function"] = "function"

@@ -13,9 +13,9 @@ from cantata.contract.data.errors import InvalidRequest
 KEPT_S = 3600
 """Seconds."""
 MAX_CHARACTERS = 8 << 20
-"""Of all transcripts together."""
+"""Most characters of all transcripts together."""
 _CHARACTERS_EACH = 256
-"""What an entry takes beside its text; it bounds their number."""
+"""Counted for each entry in addition to its text, so that their number is bounded, too."""
 
 
 class Transcripts:

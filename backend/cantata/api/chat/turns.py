@@ -31,7 +31,7 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
 
 
 def _turns(message: Message) -> Iterator[Turn]:
-    """Of one message; only the last may have no text."""
+    """The turns of one message; only the last may have no text."""
     pictures: list[ImagePart] = []
     for part in message.parts:
         if isinstance(part, ImagePart):

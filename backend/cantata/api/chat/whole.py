@@ -17,11 +17,11 @@ from cantata.contract.data.chat import Thought
 from cantata.contract.data.errors import InvalidRequest
 
 MAX_FILE_BYTES = 32 << 20
-"""Of the sound, which is kept until it is complete."""
+"""Largest file of sound; it is kept in memory until it is complete."""
 
 
 class WholeAnswer(ChatResponse):
-    """One JSON object."""
+    """The whole answer as one JSON object."""
 
     def __init__(self, context: ApiContext, order: ChatOrder) -> None:
         super().__init__(context, order, "application/json")

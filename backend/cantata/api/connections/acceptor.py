@@ -53,11 +53,11 @@ class ConnectionGate:
         return self._count() + self._accepting - self._leaving
 
     def idle(self, connection: Idle) -> None:
-        """It has no request from now on."""
+        """Note that a connection has no request."""
         self._idle.setdefault(connection)
 
     def busy(self, connection: Idle) -> None:
-        """It has a request, or is closed."""
+        """Note that a connection has a request, or is closed."""
         self._idle.pop(connection, None)
 
     def has_room(self) -> bool:

@@ -68,9 +68,9 @@ class _Asked:
     """Data or probes that a client's machine has not acknowledged."""
 
     answered_s: float
-    """Since its last acknowledgement of anything."""
+    """Seconds since the peer last acknowledged anything."""
     sent_s: float
-    """Since data was last sent, for the first time or again."""
+    """Seconds since data was last sent or sent again."""
     data: bool
     probes: int
 
@@ -82,7 +82,7 @@ class _Asked:
 
 
 def _unanswered(transport: asyncio.Transport) -> _Asked | None:
-    """What a client's machine has not acknowledged; None: nothing."""
+    """What the client's machine has not acknowledged; None if nothing."""
     connection = transport.get_extra_info("socket")
     try:
         answer = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)

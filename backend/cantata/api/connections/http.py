@@ -30,7 +30,7 @@ class RequestTimeout(InvalidRequest):
 
 
 class _Wait(Enum):
-    """What the client still has to send."""
+    """The part of a request that the client still has to send."""
 
     NOTHING = "nothing"
     HEAD = "head"
@@ -95,7 +95,7 @@ class TimedHttp(PlainHandshake):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """What h11 cannot parse, in the same form as every other error."""
+        """Answer a request that h11 cannot parse, in the same form as every other error."""
         self._answer(400, InvalidRequest(msg))
 
     def _look(self, received: int) -> None:

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 _POLL_S = 0.05
 _TICK_S = 1.0
-"""Between two updates of the responses' `date`; uvicorn's own ticks wake an idle server ten times a
-second."""
+"""Seconds between updates of the responses' `date`; uvicorn's own timer wakes an idle server ten
+times a second."""
 _FORCED_STOP_S = 2.0
 
 

@@ -37,42 +37,42 @@ THOUGHT: dict[Kind, ThoughtType] = {
 }
 
 Reasoning = Annotated[str | None, Field(default=None, exclude_if=lambda text: text is None)]
-"""In which words the model planned the picture; absent if it did not. Not part of OpenAI's
+"""The model's plan of the picture in words; absent if it made none. Not part of OpenAI's
 protocol."""
 
 
 class PromptTokens(WireModel):
-    """What a prompt consists of."""
+    """The tokens of the prompt, by kind."""
 
     text_tokens: int
     image_tokens: int
-    """Of the pictures that came with it."""
+    """Tokens of the pictures in the request."""
 
 
 class PictureUsage(WireModel):
-    """What the pictures cost."""
+    """The tokens of one request."""
 
     input_tokens: int
-    """Of the prompt, once for all pictures."""
+    """Tokens of the prompt, counted once for all pictures."""
     input_tokens_details: PromptTokens
     output_tokens: int
-    """Of the pictures: one for each smallest square of the model's sizes; and of the words in which
-    they were planned."""
+    """Tokens of the pictures (one for each smallest square of the model's sizes) and of their plans
+    in words."""
     total_tokens: int
 
 
 class DrawnPicture(WireModel):
-    """One picture."""
+    """A picture that was drawn."""
 
     b64_json: str
     """The file, base64."""
     seed: int
-    """It was drawn with. Not part of OpenAI's protocol."""
+    """The seed that it was drawn with. Not part of OpenAI's protocol."""
     reasoning_content: Reasoning
 
 
 class PictureFields(WireModel):
-    """What all pictures of a request have in common."""
+    """Fields that are equal for all pictures of a request."""
 
     size: str
     """`WIDTHxHEIGHT` in pixels."""
@@ -87,27 +87,27 @@ class ImagesAnswer(PictureFields):
     created: int
     """Unix time."""
     data: list[DrawnPicture]
-    """In the order of their seeds."""
+    """The pictures in the order of their seeds."""
     usage: PictureUsage
 
 
 class PictureEvent(WireModel):
-    """Server-sent event of one picture."""
+    """Server-sent event about one picture."""
 
     image_index: int
-    """Which one, from 0. Not part of OpenAI's protocol."""
+    """Index of the picture, from 0. Not part of OpenAI's protocol."""
     created_at: int
     """Unix time."""
 
 
 class PartialImage(PictureEvent, PictureFields):
-    """Server-sent event: what a picture is expected to become."""
+    """Server-sent event: a preview of a picture."""
 
     type: PartialType
     b64_json: str
-    """A file of the whole size, with less in it."""
+    """A file of the full size, with less detail."""
     partial_image_index: int
-    """Of this picture's, from 0."""
+    """Index of the preview, from 0."""
 
 
 class CompletedImage(PictureEvent, PictureFields):
@@ -116,19 +116,19 @@ class CompletedImage(PictureEvent, PictureFields):
     type: CompletedType
     b64_json: str
     seed: int
-    """Not part of OpenAI's protocol."""
+    """The seed that it was drawn with. Not part of OpenAI's protocol."""
     reasoning_content: Reasoning
     usage: PictureUsage
-    """Of this picture."""
+    """Tokens of this picture."""
 
 
 class DrawingProgress(PictureEvent):
-    """Server-sent event: a picture has come further. Not part of OpenAI's protocol; sent only with
+    """Server-sent event: a picture has advanced. Not part of OpenAI's protocol; sent only with
     `stream_progress`."""
 
     type: ProgressType
     step: int
-    """Steps done. Some may be passed over."""
+    """Steps that are done. Events may skip some."""
     steps: int
 
 

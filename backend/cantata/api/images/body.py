@@ -26,28 +26,29 @@ class PictureOptions(ModelOptions):
     """How a picture is drawn. A model may have options of its own (`ImageLimits.options`)."""
 
     size: Annotated[Text, Field(max_length=32)] = "auto"
-    """`auto` or `WIDTHxHEIGHT` in pixels, within the model's limits."""
+    """`auto`, or `WIDTHxHEIGHT` in pixels within the model's limits."""
     quality: Quality = "auto"
-    """Chooses the steps, unless `num_inference_steps` does."""
+    """Chooses the number of steps, unless `num_inference_steps` is set."""
     background: Annotated[str, only("auto", "opaque")] = "auto"
     output_format: PictureFormat = "png"
     output_compression: Annotated[int, Field(ge=0, le=BEST)] | None = None
-    """Of `jpeg` and `webp`: 100 is the best and the largest."""
+    """Quality of `jpeg` and `webp`; 100 is the best and the largest."""
     negative_prompt: Annotated[Text, Field(max_length=MAX_PROMPT_CHARACTERS)] | None = None
-    """Not part of OpenAI's protocol, as all that follow."""
+    """What the picture should not show. Not part of OpenAI's protocol, nor are the fields that
+    follow."""
     num_inference_steps: Annotated[int, Field(ge=1)] | None = None
     true_cfg_scale: Guidance | None = None
-    """How much closer to the prompt than to the negative prompt; 1 is no guidance."""
+    """How strongly to prefer the prompt to the negative prompt; 1 turns guidance off."""
     guidance_scale: Guidance | None = None
-    """Another name of `true_cfg_scale`, which is read first."""
+    """Another name of `true_cfg_scale`, which takes precedence."""
     deadline_s: Annotated[float, Field(gt=0, le=MAX_DEADLINE_S)] | None = None
-    """Seconds that the caller waits."""
+    """How many seconds the client waits at most."""
     priority: Literal["live", "batch"] = "live"
-    """`batch` takes what other requests leave."""
+    """`batch` uses what live requests leave."""
 
 
 class ImageOptions(PictureOptions):
-    """What both routes take."""
+    """Options of both routes."""
 
     prompt: Prompt
     model: Name | None = None
@@ -56,13 +57,13 @@ class ImageOptions(PictureOptions):
     response_format: Annotated[str, only("b64_json")] | None = None
     stream: bool = False
     partial_images: Annotated[int, Field(ge=0, le=MAX_PARTIAL_IMAGES)] = 0
-    """Pictures on the way, at most; in a stream."""
+    """Most previews of each picture, in a stream."""
     seed: Seed | None = None
-    """Same seed, same picture; the second picture of a request is drawn with the next seed, and
-    so on. Absent: a random one, which the answer tells. Not part of OpenAI's protocol, as the
-    next one."""
+    """The same seed gives the same picture. The second picture of a request has the next seed, and
+    so on. Absent: a random one, which the answer contains. Not part of OpenAI's protocol, nor is
+    `stream_progress`."""
     stream_progress: bool = False
-    """Send an event for each step, too; in a stream."""
+    """In a stream, send an event for each step."""
 
 
 class Accepted(WireModel):

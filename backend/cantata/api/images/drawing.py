@@ -16,7 +16,7 @@ from cantata.metrics import Metrics
 
 
 class Drawings(ABC):
-    """One request's pictures.
+    """Draws the pictures of one request.
 
     The request is admitted with its first picture. Another one that finds no room waits until one
     of the request's own is done: a server of four slots draws ten pictures, too.
@@ -49,7 +49,7 @@ class Drawings(ABC):
 
     @abstractmethod
     async def take(self, number: int, drawing: MeasuredDrawing, event: DrawingEvent) -> None:
-        """What happened to a picture, by its place among the requests."""
+        """Take an event of the picture with this index."""
 
     async def _draw(self, number: int, request: ImageRequest) -> None:
         async with AsyncExitStack() as stack:
@@ -83,7 +83,7 @@ class Drawings(ABC):
                 await self._until_room(refusal.retry_after_s)
 
     async def _until_room(self, seconds: float) -> None:
-        """Until a picture of this request is done, or others may be."""
+        """Wait until a picture of this request is done, or for this many seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._room:
                 await self._room.wait()

@@ -1,4 +1,4 @@
-"""One picture of one model, measured."""
+"""A measured picture of one model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MeasuredDrawing:
 
     @property
     def usage(self) -> PictureUsage:
-        """What it costs."""
+        """Tokens of the picture."""
         text, pictures = self._drawing.prompt_tokens, self._drawing.reference_tokens
         squares = tokens_of(self.width, self.height, self._model.limits)
         made = squares + self.thought_tokens

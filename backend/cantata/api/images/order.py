@@ -42,21 +42,21 @@ class ImageOrder:
     steps: int | None
     guidance: float | None
     seed: int
-    """Of the first picture."""
+    """Seed of the first picture."""
     output: PictureOutput
 
     @property
     def kind(self) -> Kind:
-        """What its events begin with."""
+        """The first part of its events' types."""
         return "image_edit" if self.sent else "image_generation"
 
     @property
     def quality(self) -> QualityName:
-        """As the answer calls it."""
+        """The quality's name in the answer."""
         return quality_name(self.options.quality)
 
     def requests(self, references: Sequence[Pixels], arrived_s: float) -> list[ImageRequest]:
-        """What the model is asked: one for each picture, with seeds that follow each other.
+        """One request to the model for each picture, with consecutive seeds.
 
         Args:
             references: the sent pictures, decoded.
@@ -130,7 +130,7 @@ def _check_pictures(model: ImageModel, sent: Sequence[SentPicture]) -> None:
         )
     if sent and not most:
         raise InvalidRequest(
-            f"image: {model.name} draws from words alone: POST /v1/images/generations", "image"
+            f"image: {model.name} draws from text only: POST /v1/images/generations", "image"
         )
     if sent and not least <= len(sent) <= most:
         raise InvalidRequest(

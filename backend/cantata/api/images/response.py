@@ -1,4 +1,4 @@
-"""What both forms of an answer with pictures share."""
+"""What whole and streamed answers with pictures share."""
 
 from __future__ import annotations
 

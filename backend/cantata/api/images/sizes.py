@@ -1,4 +1,4 @@
-"""What a client asks of a picture against what a model makes. Nothing here is read or awaited."""
+"""Checks of a request for pictures against the model's limits. Nothing is loaded here."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def sizes_shown(limits: ImageLimits) -> str:
 
 
 def quality_name(asked: Quality) -> QualityName:
-    """What the answer calls it."""
+    """The quality's name in the answer."""
     return _NAMES[asked]
 
 
@@ -104,5 +104,5 @@ def guidance_of(options: PictureOptions, limits: ImageLimits) -> float | None:
 
 
 def tokens_of(width: int, height: int, limits: ImageLimits) -> int:
-    """Of a picture, as `usage` counts them: squares whose side is the model's multiple."""
+    """Tokens of a picture in `usage`: squares whose side is the model's multiple."""
     return (width // limits.multiple) * (height // limits.multiple)

@@ -141,7 +141,7 @@ class _Sent(Drawings):
         )
 
     def _fields(self, drawing: MeasuredDrawing) -> dict[str, Any]:
-        """Of `PictureFields`."""
+        """The values of `PictureFields`."""
         return {
             "size": f"{drawing.width}x{drawing.height}",
             "quality": self._order.quality,
@@ -153,6 +153,6 @@ class _Sent(Drawings):
         await self._write(await asyncio.to_thread(sse_event, event, event.type))
 
     async def _write(self, data: bytes) -> None:
-        """One event at a time: a long one is sent in parts."""
+        """Send one event at a time: a long one is sent in parts."""
         async with self._writing:
             await self._body.write_in_parts(data)

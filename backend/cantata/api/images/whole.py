@@ -19,7 +19,7 @@ from cantata.contract.image_service import DrawingEvent
 
 
 class WholeImages(ImagesResponse):
-    """One JSON object."""
+    """The whole answer as one JSON object."""
 
     def __init__(self, context: ApiContext, order: ImageOrder) -> None:
         super().__init__(context, order, "application/json")
@@ -79,7 +79,7 @@ def _written(created: int, kept: _Kept, requests: Sequence[ImageRequest]) -> byt
 
 
 def _all(usages: Sequence[PictureUsage]) -> PictureUsage:
-    """Of several pictures of one prompt."""
+    """The usage of several pictures of one prompt."""
     prompt, made = usages[0], sum(usage.output_tokens for usage in usages)
     return PictureUsage(
         input_tokens=prompt.input_tokens,

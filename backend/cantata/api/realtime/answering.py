@@ -1,4 +1,4 @@
-"""Answers of one session, one at a time: their beginnings, their ends, and cancels."""
+"""Starts, ends and cancels the answers of one session, one at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TURN_DETECTED, CLIENT_CANCELLED = "turn_detected", "client_cancelled"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where answers are made: parts of one connection."""
+    """What answers need of their connection."""
 
     context: ApiContext
     partner: Partner
@@ -37,7 +37,7 @@ class Stage:
     """Sends an error."""
     spawn: Spawn
     ended: Callable[[Reply], None]
-    """Hears of every answer that is over."""
+    """Called with every answer that is over."""
 
 
 class Answering:
@@ -75,7 +75,7 @@ class Answering:
             )
 
     def cancel(self, reason: str, response_id: str | None = None) -> None:
-        """End the answer in progress. Nothing that is made after this leaves.
+        """End the answer in progress. None of its events are sent after this.
 
         Raises:
             NoResponse: there is none, or none of that id.
@@ -87,18 +87,18 @@ class Answering:
         self._end(reply, Ending(CANCELLED, reason))
 
     def spoken(self) -> None:
-        """All sound of the answer has been sent."""
+        """Called when all sound of the answer has been sent."""
         if self.reply is not None:
             self.reply.all_spoken.set()
 
     def speech_failed(self, error: ErrorDetail) -> None:
-        """The answer cannot be spoken."""
+        """Called when the answer cannot be spoken."""
         if self.reply is not None:
             failure = FailureObject(type=error.type, code=error.code, message=error.message)
             self._end(self.reply, Ending("failed", error=failure))
 
     def stop(self) -> None:
-        """The connection is over."""
+        """End what runs: the connection is over."""
         task = None if self.reply is None else self.reply.task
         # Once: a second cancel would break into the abort of the first.
         if task is not None and not task.cancelling():

@@ -1,4 +1,5 @@
-"""A partner made of parts: words of the user, a chat that answers them, a model that speaks."""
+"""A partner made of parts: a recogniser for the user's words, a chat that answers them, and a model
+that speaks."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ from cantata.realtime.chat import ChatMessage
 from cantata.realtime.transcription import TranscriptionFailed
 
 _PIECE = 64
-"""Characters that are given to the mouth at once; they hold half as many sentences at most."""
+"""Characters passed to the mouth at a time; at most half as many sentences."""
 
 
 class CascadePartner:
-    """Implements `partner.Partner`: the chat's words are spoken while they are being written."""
+    """Implements `partner.Partner`: speaks the chat's answer while it is being written."""
 
     hears = False
     speaks = True
@@ -37,23 +38,23 @@ class CascadePartner:
 
     @property
     def name(self) -> str:
-        """Of the model that speaks."""
+        """Name of the model that speaks."""
         return self._model.name
 
     @property
     def default_voice(self) -> str:
-        """The model's."""
+        """The default voice of the model that speaks."""
         return self._model.voice(None).id
 
     def check(self, settings: SessionSettings, param: str) -> None:
-        """All settings can be followed."""
+        """Accepts all settings: this partner can follow every one."""
 
     async def voice(self, asked: VoiceName | None) -> str:
-        """A voice of the model, or an uploaded one."""
+        """The id of a voice of the model, or of an uploaded one."""
         return (await choose_voice(self._context, self._model, asked)).id
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
-        """Answer, as soon as all words are known."""
+        """Answer as soon as all of the user's words are known."""
         messages = await self._messages(reply, items)
         if reply.speaks:
             await self._text.configure(self._configuration(reply))
@@ -75,12 +76,12 @@ class CascadePartner:
             await reply.all_spoken.wait()
 
     def hush(self) -> None:
-        """Stop the chat's words on their way, and the speech."""
+        """Stop the chat's answer and the speech."""
         self._text.clear()
         self._mouth.utterances.cancel()
 
     async def _messages(self, reply: Reply, items: Sequence[Item]) -> list[ChatMessage]:
-        """What the chat gets, once all words are known."""
+        """The messages for the chat, once all words are known."""
         waiting = [part.words for item in items for part in item.content if part.words is not None]
         if waiting:
             limit_s = self._context.settings.realtime.answer_timeout_s

@@ -1,4 +1,4 @@
-"""With whom of a server's models a session talks."""
+"""Chooses the model that a session talks with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cantata.contract.data.errors import InvalidRequest, ModelNotFound
 from cantata.contract.service import ServedModel
 
 _OPENAI_MODELS = "gpt-"
-"""How the names begin that OpenAI's clients send by default; they mean the default model."""
+"""Prefixes of the models that OpenAI's clients name by default; they mean our default model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Choice:
 
     model: ServedModel | ChatModel
     hears: bool
-    """It needs nobody to find out words."""
+    """The model hears sound itself and needs no transcription."""
     meet: Callable[[ApiContext, Mouth], Partner]
     """Makes the session's partner."""
 
 
 def choose(context: ApiContext, name: str | None) -> Choice:
-    """The model of this name.
+    """The choice for a model's name.
 
     Args:
         context: the app's parts.
@@ -69,7 +69,7 @@ def is_default(name: str | None) -> bool:
 
 
 def check_same(context: ApiContext, name: str, sent: object) -> None:
-    """Raises InvalidRequest if a session is asked for another model than it has.
+    """Raises InvalidRequest if a session that already has a model is asked for another.
 
     Args:
         context: the app's parts.

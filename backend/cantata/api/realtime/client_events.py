@@ -1,4 +1,4 @@
-"""What clients send; docs/realtime.md explains it."""
+"""Events that clients send; docs/realtime.md explains them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ ItemId = Annotated[Text, Field(min_length=1, max_length=64)]
 
 
 class ClientEvent(WireModel):
-    """Every event may carry an id, which an `error` that it causes names."""
+    """An event may carry an id; an `error` that it causes names it."""
 
     event_id: Annotated[Text, Field(max_length=512)] | None = None
 
 
 class SessionUpdate(ClientEvent):
-    """Change some settings; the rest stays."""
+    """Change some settings; the others stay."""
 
     type: Literal["session.update"]
     session: dict[str, Any]
 
 
 class AudioAppend(ClientEvent):
-    """More sound, base64. Never acknowledged."""
+    """More sound, in base64. Never acknowledged."""
 
     type: Literal["input_audio_buffer.append"]
     audio: str
 
 
 class AudioCommit(ClientEvent):
-    """The buffered sound becomes an item."""
+    """Make an item of the buffered sound."""
 
     type: Literal["input_audio_buffer.commit"]
 
 
 class AudioClear(ClientEvent):
-    """Forget the buffered sound."""
+    """Drop the buffered sound."""
 
     type: Literal["input_audio_buffer.clear"]
 
@@ -54,7 +54,7 @@ class SentContent(WireModel):
 
 
 class SentItem(WireModel):
-    """A message that a client puts into the conversation, or one that it refers to."""
+    """A message to put into the conversation, or a reference to one."""
 
     type: Literal["message", "item_reference"] = "message"
     id: ItemId | None = None
@@ -68,7 +68,7 @@ class ItemCreate(ClientEvent):
     type: Literal["conversation.item.create"]
     item: SentItem
     previous_item_id: ItemId | None = None
-    """`root`: at the beginning. Absent: at the end."""
+    """`root`: insert at the beginning. Absent: append."""
 
 
 class ItemRetrieve(ClientEvent):
@@ -79,7 +79,7 @@ class ItemRetrieve(ClientEvent):
 
 
 class ItemTruncate(ClientEvent):
-    """The listener stopped playing an answer."""
+    """Tell that the listener stopped playing an answer at this point."""
 
     type: Literal["conversation.item.truncate"]
     item_id: ItemId
@@ -88,7 +88,7 @@ class ItemTruncate(ClientEvent):
 
 
 class ItemDelete(ClientEvent):
-    """Take an item out of the conversation."""
+    """Remove an item from the conversation."""
 
     type: Literal["conversation.item.delete"]
     item_id: ItemId
@@ -129,10 +129,10 @@ CLIENT_TYPES = tuple(
 
 
 class ResponseScope(WireModel):
-    """What `response.create` may say beyond a session's settings."""
+    """Fields of `response.create` beyond a session's settings."""
 
     conversation: Literal["auto", "none"] = "auto"
-    """none: the answer is not kept."""
+    """`none`: the answer is not kept in the conversation."""
     input: Annotated[list[SentItem], Field(max_length=512)] | None = None
-    """Answer these instead of the conversation."""
+    """Answer these items instead of the conversation."""
     metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None

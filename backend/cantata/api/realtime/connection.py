@@ -1,4 +1,4 @@
-"""One client of /v1/realtime: its socket, its session, and what it is told."""
+"""One client of /v1/realtime: its socket, its session and the events that it gets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from cantata.contract.data.errors import CantataError
 from cantata.metrics import EndReason
 
 _LARGE = 1 << 20
-"""Characters of a message that is read in a worker thread."""
+"""Messages with more characters are parsed in a worker thread."""
 
 
 class RealtimeConnection(SocketConnection):
@@ -198,14 +198,14 @@ class RealtimeConnection(SocketConnection):
 
 
 async def _parse(text: str) -> AnyClientEvent:
-    """One event; raises as `parse_message` does."""
+    """Parse one event; raises as `parse_message` does."""
     if len(text) < _LARGE:
         return parse_message(CLIENT_EVENTS, CLIENT_TYPES, text)
     return await asyncio.to_thread(parse_message, CLIENT_EVENTS, CLIENT_TYPES, text)
 
 
 def _event_id(text: str) -> str | None:
-    """The id of an event that is not valid otherwise."""
+    """The id of an event that is otherwise not valid."""
     try:
         sent = json.loads(text) if len(text) < _LARGE else None
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The items of a conversation, and what an answer follows from."""
+"""The items of a conversation, and the messages that an answer follows from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cantata.realtime.chat import UNHEARD, ChatMessage, Role
 from cantata.realtime.sound import HEARD_RATE, Heard
 
 CHARACTERS_PER_S = 15.0
-"""Of speech at an even pace, spaces included."""
+"""Rough length of speech, in characters with spaces per second."""
 ROOT = "root"
-"""Stands before the first item."""
+"""The place before the first item."""
 
 
 @dataclass(slots=True)
@@ -24,16 +24,16 @@ class Content:
 
     type: str
     text: str = ""
-    """What is written, or said as far as it is known."""
+    """The text that was written, or said as far as it is known."""
     words: asyncio.Future[str] | None = None
-    """Of the user's sound, while they are being found out."""
+    """The words of the user's sound, while they are being transcribed."""
     sound: Heard | None = None
-    """The user's, where whoever answers follows it."""
+    """The user's sound, if the model hears it itself."""
     meaning: str | None = None
-    """What an answer follows from, if it is not the text."""
+    """The text that an answer follows from, where it differs from `text`."""
 
     def settle(self) -> None:
-        """Take the words, if they are known."""
+        """Take over the words, once they are known."""
         words = self.words
         if words is None or not words.done() or words.cancelled() or words.exception() is not None:
             return
@@ -41,11 +41,11 @@ class Content:
 
     @property
     def audio(self) -> bool:
-        """Whether it is sound, so that its text is a transcript."""
+        """Whether the part is sound, so that its text is a transcript."""
         return self.type.endswith("audio")
 
     def shown(self) -> ContentObject:
-        """As clients see it."""
+        """The part as clients see it."""
         self.settle()
         if self.audio:
             return ContentObject(type=self.type, transcript=None if self.words else self.text)
@@ -57,13 +57,13 @@ class Spoken:
     """When the words of an answer are heard."""
 
     sound_s: float = 0.0
-    """Sent so far."""
+    """Seconds of sound sent so far."""
     ends_s: list[float] = field(default_factory=list)
-    """Of words, ascending."""
+    """When each word ends, in seconds, ascending."""
     text_ends: list[int] = field(default_factory=list)
-    """Of the same words, in the answer's text."""
+    """Where each of these words ends in the answer's text."""
     whole: bool = False
-    """All of the text was spoken."""
+    """Whether all of the text was spoken."""
     speed: float = 1.0
 
     def heard(self, text: str, until_s: float) -> str:
@@ -91,25 +91,25 @@ class Item:
     content: list[Content]
     status: str = "completed"
     spoken: Spoken | None = None
-    """Of an answer that was spoken."""
+    """For an answer that was spoken: when its words are heard."""
 
     @property
     def characters(self) -> int:
-        """Of its text."""
+        """Number of characters of its text."""
         return sum(len(part.text) for part in self.content)
 
     @property
     def sound_s(self) -> float:
-        """Of sound that is kept."""
+        """Seconds of sound that are kept for it."""
         return sum(len(part.sound) for part in self.content if part.sound is not None) / HEARD_RATE
 
     def shown(self) -> ItemObject:
-        """As clients see it."""
+        """The item as clients see it."""
         parts = [part.shown() for part in self.content]
         return ItemObject(id=self.id, status=self.status, role=self.role, content=parts)
 
     def message(self) -> ChatMessage:
-        """What an answer follows from; sound without words is named as such."""
+        """The item as a message for the model; sound without words is described as such."""
         texts = []
         for part in self.content:
             part.settle()
@@ -119,7 +119,7 @@ class Item:
 
 
 class Conversation:
-    """Items in order.
+    """The items of a conversation, in order.
 
     Args:
         max_items: beyond which the oldest one goes.
@@ -133,12 +133,12 @@ class Conversation:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """In order."""
+        """All items, in order."""
         return tuple(self._items)
 
     @property
     def last_id(self) -> str | None:
-        """Of the item at the end."""
+        """The id of the last item."""
         return self._items[-1].id if self._items else None
 
     def before(self, item_id: str) -> str | None:
@@ -159,7 +159,7 @@ class Conversation:
         raise NoSuchItem(item_id)
 
     def add(self, item: Item, after: str | None = None) -> str | None:
-        """Put an item in.
+        """Insert an item.
 
         Args:
             item: with an id that no other has.
@@ -186,7 +186,7 @@ class Conversation:
         return self._items[place - 1].id if place else None
 
     def remove(self, item_id: str) -> None:
-        """Take an item out; raises as `get` does."""
+        """Remove an item; raises as `get` does."""
         self._items.remove(self.get(item_id))
 
     def shorten(self) -> Iterable[str]:

@@ -42,7 +42,7 @@ from cantata.realtime.chat import SILENT
 
 
 class Dialogue:
-    """Everything of a session but its socket.
+    """A session without its socket.
 
     Args:
         stage: parts of the connection.
@@ -64,7 +64,7 @@ class Dialogue:
             keeps_sound=stage.partner.hears,
         )
         self._idle: asyncio.Task[None] | None = None
-        """Waits for the user to say something."""
+        """Waits for the user to say something after an answer."""
 
     @property
     def _vad(self) -> ServerVad | SemanticVad | None:
@@ -72,7 +72,7 @@ class Dialogue:
 
     @property
     def _idle_ms(self) -> int | None:
-        """Silence of the user, after which another answer is made."""
+        """Silence of the user in ms, after which another answer starts; None: never."""
         return self._vad.idle_timeout_ms if isinstance(self._vad, ServerVad) else None
 
     async def update(self, sent: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ class Dialogue:
             self._stop_waiting()
 
     async def hear(self, sound: bytes) -> None:
-        """Take sound of the user; with turn detection, do what its turns ask for.
+        """Take sound of the user. With turn detection, act on the turns in it.
 
         Raises:
             PayloadTooLarge: too much waits to be committed.
@@ -108,7 +108,7 @@ class Dialogue:
                 self._respond_by_itself()
 
     def commit(self) -> None:
-        """What was heard so far becomes an item.
+        """Make an item of the sound heard so far.
 
         Raises:
             EmptyCommit: there is too little of it.
@@ -116,11 +116,11 @@ class Dialogue:
         self._commit(self._ears.commit())
 
     def clear(self) -> None:
-        """Forget what was heard since the last item."""
+        """Drop the sound heard since the last item."""
         self._ears.clear()
 
     def create(self, event: ItemCreate) -> None:
-        """Put a client's item into the conversation.
+        """Insert a client's item.
 
         Raises:
             InvalidRequest: it is not valid, or there is no place for it.
@@ -128,13 +128,13 @@ class Dialogue:
         self._add(item_of(event.item, self._ears.whole, self._limits), event.previous_item_id)
 
     def delete(self, item_id: str) -> None:
-        """Take an item out; raises `NoSuchItem`."""
+        """Remove an item; raises `NoSuchItem`."""
         self._stage.conversation.remove(item_id)
         self._stage.tell(ItemDeleted(item_id=item_id))
 
     def truncate(self, event: ItemTruncate) -> None:
-        """Forget what the listener has not heard of an answer: its sound and its words. One that is
-        still being spoken is cancelled.
+        """Forget the part of an answer that the listener has not heard, both sound and words. An
+        answer that is still being spoken is cancelled.
 
         Raises:
             NoSuchItem: there is no such item.
@@ -165,7 +165,7 @@ class Dialogue:
         )
 
     async def respond(self, sent: dict[str, Any]) -> None:
-        """Answer, with settings for this answer alone.
+        """Answer, with settings for this answer only.
 
         Raises:
             ResponseActive: there is an answer in progress.
@@ -184,13 +184,13 @@ class Dialogue:
         self._respond(settings, voice, scope)
 
     def stop(self) -> None:
-        """The connection is over."""
+        """End what runs: the connection is over."""
         self._stop_waiting()
         self._ears.stop()
         self.answering.stop()
 
     def answered(self, reply: Reply) -> None:
-        """An answer is over: the user's turn, for as long as is allowed."""
+        """Called when an answer is over: the user's turn begins, for at most `idle_timeout_ms`."""
         if self._idle_ms is not None and reply.item.status == "completed":
             self._idle = self._stage.spawn(self._wait_for_user(self._idle_ms / 1000))
 
@@ -208,7 +208,7 @@ class Dialogue:
         self._shorten()
 
     def _respond_by_itself(self) -> None:
-        """Answer although nobody has asked for it; an obstacle is told, and ends nothing."""
+        """Answer unprompted. An error is reported to the client and ends nothing."""
         try:
             self._respond(self.settings, self.voice, ResponseScope())
         except CantataError as error:
@@ -290,7 +290,7 @@ class Dialogue:
             self._idle = None
 
     async def _check_semantic(self, settings: SessionSettings, param: str) -> None:
-        """Load what hears the end of turns, if it is asked for."""
+        """Load what semantic turn detection needs, if these settings ask for it."""
         if not isinstance(settings.audio.input.turn_detection, SemanticVad):
             return
         try:
@@ -302,7 +302,7 @@ class Dialogue:
             ) from None
 
     async def _voice_of(self, settings: SessionSettings, param: str) -> str | None:
-        """The voice that these settings mean, as clients see it."""
+        """The voice that these settings select, as clients see it."""
         asked = settings.audio.output.voice
         try:
             chosen = await self._stage.partner.voice(asked)

@@ -1,4 +1,4 @@
-"""What a client sends as sound: buffered, cut into turns, and passed on to be understood."""
+"""The sound that a client sends: buffered, cut into turns, and passed on to be transcribed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from cantata.realtime.turns import FixedSilence, SpeechStarted, TurnDetector
 from cantata.realtime.vad import WINDOW
 
 _LEAST_MS = 100
-"""Of a commit; less holds no word."""
+"""Shortest sound of a commit; anything shorter holds no word."""
 _WINDOWS_AT_ONCE = 16
-"""About two milliseconds of work, after which others have their turn."""
+"""Windows judged at a time: about two milliseconds of work, after which other sessions get their
+turn."""
 _KEPT_WINDOWS = 4
-"""Beyond the padding: what the detector has seen before it knew that it was speech."""
+"""Windows kept beyond the padding: the detector needs them before it recognises speech."""
 TELEPHONE_RATE = 8000
 
 
 def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
-    """Its name inside, and its rate in Hz."""
+    """The format's name in `cantata.audio`, and its rate in Hz."""
     if isinstance(sound, Pcm):
         return "pcm", sound.rate
     return ("mulaw" if sound.type == "audio/pcmu" else "alaw"), TELEPHONE_RATE
@@ -34,11 +35,11 @@ def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
 
 @dataclass(frozen=True, slots=True)
 class SpeechBegan:
-    """The user speaks."""
+    """The user has begun to speak."""
 
     item_id: str
     at_ms: int
-    """Where the item begins, in all sound so far."""
+    """Where the item begins, in ms of all sound so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class HeardItem:
     hearing: Hearing
     seconds: float
     at_ms: int
-    """Where it ends, in all sound so far."""
+    """Where the item ends, in ms of all sound so far."""
 
 
 class Ears:
@@ -71,25 +72,25 @@ class Ears:
         self._keeps_sound = keeps_sound
         self._input = SoundInput(*wire_encoding(options.format))
         self._sound = bytearray()
-        """s16le at `HEARD_RATE`: what may become an item."""
+        """Samples (s16le at `HEARD_RATE`) that may become an item."""
         self._end = 0
-        """Samples of the session so far."""
+        """Number of samples of the session so far."""
         self._waiting: list[Hearing] = []
-        """Whose words are being found out."""
+        """Utterances whose words are still being transcribed."""
         self._hearing: Hearing | None = None
-        """Of the turn in progress."""
+        """The utterance of the turn in progress."""
         self._detector: TurnDetector | None = None
         self._detector_from = 0
         self._new_detector()
 
     @property
     def ms(self) -> int:
-        """Of all sound so far."""
+        """Milliseconds of all sound so far."""
         return _ms(self._end)
 
     def configure(self, options: AudioInput) -> None:
-        """Take new options. A turn in progress ends with those that it began with, or is left to
-        a commit."""
+        """Take new options. A turn in progress keeps the options that it began with, or waits for a
+        commit."""
         before, self._options = self._options, options
         if before.format != options.format:
             self._add(self._input.end())
@@ -99,7 +100,7 @@ class Ears:
             self._new_detector()
 
     async def hear(self, data: bytes) -> AsyncIterator[SpeechBegan | HeardItem]:
-        """Take sound, and say what turns it has.
+        """Take sound, and return the turns that begin or end in it.
 
         Raises:
             BufferFull: too much waits to be committed; this sound is not taken.
@@ -121,7 +122,7 @@ class Ears:
                 await asyncio.sleep(0)
 
     def commit(self) -> HeardItem:
-        """What is buffered, as an item.
+        """Make an item of the buffered sound.
 
         Raises:
             EmptyCommit: there is too little of it.
@@ -137,11 +138,11 @@ class Ears:
         return self._take(self._end)
 
     def silence(self) -> HeardItem:
-        """What was heard while nobody spoke, as an item, whatever its length."""
+        """Make an item of what was heard while nobody spoke, whatever its length."""
         return self._take(self._end)
 
     def clear(self) -> None:
-        """Forget what is buffered."""
+        """Drop the buffered sound."""
         self._drop_hearing()
         if self._detector is not None:
             self._detector.reset()
@@ -149,11 +150,11 @@ class Ears:
         self._sound.clear()
 
     def stop(self) -> None:
-        """Nothing more is heard."""
+        """Drop everything; no more sound follows."""
         self._drop_hearing()
 
     def whole(self, data: bytes) -> Hearing:
-        """Sound that a client sends as an item of its own.
+        """Make an item of sound that a client sends as a whole.
 
         Raises:
             InvalidAudio: there is none in it.
@@ -189,7 +190,7 @@ class Ears:
             self._detector = cascade.detector(vad.threshold, end)
 
     def _new_hearing(self) -> Hearing:
-        """One more utterance to be understood.
+        """Begin another utterance.
 
         Raises:
             Overloaded: too much sound waits for that already.
@@ -230,7 +231,7 @@ class Ears:
         return self._context.cascade.settings.max_sound_s
 
     def _seconds_of(self, data: bytes) -> float:
-        """Of sound in the session's input format."""
+        """Length of sound in the session's input format."""
         encoding, rate = wire_encoding(self._options.format)
         return len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
 
@@ -268,7 +269,7 @@ class Ears:
 
 
 def _seconds(size: int) -> float:
-    """Of so many bytes of heard sound."""
+    """Length of this many bytes of heard sound."""
     return size / (HEARD_RATE * BYTES_PER_SAMPLE)
 
 

@@ -1,4 +1,4 @@
-"""One utterance of the user: its sound, and its words while they are being found out."""
+"""One utterance of the user: its sound, and its words while they are being transcribed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
 class Hearing:
-    """One utterance on its way to whoever follows its sound, and to the recogniser.
+    """One utterance, on its way to the model that hears it and to the recogniser.
 
     Args:
         keeps_sound: whether anybody follows it.
@@ -27,9 +27,9 @@ class Hearing:
     def __init__(self, *, keeps_sound: bool) -> None:
         self.item_id = new_id("item")
         self.words: asyncio.Future[str] | None = None
-        """None: they are not found out."""
+        """None: nothing is transcribed."""
         self.bytes = 0
-        """Of its sound."""
+        """Bytes of its sound."""
         self._kept = bytearray() if keeps_sound else None
         # Bounded by the longest turn.
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -37,7 +37,7 @@ class Hearing:
 
     @property
     def sound(self) -> Heard | None:
-        """All of it, once it has ended; None: it was not kept."""
+        """All of its sound, once it has ended; None if it is not kept."""
         return None if self._kept is None else np.frombuffer(bytes(self._kept), np.int16)
 
     def find_words(self, context: ApiContext, spawn: Spawn) -> None:
@@ -47,7 +47,7 @@ class Hearing:
         self._task = spawn(self._transcribe(context, self.words))
 
     def feed(self, sound: bytes) -> None:
-        """More of it: s16le at `HEARD_RATE`."""
+        """Add sound: s16le at `HEARD_RATE`."""
         if not sound:
             return
         self.bytes += len(sound)
@@ -57,11 +57,11 @@ class Hearing:
             self._waiting.put_nowait(sound)
 
     def end(self) -> None:
-        """It is complete."""
+        """Mark the utterance as complete."""
         self._waiting.put_nowait(None)
 
     def drop(self) -> None:
-        """Nobody needs its words."""
+        """Stop transcribing it: nobody needs its words."""
         if self._task is not None:
             self._task.cancel()
 
@@ -82,6 +82,6 @@ class Hearing:
 
 
 def _read(words: asyncio.Future[str]) -> None:
-    """A failure is told to whoever waits for the words; maybe nobody does."""
+    """Read the result, so that a failure that nobody waits for raises no warning."""
     if not words.cancelled():
         words.exception()

@@ -19,11 +19,12 @@ from cantata.metrics import EndReason
 from cantata.realtime.sound import HEARD_RATE
 
 _PARTS_LEFT_OUT = 4
-"""Of a conversation that is too long, the oldest of so many parts is left out, and so on."""
+"""How many parts a conversation is divided into when it is too long: the oldest part is left out
+first, then the next, and so on."""
 
 
 class ModelPartner:
-    """Implements `partner.Partner`. What it hears is the sound of the whole conversation."""
+    """Implements `partner.Partner`. The model hears the sound of the whole conversation."""
 
     hears = True
 
@@ -35,21 +36,21 @@ class ModelPartner:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
         return self._model.name
 
     @property
     def speaks(self) -> bool:
-        """Whether it has voices."""
+        """Whether the model has voices."""
         return bool(self._model.voices)
 
     @property
     def default_voice(self) -> str | None:
-        """The model's."""
+        """The model's default voice."""
         return self._model.voice(None).id if self.speaks else None
 
     def check(self, settings: SessionSettings, param: str) -> None:
-        """It must have what is asked of its speech."""
+        """Check that the model can speak as the settings ask."""
         if settings.speaks and not self.speaks:
             where = f"{param}.output_modalities"
             raise InvalidRequest(
@@ -60,12 +61,12 @@ class ModelPartner:
             raise InvalidRequest(f"{where}: {self.name} speaks at its own pace; valid: 1", where)
 
     async def voice(self, asked: VoiceName | None) -> str | None:
-        """A voice of the model. One that does not speak has none, whatever clients send."""
+        """The id of a voice of the model; None if it does not speak, whatever clients send."""
         return self._model.voice(voice_id(asked)).id if self.speaks else None
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
-        """Answer; the text leaves while the model thinks, the sound while it speaks. Of a
-        conversation that is too long for the model, it follows as much of the end as fits."""
+        """Answer: send text while the model thinks, and sound while it speaks. If the conversation
+        is too long for the model, it gets as much of the end as fits."""
         with self._mouth.speaking():
             while True:
                 try:
@@ -80,7 +81,7 @@ class ModelPartner:
                 await reply.all_spoken.wait()
 
     def hush(self) -> None:
-        """Nobody listens any more."""
+        """Drop the rest of the answer: the user no longer listens."""
         if self._answer is not None:
             self._answer.end_reason = EndReason.CANCELLED
         self._mouth.utterances.cancel()
@@ -128,7 +129,7 @@ class ModelPartner:
 
 
 async def _message(item: Item, media: RequestMedia) -> Message:
-    """An item as the model takes it: sound where there is some, else its text."""
+    """An item as a message for the model: its sound if there is any, otherwise its text."""
     parts: list[Part] = []
     for content in item.content:
         said = content.meaning or content.text

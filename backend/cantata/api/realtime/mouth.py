@@ -1,4 +1,4 @@
-"""What a client hears and reads: every event in order, and the sound of the answer in progress."""
+"""The output of a session: every event in order, and the sound of the answer in progress."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cantata.contract.service import Samples
 
 
 class Listener(Protocol):
-    """Whoever lets the mouth speak."""
+    """The owner of the mouth; hears how speaking ends."""
 
     def spoken(self) -> None:
-        """All sound of the answer has been sent."""
+        """Called when all sound of the answer has been sent."""
         ...
 
     def speech_failed(self, error: ErrorDetail) -> None:
-        """An utterance of it could not be spoken."""
+        """Called when an utterance of the answer could not be spoken."""
         ...
 
 
@@ -50,7 +50,7 @@ class _Answer:
 
 
 class Mouth(Channel):
-    """The connection's only channel."""
+    """The connection's only channel of sound."""
 
     def __init__(self, connection: SocketConnection, sample_rate: int, listener: Listener):
         """`sample_rate`: Hz of the model that speaks."""
@@ -60,17 +60,18 @@ class Mouth(Channel):
         self._listener = listener
         self._answer: _Answer | None = None
         self.heard = False
-        """Whether any sound was sent."""
+        """Whether any sound has been sent."""
 
     def begin(self, response_id: str, item_id: str, output: SoundFormat, spoken: Spoken) -> None:
-        """The sound that follows belongs to this answer: nothing of the one before is left."""
+        """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
+        left."""
         encoding, rate = wire_encoding(output)
         sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
         self._answer = _Answer(response_id, item_id, sound, spoken)
 
     @contextmanager
     def speaking(self) -> Iterator[None]:
-        """A model answers, aloud or not: the client is not idle."""
+        """Whether a model is answering, aloud or in text: the client is not idle then."""
         self._set_busy(True)
         try:
             yield
@@ -87,12 +88,12 @@ class Mouth(Channel):
         await head_start.wait()
 
     def said(self) -> None:
-        """The answer has no more sound."""
+        """Mark the end of the answer's sound."""
         assert self._answer is not None, "sound belongs to an answer"
         self.outbox.post(InputSpoken(context_id=self._answer.response_id))
 
     def hush(self) -> None:
-        """The answer is over: what is left of its sound is dropped."""
+        """Drop the rest of the answer's sound: the answer is over."""
         if self._answer is not None:
             self._answer.sound.drop()
             self._answer = None

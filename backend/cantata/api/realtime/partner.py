@@ -1,4 +1,4 @@
-"""Whom the user of a session talks with."""
+"""The other side of a session: what answers the user."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ class Partner(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the model, as clients know it."""
+        """Name of the model, as clients know it."""
         ...
 
     @property
     def hears(self) -> bool:
-        """It follows sound itself; others follow its words."""
+        """Whether it hears sound itself; others get the words."""
         ...
 
     @property
     def speaks(self) -> bool:
-        """It can answer aloud."""
+        """Whether it can answer aloud."""
         ...
 
     @property
     def default_voice(self) -> str | None:
-        """None: it has none."""
+        """The default voice; None if it has none."""
         ...
 
     def check(self, settings: SessionSettings, param: str) -> None:
-        """Raises InvalidRequest for settings that it cannot follow.
+        """Raises InvalidRequest for settings that the partner cannot follow.
 
         Args:
             settings: valid ones.
@@ -52,8 +52,8 @@ class Partner(Protocol):
         ...
 
     async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
-        """Answer these items: send the text and the sound, and return when all has been sent. A
-        cancellation ends the work everywhere.
+        """Answer these items: send text and sound, and return once all has been sent. Cancelling
+        ends the work everywhere.
 
         Raises:
             CantataError: it cannot be finished.
@@ -61,5 +61,5 @@ class Partner(Protocol):
         ...
 
     def hush(self) -> None:
-        """Drop what has not been sent of the answer in progress, at once."""
+        """Drop at once what has not been sent of the answer in progress."""
         ...

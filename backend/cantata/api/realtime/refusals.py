@@ -1,4 +1,4 @@
-"""What a session refuses, with the codes that OpenAI's clients know."""
+"""Errors of a session, with the codes that OpenAI's clients know."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class EmptyCommit(ProtocolViolation):
 
 
 class BufferFull(PayloadTooLarge):
-    """More sound than one item may have waits to be committed."""
+    """More sound waits for a commit than an item may have."""
 
     code = "input_audio_buffer_full"
 
 
 class ResponseActive(ProtocolViolation):
-    """One response at a time."""
+    """A response is already in progress."""
 
     code = "conversation_already_has_active_response"
 
@@ -39,18 +39,18 @@ class NoSuchItem(ProtocolViolation):
 
 
 class ItemExists(ProtocolViolation):
-    """The conversation has an item of this id."""
+    """The conversation already has an item of this id."""
 
     code = "item_create_duplicate_item_id"
 
 
 class VoiceFixed(ProtocolViolation):
-    """The voice has been heard."""
+    """The voice has already been used, so it is fixed."""
 
     code = "cannot_update_voice"
 
 
 class SessionExpired(ProtocolViolation):
-    """A session has a longest duration."""
+    """The session has reached its longest duration."""
 
     code = "session_expired"

@@ -37,13 +37,13 @@ class Ending:
     """How an answer ended."""
 
     status: str
-    """completed, cancelled, incomplete or failed."""
+    """`completed`, `cancelled`, `incomplete` or `failed`."""
     reason: str | None = None
     error: FailureObject | None = None
 
     @property
     def details(self) -> StatusDetails | None:
-        """As clients see it."""
+        """The ending as clients see it."""
         if self.status == "completed":
             return None
         return StatusDetails(type=self.status, reason=self.reason, error=self.error)
@@ -55,18 +55,18 @@ class Reply:
 
     settings: SessionSettings
     voice: str | None
-    """As the client sees it; None: there is none."""
+    """The voice as clients see it; None if there is none."""
     conversation_id: str | None
-    """None: it is not kept."""
+    """None: the answer is not kept in the conversation."""
     metadata: dict[str, str] | None = None
     id: str = field(default_factory=lambda: new_id("resp"))
     text: str = ""
     asked: int = 0
-    """What it follows from: characters, or a model's own tokens."""
+    """Input for the usage: characters, or tokens of a model that hears."""
     tokens: int | None = None
-    """Of its text; None: its characters count."""
+    """Tokens of its text; None: its characters are counted."""
     cut: bool = False
-    """It is as long as was allowed."""
+    """Whether the answer was cut at its longest allowed length."""
     all_spoken: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     item: Item = field(init=False)
@@ -80,11 +80,11 @@ class Reply:
 
     @property
     def speaks(self) -> bool:
-        """Whether it is sound."""
+        """Whether the answer is sound."""
         return self.settings.speaks
 
     def begun(self, previous_item_id: str | None) -> list[ServerEvent]:
-        """It exists, without any content."""
+        """Events of a new answer without any content."""
         empty = self._item("in_progress", [])
         kept = ItemEvent(
             type="conversation.item.added", item=empty, previous_item_id=previous_item_id
@@ -103,13 +103,13 @@ class Reply:
         ]
 
     def fitting(self, text: str, most_characters: int) -> str:
-        """As much of more text as an item has room for; too much ends the answer."""
+        """As much of this text as still fits into an item; cutting it ends the answer."""
         room = most_characters - len(self.text)
         self.cut = self.cut or len(text) > room
         return text[:room]
 
     def delta(self, text: str) -> ServerEvent:
-        """More of its text."""
+        """Events for more of its text."""
         self.text += text
         self.item.content[0].text = self.text
         if self.speaks:
@@ -121,7 +121,7 @@ class Reply:
         )
 
     def ended(self, ending: Ending, previous_item_id: str | None) -> list[ServerEvent]:
-        """It is over, and this is what it was."""
+        """Events for its end, with its final state."""
         self.item.status = "completed" if ending.status == "completed" else "incomplete"
         whole = self.item.shown()
         kept = ItemEvent(

@@ -1,4 +1,4 @@
-"""Items as clients send them."""
+"""Reads items that clients send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
 from cantata.realtime.settings import RealtimeSettings
 
 _TODAY = {"text": "output_text", "audio": "output_audio"}
-"""The beta's names for an assistant's parts."""
+"""Today's names of an assistant's parts, by the beta's."""
 _VALID = {
     "user": ("input_text", "input_audio"),
     "system": ("input_text",),
@@ -25,7 +25,7 @@ Role = Literal["user", "assistant", "system"]
 
 
 def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
-    """Base64 to bytes.
+    """Decode base64.
 
     Raises:
         InvalidRequest: it is not base64.
@@ -44,7 +44,7 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
 
 
 def item_of(sent: SentItem, hear: Callable[[bytes], Hearing], settings: RealtimeSettings) -> Item:
-    """An item of the conversation; its sound is being understood.
+    """An item of the conversation; its sound begins to be transcribed.
 
     Raises:
         InvalidRequest: it has no role or content, or parts that its role cannot have.

@@ -1,4 +1,4 @@
-"""What the server sends; docs/realtime.md explains it."""
+"""Events that the server sends; docs/realtime.md explains them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ContentObject(BaseModel):
     type: str
     text: Annotated[str | None, Field(exclude_if=_is_none)] = None
     transcript: Annotated[str | None, Field(exclude_if=_is_none)] = None
-    """Of sound; absent while it is not known."""
+    """Transcript of sound; absent until it is known."""
 
 
 class ItemObject(BaseModel):
@@ -46,15 +46,15 @@ class ItemObject(BaseModel):
 
 
 class TokenDetails(BaseModel):
-    """By what was counted."""
+    """Tokens by kind."""
 
     text_tokens: int
     audio_tokens: int
 
 
 class ResponseUsage(BaseModel):
-    """Text counts tokens of a model that answers itself, else characters; sound counts started
-    50 ms."""
+    """Text counts as tokens of a model that hears, otherwise as characters. Sound counts as blocks
+    of 50 ms; one that has begun counts."""
 
     total_tokens: int
     input_tokens: int
@@ -103,22 +103,22 @@ class SessionEvent(ServerEvent):
 
 
 class BufferEvent(ServerEvent):
-    """Of the input buffer."""
+    """The input buffer was cleared."""
 
     type: Literal["input_audio_buffer.cleared"] = "input_audio_buffer.cleared"
 
 
 class SpeechStartedEvent(ServerEvent):
-    """Somebody speaks."""
+    """The user has begun to speak."""
 
     type: Literal["input_audio_buffer.speech_started"] = "input_audio_buffer.speech_started"
     audio_start_ms: int
-    """Of all sound that was sent; where the item will begin."""
+    """Where the item will begin, in ms of all sound that was sent."""
     item_id: str
 
 
 class SpeechStoppedEvent(ServerEvent):
-    """The turn is over."""
+    """The user's turn is over."""
 
     type: Literal["input_audio_buffer.speech_stopped"] = "input_audio_buffer.speech_stopped"
     audio_end_ms: int
@@ -126,7 +126,7 @@ class SpeechStoppedEvent(ServerEvent):
 
 
 class CommittedEvent(ServerEvent):
-    """The buffered sound becomes this item."""
+    """The buffered sound becomes the item with this id."""
 
     type: Literal["input_audio_buffer.committed"] = "input_audio_buffer.committed"
     item_id: str
@@ -143,7 +143,7 @@ class IdleEvent(ServerEvent):
 
 
 class ItemEvent(ServerEvent):
-    """An item came into the conversation, or is complete."""
+    """An item was added to the conversation, or is complete."""
 
     type: Literal["conversation.item.added", "conversation.item.done"]
     item: ItemObject
@@ -158,14 +158,14 @@ class ItemRetrieved(ServerEvent):
 
 
 class ItemDeleted(ServerEvent):
-    """It is no longer in the conversation."""
+    """An item was removed from the conversation."""
 
     type: Literal["conversation.item.deleted"] = "conversation.item.deleted"
     item_id: str
 
 
 class ItemTruncated(ServerEvent):
-    """What was not heard is forgotten."""
+    """The part of an answer that was not heard was forgotten."""
 
     type: Literal["conversation.item.truncated"] = "conversation.item.truncated"
     item_id: str
@@ -174,7 +174,7 @@ class ItemTruncated(ServerEvent):
 
 
 class TranscriptionDelta(ServerEvent):
-    """Words of the user."""
+    """More words of the user."""
 
     type: Literal["conversation.item.input_audio_transcription.delta"] = (
         "conversation.item.input_audio_transcription.delta"
@@ -185,14 +185,14 @@ class TranscriptionDelta(ServerEvent):
 
 
 class DurationUsage(BaseModel):
-    """Of a transcription."""
+    """Length of the sound that was transcribed."""
 
     type: Literal["duration"] = "duration"
     seconds: float
 
 
 class TranscriptionCompleted(ServerEvent):
-    """All words of the user."""
+    """All words of the user's item."""
 
     type: Literal["conversation.item.input_audio_transcription.completed"] = (
         "conversation.item.input_audio_transcription.completed"
@@ -204,7 +204,7 @@ class TranscriptionCompleted(ServerEvent):
 
 
 class TranscriptionFailedEvent(ServerEvent):
-    """The words could not be found out."""
+    """The user's words could not be transcribed."""
 
     type: Literal["conversation.item.input_audio_transcription.failed"] = (
         "conversation.item.input_audio_transcription.failed"
@@ -215,21 +215,21 @@ class TranscriptionFailedEvent(ServerEvent):
 
 
 class ResponseEvent(ServerEvent):
-    """A response begins, or is over."""
+    """A response has begun, or is over."""
 
     type: Literal["response.created", "response.done"]
     response: ResponseObject
 
 
 class RateLimits(ServerEvent):
-    """This server counts requests, not tokens: the list is empty."""
+    """Rate limits; the list is empty because this server limits requests, not tokens."""
 
     type: Literal["rate_limits.updated"] = "rate_limits.updated"
     rate_limits: list[dict[str, Any]] = []
 
 
 class OutputItemEvent(ServerEvent):
-    """The item of a response."""
+    """The item of a response has begun, or is complete."""
 
     type: Literal["response.output_item.added", "response.output_item.done"]
     response_id: str
@@ -245,14 +245,14 @@ class _OfPart(ServerEvent):
 
 
 class ContentPartEvent(_OfPart):
-    """The only part of that item."""
+    """The only part of a response's item has begun, or is complete."""
 
     type: Literal["response.content_part.added", "response.content_part.done"]
     part: ContentObject
 
 
 class TextDelta(_OfPart):
-    """More text, or more of what is being spoken."""
+    """More text of an answer, or of its transcript."""
 
     type: Literal["response.output_text.delta", "response.output_audio_transcript.delta"]
     delta: str
@@ -273,31 +273,31 @@ class TranscriptDone(_OfPart):
 
 
 class AudioDelta(_OfPart):
-    """More sound, base64."""
+    """More sound, in base64."""
 
     type: Literal["response.output_audio.delta"] = "response.output_audio.delta"
     delta: str
 
 
 class AudioDone(_OfPart):
-    """No more sound."""
+    """The answer's sound is complete."""
 
     type: Literal["response.output_audio.done"] = "response.output_audio.done"
 
 
 class ErrorBody(BaseModel):
-    """What went wrong."""
+    """What went wrong, and in which field."""
 
     type: str
     code: str | None
     message: str
     param: str | None
     event_id: str | None
-    """Of the client's event that caused it."""
+    """The id of the client's event that caused the error."""
 
 
 class ErrorEvent(ServerEvent):
-    """A client's event was refused, or the session ends next."""
+    """A client's event was rejected, or the session is about to end."""
 
     type: Literal["error"] = "error"
     error: ErrorBody

@@ -1,4 +1,4 @@
-"""A session's settings: OpenAI's names, checked, and updated in part."""
+"""A session's settings: checked, and updated in part, under OpenAI's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cantata.realtime.semantic_end import Eagerness
 
 
 class Part(BaseModel):
-    """Values are not coerced. Unknown keys are ignored: clients send options of other models."""
+    """Base of the settings. Values are not coerced. Unknown keys are ignored: clients send options
+    of other models."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -34,22 +35,22 @@ SoundFormat = Annotated[Pcm | Telephone, Field(discriminator="type")]
 
 
 class ServerVad(Part):
-    """A turn ends with a silence."""
+    """A turn ends after a silence."""
 
     type: Literal["server_vad"] = "server_vad"
     threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
-    """Probability of speech."""
+    """Least probability of speech."""
     prefix_padding_ms: Annotated[int, Field(ge=0, le=5000)] = 300
-    """Sound before the first speech that belongs to the turn."""
+    """Sound before the first speech that belongs to the turn, in ms."""
     silence_duration_ms: Annotated[int, Field(ge=32, le=10_000)] = 500
     create_response: bool = True
     interrupt_response: bool = True
     idle_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] | None = None
-    """Silence after an answer was played, after which another one is made."""
+    """Silence after an answer has been played, in ms, after which another answer starts."""
 
 
 class SemanticVad(Part):
-    """A turn ends soon if the speaker seems to have finished, late if not."""
+    """A turn ends soon if the speaker seems to have finished, otherwise late."""
 
     type: Literal["semantic_vad"]
     threshold: ClassVar[float] = 0.5
@@ -63,7 +64,8 @@ TurnDetection = Annotated[ServerVad | SemanticVad, Field(discriminator="type")]
 
 
 class Transcription(Part):
-    """Asks for the events of input transcription. The server's own recogniser is used."""
+    """Asks for the events of input transcription. The fields do not select the recogniser, which is
+    the server's."""
 
     model: Text | None = None
     language: Text | None = None
@@ -71,17 +73,17 @@ class Transcription(Part):
 
 
 class AudioInput(Part):
-    """What the client sends."""
+    """Settings of the sound that the client sends."""
 
     format: SoundFormat = Pcm()
     transcription: Transcription | None = None
     noise_reduction: dict[str, Any] | None = None
-    """Accepted and not applied."""
+    """Accepted, but not applied."""
     turn_detection: TurnDetection | None = ServerVad()
 
 
 class AudioOutput(Part):
-    """What the client hears."""
+    """Settings of the sound that the client gets."""
 
     format: SoundFormat = Pcm()
     voice: VoiceName | None = None
@@ -89,7 +91,7 @@ class AudioOutput(Part):
 
 
 class Audio(Part):
-    """Both directions."""
+    """Settings of sound in both directions."""
 
     input: AudioInput = AudioInput()
     output: AudioOutput = AudioOutput()
@@ -98,11 +100,12 @@ class Audio(Part):
 MaxTokens = Annotated[int, Field(ge=1, le=4096)] | Literal["inf"]
 Modalities = Annotated[list[Literal["audio", "text"]], Field(min_length=1, max_length=1)]
 NoTools = Annotated[list[Any], Field(max_length=0)]
-"""Tools are refused rather than left out in silence."""
+"""Tools are rejected rather than ignored silently."""
 
 
 class SessionSettings(Part):
-    """Of a session; also of one response, with what its client sets for it alone."""
+    """Settings of a session, or of one response: the session's, with what its `response.create`
+    changes."""
 
     type: Literal["realtime"] = "realtime"
     output_modalities: Modalities = ["audio"]
@@ -119,7 +122,7 @@ class SessionSettings(Part):
 
 
 _NULLABLE = ("turn_detection", "transcription", "noise_reduction", "idle_timeout_ms", "voice")
-"""Elsewhere null means the same as no field."""
+"""Fields in which null is a value; elsewhere it means the same as no field."""
 _BETA_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
 _BETA_INPUT = {
     "input_audio_transcription": "transcription",
@@ -132,7 +135,7 @@ _BETA_OUTPUT = {"voice": "voice", "speed": "speed"}
 def updated(
     settings: SessionSettings, sent: dict[str, Any], param: str = "session"
 ) -> SessionSettings:
-    """The settings with those that were sent; the rest stays.
+    """The settings after an update; what was not sent stays.
 
     Args:
         settings: before.
@@ -155,7 +158,8 @@ def updated(
 
 
 def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
-    """The path of fields; Pydantic writes a union's members into it, the client did not."""
+    """The path of fields. Pydantic inserts the names of a union's members, which the client did not
+    write."""
     return tuple(str(part) for part in location if part in _FIELDS)
 
 
@@ -175,12 +179,12 @@ def _merged(old: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
 
 
 def _same_type(old: dict[str, Any], sent: dict[str, Any]) -> bool:
-    """Another type of a thing begins with its own defaults."""
+    """Whether both have the same `type`; another type begins with its own defaults."""
     return sent.get("type", old.get("type")) == old.get("type")
 
 
 def _today(sent: dict[str, Any]) -> dict[str, Any]:
-    """The beta's flat fields in today's places."""
+    """Move the beta's flat fields to today's places."""
     new = dict(sent)
     sides: dict[str, dict[str, Any]] = {"input": {}, "output": {}}
     for side, names in (("input", _BETA_INPUT), ("output", _BETA_OUTPUT)):

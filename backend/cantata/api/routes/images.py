@@ -34,7 +34,7 @@ async def generate_images(body: GenerationBody, context: Context) -> Response:
 
 
 def _edit_form() -> dict[str, Any]:
-    """What OpenAPI says of the form: its fields, and files."""
+    """The OpenAPI schema of the form: its fields, and files."""
     schema = EditBody.model_json_schema()
     files = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
     schema["properties"] = {"image": files, **schema["properties"]}

@@ -42,7 +42,7 @@ async def list_models(context: Context) -> ModelList:
 
 @router.get("/models/{name:path}")
 async def retrieve_model(name: str, context: Context) -> ModelObject:
-    """One served model, also by a name that requests may give it."""
+    """Retrieve one served model by its name, or by another name that requests may use for it."""
     context.lifecycle.check()
     return _model_object(context, _served_name(context, name))
 
@@ -97,13 +97,13 @@ def _served(context: ApiContext) -> list[ServedModel]:
 
 
 def _names(context: ApiContext) -> list[str]:
-    """Of every served model; one that does several things is there once."""
+    """Names of all served models; one that does several things appears once."""
     service = context.service
     return list({**service.models, **service.chat_models, **service.image_models})
 
 
 def _served_name(context: ApiContext, name: str) -> str:
-    """Of the model that a request with this name would get.
+    """The name of the model that a request with this name would get.
 
     Raises:
         ModelNotFound: no request would; lists the served names.

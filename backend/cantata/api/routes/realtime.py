@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1")
 
 @router.websocket("/realtime")
 async def realtime(socket: WebSocket, context: Context) -> None:
-    """One session; see docs/realtime.md."""
+    """Serve one session; see docs/realtime.md."""
     try:
         choice = await _open(context, socket.query_params.get("model"))
     except CantataError as error:

@@ -30,7 +30,7 @@ _MEDIA_TYPE = "application/x-ndjson"
 _AT_A_TIME = 4
 """Items of one batch that are spoken at the same time; this bounds its memory."""
 MAX_FILE_BYTES = 32 << 20
-"""Of one item, which is kept until it is complete."""
+"""Largest file of one item; it is kept in memory until it is complete."""
 
 
 @router.post("/speech/batch", response_class=Response, responses=answers(_MEDIA_TYPE))
@@ -42,7 +42,7 @@ async def speech_batch(body: BatchBody, context: Context) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One text, spoken."""
+    """A text that was spoken."""
 
     order: Order
     data: bytearray

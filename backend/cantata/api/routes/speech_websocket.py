@@ -12,6 +12,6 @@ router = APIRouter(prefix="/v1/audio")
 
 @router.websocket("/speech/stream")
 async def speech_stream(socket: WebSocket, context: Context) -> None:
-    """One session; see docs/protocol.md."""
+    """Serve one session; see docs/protocol.md."""
     await socket.accept()
     await NativeConnection(socket, context).run()

@@ -161,7 +161,7 @@ class Connection(ABC):
         self.taken()
 
     def timed_out(self) -> CantataError:
-        """What the client is told when it was idle for too long."""
+        """The error for a client that was idle for too long."""
         return IdleTimeout(f"nothing was sent or spoken for {self._idle_timeout_s:g} s")
 
     def check_staying(self) -> None:
@@ -209,7 +209,7 @@ class Connection(ABC):
 
 
 class Channel(ABC):
-    """One order of utterances on a connection: an utterance queue, its outbox and its writer."""
+    """One queue of utterances on a connection, with its outbox and writer."""
 
     def __init__(self, connection: Connection, max_ahead_s: float | None = None) -> None:
         context = connection.context

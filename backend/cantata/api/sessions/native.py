@@ -37,7 +37,7 @@ class ConfigTimeout(ProtocolViolation):
 
 
 class NativeConnection(SocketConnection):
-    """One accepted WebSocket."""
+    """One accepted WebSocket of Cantata's own protocol."""
 
     takes_after_close = True  # a cancel still counts
 

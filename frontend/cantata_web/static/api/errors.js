@@ -6,7 +6,7 @@ const FIXED = {
   stage_died: "A part of the server failed and is being started again. Try again in a few seconds.",
   chunk_timeout: "The server fell silent in the middle of the speech. Try again.",
   body_too_large: "The recording is too large: at most 10 MiB.",
-  voices_full: "The server keeps no more voices. Delete one that is not needed.",
+  voices_full: "The server has no room for more voices. Delete one first.",
   voice_exists: "There is a voice of this name already. Choose another name.",
 };
 

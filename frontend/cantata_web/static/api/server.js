@@ -136,6 +136,6 @@ async function refusal(response) {
   try {
     return asSpeechError((await response.json()).error, { status, retryAfter });
   } catch {
-    return new SpeechError(`The server answered ${status} without saying why.`, { status });
+    return new SpeechError(`The server answered ${status} without a reason.`, { status });
   }
 }

@@ -71,9 +71,9 @@ export function pictureFacts(limits) {
 }
 
 function edits({ min_references: least, max_references: most }) {
-  if (most === 0) return "No: it draws from words alone";
+  if (most === 0) return "No: it draws from text only";
   const many = `up to ${counted(most, "picture")} at a time`;
-  return least === 0 ? `Yes, ${many}` : `Only: it needs ${least}, and takes ${many}`;
+  return least === 0 ? `Yes, ${many}` : `Only edits: needs ${least}, takes ${many}`;
 }
 
 function speakers(pattern) {
@@ -82,8 +82,8 @@ function speakers(pattern) {
 }
 
 function pace([slowest, fastest]) {
-  if (slowest === fastest) return "One; its sound is stretched to other speeds";
-  return `Its own from ${slowest}× to ${fastest}×; beyond that, its sound is stretched`;
+  if (slowest === fastest) return "One; for other speeds, the sound is stretched";
+  return `From ${slowest}× to ${fastest}×; beyond that, the sound is stretched`;
 }
 
 function languageName(tag) {

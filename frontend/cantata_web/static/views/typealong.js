@@ -32,7 +32,7 @@ export class TypeAlong {
     this.#typed = new TypedText({
       write: (text) => this.#speaker.write(text, this.#typed.base),
       commit: () => this.#speaker.commit(),
-      changed: () => this.#tell("What was sent stays said; go on typing at the end.", false),
+      changed: () => this.#tell("What was sent has been spoken; continue typing at the end.", false),
     });
     this.#speaker.listen(config);
   }
