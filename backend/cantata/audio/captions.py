@@ -1,4 +1,4 @@
-"""Word times as a file: JSON by word, or captions as SubRip or WebVTT."""
+"""Writes word times to a file: JSON by word, or captions as SubRip or WebVTT."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cantata.markup import spoken_text
 
 FORMATS = (".json", ".srt", ".vtt")
 MAX_CAPTION_CHARACTERS = 84
-"""Two lines of 42, as subtitles commonly have."""
+"""Most characters of a caption: two lines of 42, as is usual in subtitles."""
 _MAX_GAP_S = 1.0
 _SENTENCE_ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f\n")
 
 
 class CaptionError(CantataError):
-    """The file cannot be written."""
+    """The captions file cannot be written."""
 
     code = "caption_error"
 

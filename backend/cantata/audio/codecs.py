@@ -14,7 +14,7 @@ from cantata.audio.pcm import to_s16
 
 _LAYOUTS = {1: "mono", 2: "stereo"}
 _FRAMES_PER_S = 50
-"""Of codecs with a configurable frame length."""
+"""Frames per second of codecs with a configurable frame length."""
 _MAX_BITS_PER_SAMPLE = 4
 
 
@@ -25,7 +25,7 @@ class Codec:
     container: str
     encoder: str
     max_bit_rate: int | None = None
-    """Bits per second and channel; less at low sample rates. None: lossless."""
+    """Most bits per second and channel; less at low sample rates. None: lossless."""
     container_options: Mapping[str, str] = field(default_factory=dict)
     encoder_options: Mapping[str, str] = field(default_factory=dict)
     short_frames: bool = False
@@ -75,7 +75,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
 
 
 class CodecEncoder:
-    """One compressed file.
+    """Encodes one compressed file.
 
     Args:
         codec: what to make.
@@ -131,13 +131,13 @@ class CodecEncoder:
         return self._written.take()
 
     def close(self) -> None:
-        """Free codec and buffers. What FFmpeg still writes for an aborted file is discarded."""
+        """Free codec and buffers. What FFmpeg still writes for an aborted file is dropped."""
         self._container.close()
         self._written.take()
 
 
 class _Written:
-    """A file without seek: what FFmpeg has written and has not been taken yet."""
+    """The output of a file without seek: what FFmpeg has written and nobody has taken yet."""
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -14,25 +14,25 @@ from cantata.audio.pcm import encode_s16le
 from cantata.audio.wav import streaming_header
 
 Samples = NDArray[np.float32]
-"""[N, C]."""
+"""[N, C] samples."""
 
 
 class Encoder(Protocol):
-    """Makes one file from samples that come one piece after the other.
+    """Makes one file from samples that arrive in pieces.
 
     Calls do not overlap, but may come from different threads.
     """
 
     def feed(self, samples: Samples) -> bytes:
-        """Add samples; returns the complete bytes so far, maybe none."""
+        """Add samples; returns the complete bytes so far, which may be none."""
         ...
 
     def finish(self) -> bytes:
-        """The rest of the file. Call last."""
+        """The rest of the file. Call this last."""
         ...
 
     def close(self) -> None:
-        """Free resources, also in the middle of a file; may be called twice."""
+        """Free resources, even in the middle of a file. May be called twice."""
         ...
 
 
@@ -70,7 +70,7 @@ class _PcmEncoder:
 
 
 class _ResamplingEncoder:
-    """Feeds an encoder at another rate.
+    """Resamples for an encoder that runs at another rate.
 
     The filter keeps its state from piece to piece, so that its output is the same as if the whole
     sound had been resampled at once.

@@ -10,7 +10,7 @@ from cantata.contract.data.errors import InvalidRequest
 
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 48_000
-"""Hz; what a caller may request."""
+"""Highest sample rate in Hz that a client may request."""
 
 _MPEG_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 _OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
@@ -23,14 +23,14 @@ class AudioFormat:
     name: str
     media_type: str
     sample_rates: tuple[int, ...] | None = None
-    """Hz, ascending. None: any."""
+    """Sample rates in Hz, ascending. None: any."""
     max_channels: int | None = 2
     """None: any number."""
     inline_s: float = 0.1
-    """Seconds of sound that are encoded within about a millisecond."""
+    """Seconds of sound that can be encoded within about a millisecond."""
 
     def takes(self, channels: int) -> bool:
-        """Whether it supports this many."""
+        """Whether the format supports this number of channels."""
         return self.max_channels is None or channels <= self.max_channels
 
 
@@ -55,16 +55,16 @@ class OutputFormat:
 
     audio_format: AudioFormat
     model_rate: int
-    """Hz of what is encoded."""
+    """Sample rate of the model, in Hz."""
     sample_rate: int
-    """Hz of what is sent."""
+    """Sample rate of the response, in Hz."""
     channels: int
     bit_rate: int | None = None
-    """Per second, of compressed formats; None: the encoder's own."""
+    """Bits per second, for compressed formats; None: the encoder's default."""
 
 
 def output_format(name: str, model_rate: int, channels: int, asked: int | None) -> OutputFormat:
-    """How a model's sound is sent.
+    """The output format for a model's sound.
 
     Args:
         name: one of `FORMATS`.

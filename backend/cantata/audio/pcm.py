@@ -1,4 +1,5 @@
-"""Float samples to the bytes that clients play: signed 16 bit, little endian, interleaved."""
+"""Converts float samples to the bytes that clients play: signed 16 bit, little endian,
+interleaved."""
 
 from __future__ import annotations
 
@@ -20,5 +21,5 @@ def to_s16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
 
 
 def encode_s16le(samples: NDArray[np.float32]) -> bytes:
-    """[N, C] samples as interleaved s16le."""
+    """Convert [N, C] samples to interleaved s16le."""
     return to_s16(samples).tobytes()

@@ -8,11 +8,11 @@ class Playback:
 
     def __init__(self) -> None:
         self.runs_dry_s: float | None = None
-        """When all received sound has been played, by the caller's clock; None: there is none
-        yet."""
+        """When all received sound will have been played, by the caller's clock; None before any
+        sound."""
 
     def take(self, arrived_s: float, duration_s: float) -> None:
-        """Add sound.
+        """Add sound that has just arrived.
 
         Args:
             arrived_s: when it arrived; after a gap, playing goes on then.

@@ -1,4 +1,4 @@
-"""Local outputs: a file or the sound device."""
+"""Outputs on this machine: a file or the sound device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.errors import CantataError
 
 Pcm = NDArray[np.int16]
-"""[N, C]."""
+"""[N, C] samples of 16 bit."""
 
 
 class SinkError(CantataError):

@@ -1,4 +1,4 @@
-"""Sound played faster or slower at its original pitch, piece by piece.
+"""Plays sound faster or slower at its original pitch, piece by piece.
 
 WSOLA (Verhelst and Roelands, 1993): windows of the sound are overlapped at other distances
 than they were taken at, each shifted by a few milliseconds to where it best continues
@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Samples = NDArray[np.float32]
-"""[N, C]."""
+"""[N, C] samples."""
 
 WINDOW_S = 0.02
-"""Two periods of a low voice. With 30 ms, speech at twice the pace is harder to understand."""
+"""Length of a window: two periods of a low voice. With 30 ms, speech at twice the pace is harder to
+understand."""
 REACH_S = 0.012
 """How far a window may be shifted: a period of a low voice."""
 _LEAST_SAMPLES = 4
@@ -45,11 +46,11 @@ class TimeStretch:
         self._window = window[:, None]
         margin = self._hop + self._reach
         self._input = self._silence(margin)
-        """What windows may still be taken from."""
+        """The part of the input that windows may still be taken from."""
         self._start = -margin
-        """Of `_input`, in all that was fed."""
+        """Where `_input` begins in all that was fed."""
         self._tail = self._silence(self._hop)
-        """The second half of the latest window, which the next one overlaps."""
+        """The second half of the latest window, which overlaps the next one."""
         self._last: int | None = None
         """Where the latest window was taken."""
         self._windows = 0
@@ -57,15 +58,15 @@ class TimeStretch:
         self._given = 0
 
     def feed(self, samples: Samples) -> Samples:
-        """Add samples; returns what is ready, maybe nothing."""
+        """Add samples; returns the output that is ready, which may be empty."""
         self._taken += len(samples)
         # A single not-a-number would spoil the choice of every later window.
         self._input = np.concatenate([self._input, np.nan_to_num(samples)], dtype=np.float32)
         return self._count(self._windows_ready())
 
     def finish(self) -> Samples:
-        """The rest; call last. The length of all output is that of all
-        input, divided by the factor."""
+        """The rest of the output; call this last. The whole output is as long as the whole input,
+        divided by the factor."""
         missing = round(self._taken / self._factor) - self._given
         given = self._silence(0)
         while len(given) < missing:
@@ -79,7 +80,7 @@ class TimeStretch:
         return given
 
     def _windows_ready(self) -> Samples:
-        """The sound up to the middle of each window that there is enough of."""
+        """The output up to the middle of each window that has enough input."""
         given = [self._silence(0)]
         while self._needed() <= self._start + len(self._input):
             centre, first = self._centre(), self._last is None
@@ -93,16 +94,17 @@ class TimeStretch:
         return np.concatenate(given)
 
     def _centre(self) -> int:
-        """Of the next window, before it is shifted."""
+        """The centre of the next window, before it is shifted."""
         return round(self._windows * self._hop * self._factor)
 
     def _needed(self) -> int:
-        """Where the sound ends that the next window is chosen by."""
+        """Where the input ends that choosing the next window needs."""
         follows = 0 if self._last is None else self._last + 3 * self._hop
         return max(self._centre() + self._hop + self._reach, follows)
 
     def _best(self, wanted: int) -> int:
-        """Where within reach the sound is most like what followed the latest window."""
+        """The position within reach where the sound is most like what followed the latest
+        window."""
         assert self._last is not None
         follows = self._mono(self._last + self._hop, 2 * self._hop)
         around = self._mono(wanted - self._reach, 2 * (self._hop + self._reach))
@@ -116,7 +118,7 @@ class TimeStretch:
         return self._input[start - self._start : start - self._start + length]
 
     def _forget(self) -> None:
-        """Drop what no window can need."""
+        """Drop input that no window can need any more."""
         assert self._last is not None
         needed = min(self._last + self._hop, self._centre() - self._hop - self._reach)
         self._input = self._input[max(0, needed - self._start) :]
@@ -127,7 +129,7 @@ class TimeStretch:
 
 
 def _most_alike(samples: NDArray[np.float32], pattern: NDArray[np.float32]) -> int:
-    """Where in the samples, [N], the pattern fits best, regardless of their loudness."""
+    """The position in the samples, [N], where the pattern fits best, regardless of loudness."""
     products = np.correlate(samples, pattern, mode="valid")
     sums = np.concatenate([np.zeros(1), np.cumsum(samples.astype(np.float64) ** 2)])
     energies = sums[len(pattern) :] - sums[: -len(pattern)]

@@ -9,7 +9,7 @@ from cantata.contract.data.chunks import Chunk, Payload
 
 
 class ChunkSender(Protocol):
-    """The upstream end."""
+    """The upstream end of an edge."""
 
     def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
         """Hand over the chunks of one step as one message, in order; waits while the edge is full.
@@ -20,15 +20,15 @@ class ChunkSender(Protocol):
         ...
 
     def close(self) -> None:
-        """No chunk follows."""
+        """End the edge: no chunk follows."""
         ...
 
 
 class ChunkReceiver(Protocol):
-    """The downstream end."""
+    """The downstream end of an edge."""
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """The next message; waits for it.
+        """Wait for the next message.
 
         Raises:
             ConnectionError: the other end has closed and nothing is left.
@@ -36,5 +36,5 @@ class ChunkReceiver(Protocol):
         ...
 
     def close(self) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         ...

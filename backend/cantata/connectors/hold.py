@@ -8,7 +8,8 @@ from cantata.contract.data.chunks import Chunk, Payload, concatenate
 
 
 class ChunkHold:
-    """Keeps chunks by request and port; its output has index 0 and is final."""
+    """Keeps chunks by request and port until the last one, and joins them into one final chunk with
+    index 0."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, list[Chunk[Payload]]]] = {}
@@ -17,7 +18,7 @@ class ChunkHold:
         return sum(len(chunks) for ports in self._held.values() for chunks in ports.values())
 
     def pass_on(self, chunks: Iterable[Chunk[Payload]]) -> list[Chunk[Payload]]:
-        """Take new chunks in; give back what is now complete."""
+        """Take new chunks; returns those that are complete."""
         complete = []
         for chunk in chunks:
             ports = self._held.setdefault(chunk.request_id, {})

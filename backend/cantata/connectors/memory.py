@@ -1,4 +1,4 @@
-"""An edge inside one process: for tests, and for stages that share a thread."""
+"""An edge inside one process, for tests and for stages that share a thread."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class MemoryConnector(ChunkSender, ChunkReceiver):
         self._queue.put(tuple(chunks))
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """The next message; waits for it."""
+        """Wait for the next message."""
         return self._queue.get()
 
     def get_ready(self) -> Sequence[Chunk[Payload]]:
-        """The next message, or no chunks when none is there."""
+        """The next message, or no chunks if there is none."""
         try:
             return self._queue.get_nowait()
         except Empty:
             return ()
 
     def close(self) -> None:
-        """Forget what was not taken."""
+        """Drop what was not taken."""
         while self.get_ready():
             pass

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 _PEER = struct.Struct("3i")
-"""Process, user and group of a socket's other end."""
+"""Process, user and group of a socket's peer."""
 
 
 def new_address(edge: str) -> str:
@@ -46,7 +46,7 @@ def listen(address: str) -> socket.socket:
 
 
 def check_user(sock: socket.socket) -> None:
-    """Close a connection of another user's process.
+    """Close the connection if its peer belongs to another user.
 
     Raises:
         ConnectionError: it was one.
@@ -69,7 +69,7 @@ class SocketSender(ChunkSender):
         self._channel: BlockingChannel | None = None
 
     def put(self, chunks: Sequence[Chunk[Payload]]) -> None:
-        """Hand over one message; waits while the edge is full.
+        """Send one message; waits while the edge is full.
 
         Raises:
             ConnectionError: the other end has closed.
@@ -85,7 +85,7 @@ class SocketSender(ChunkSender):
             self._connected().send(message)
 
     def close(self) -> None:
-        """No chunk follows."""
+        """End the edge: no chunk follows."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -111,11 +111,11 @@ class SocketReceiver(ChunkReceiver):
         self._channel = BlockingChannel(sock)
 
     def fileno(self) -> int:
-        """Readable when a message, or the end, has arrived."""
+        """A descriptor that is readable when a message or the end has arrived."""
         return self._channel.fileno()
 
     def get(self) -> Sequence[Chunk[Payload]]:
-        """The next message; waits for it.
+        """Wait for the next message.
 
         Raises:
             ConnectionError: the other end has closed.
@@ -123,5 +123,5 @@ class SocketReceiver(ChunkReceiver):
         return unpack(self._channel.receive())
 
     def close(self) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         self._channel.close()

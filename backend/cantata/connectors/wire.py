@@ -16,7 +16,7 @@ from typing import Any
 _HEADER = struct.Struct("!4sI")
 _MAGIC = b"CnTa"
 _MAX_BYTES = 1 << 30
-"""Of one message; the largest carry a recording of a speaker, some megabytes."""
+"""Largest message; the largest carry a speaker's recording, some megabytes."""
 
 
 class BrokenChannel(ConnectionError):
@@ -51,7 +51,7 @@ class BlockingChannel:
         self._socket = sock
 
     def fileno(self) -> int:
-        """For selectors."""
+        """The socket's descriptor, for selectors."""
         return self._socket.fileno()
 
     def send(self, message: object) -> None:
@@ -63,7 +63,7 @@ class BlockingChannel:
         self._socket.sendall(encode(message))
 
     def receive(self) -> Any:
-        """The next message.
+        """Wait for the next message.
 
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
@@ -111,7 +111,7 @@ class AsyncChannel:
         await self._writer.drain()
 
     async def receive(self) -> Any:
-        """The next message.
+        """Wait for the next message.
 
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).

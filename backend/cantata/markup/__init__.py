@@ -1,4 +1,4 @@
-"""Markup in a caller's text: what is dropped, what is read instead, and where it pauses.
+"""Markup in a client's text: what is dropped, what is read instead, and where the text pauses.
 
 Texts come from language models, web pages and terminals, with Markdown, HTML, SSML and ANSI escape
 sequences in them. Listeners should hear none of that, whichever model speaks. docs/protocol.md has

@@ -25,7 +25,7 @@ _CLOSED = frozenset(
 )
 _WITH_CONTENT = frozenset(("script", "style", "sub"))
 _CONTEXT = 16
-"""Characters before a mark that decide what it is."""
+"""Characters before a mark that decide what the mark is."""
 
 
 def markup_spans(text: str) -> list[TextSpan]:
@@ -48,9 +48,9 @@ class ArrivingMarkup:
     def __init__(self) -> None:
         self._text = ""
         self._read = 0
-        """Characters of `_text` that were given out; the last few are kept as context."""
+        """Characters of `_text` that were returned; the last few are kept as context."""
         self._whole = True
-        """`_text` begins where the text began."""
+        """Whether `_text` begins where the whole text began."""
 
     def push(self, text: str) -> str:
         """Add text; returns the part of the spoken text that is now certain, maybe nothing."""
@@ -61,7 +61,7 @@ class ArrivingMarkup:
         return self._take(_unfinished(self._text, self._read, unfinished, found))
 
     def close(self) -> str:
-        """Nothing follows; returns the rest."""
+        """End the text, and return its rest."""
         return self._take(len(self._text))
 
     def _take(self, end: int) -> str:
@@ -76,7 +76,7 @@ class ArrivingMarkup:
 def _unfinished(
     text: str, start: int, pattern: re.Pattern[str], tokens: Iterable[re.Match[str]]
 ) -> int:
-    """Where what may be the beginning of markup begins: the text's length if there is none.
+    """Where a possible beginning of markup stands; the text's length if there is none.
 
     Args:
         start: where to look from.
@@ -93,7 +93,7 @@ def _unfinished(
 
 
 def _is_closed(token: re.Match[str]) -> bool:
-    """Whether more text cannot change what complete markup is."""
+    """Whether complete markup stays as it is, whatever text follows."""
     if token.lastgroup == "tag":
         return token["name"].lower() not in _WITH_CONTENT
     return token.lastgroup in _CLOSED

@@ -11,7 +11,8 @@ import re
 _QUOTED = r"""
     \\?"[^"<>\\]{0,300}\\?" | \\?'[^'<>\\]{0,300}\\?' | [\u201c\u201d][^\u201c\u201d<>]{0,300}\u201d
 """
-"""Also with the backslashes of a text that was escaped once too often, and in curly quotes."""
+"""A quoted value; also with the backslashes of a text that was escaped once too often, and in curly
+quotes."""
 _URL = r"""(?<![A-Za-z])(?:https?|ftp)://[^\s<>"'`*\[\]()]"""
 _ATTRIBUTE = rf"(?:\s+[\w:.-]{{1,40}}(?:\s*=\s*(?:{_QUOTED}|[^\s\"'<>=`]{{1,100}}))?)"
 _TITLE = r"""(?:\s{1,3}(?:"[^"\n]{0,200}"|'[^'\n]{0,200}'))"""
@@ -109,9 +110,9 @@ _LONG_OPEN = rf"""
   | (?<![\w$\\])\$(?:{_MATH}\$?)?
 """
 TAG_IN_CODE = re.compile(r"</?(?P<inner>[A-Za-z][^<>]{0,60}?)\s?/?>")
-"""A tag that the text talks about."""
+"""A tag that the text mentions in code."""
 OPEN = re.compile(rf"(?:{_LONG_OPEN})\Z", re.IGNORECASE | re.VERBOSE)
-"""The end of a text that may be the beginning of markup which holds spaces."""
+"""The end of a text that may be the beginning of markup with spaces in it."""
 _OPEN_WORD = rf"""(?:
     {_LONG_OPEN}
   | &\#?\w{{0,31}};? | [*_~`|\\$\]]{{1,31}} | \\[^\w\s] | !
@@ -121,4 +122,4 @@ _OPEN_WORD = rf"""(?:
     )\Z"""
 OPEN_WORD = _compiled(_OPEN_WORD, _LINE)
 OPEN_WORD_INSIDE = _compiled(_OPEN_WORD, _INSIDE)
-"""The end of a text of which the next character may decide what it means."""
+"""The end of a text whose meaning the next character may decide."""

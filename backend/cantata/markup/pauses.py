@@ -15,7 +15,7 @@ STRENGTHS_S = {
     "strong": 1.0,
     "x-strong": 1.25,
 }
-"""Seconds by SSML's `strength`, as other services have them; `medium` is the default."""
+"""Seconds for each `strength` of SSML, as in other services; `medium` is the default."""
 
 _LENGTH = re.compile(r"\s*\+?(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>ms|s)\s*", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0}

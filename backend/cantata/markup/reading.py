@@ -1,5 +1,5 @@
-"""A text as it is spoken: passages without markup, each character's place in the caller's text
-kept, and the pauses between them."""
+"""Turns a text into what is spoken: passages without markup, in which each character's position in
+the client's text is kept, and the pauses between them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _LINE_LEAD = 12
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Text to be spoken."""
+    """A piece of text to be spoken."""
 
     text: str
     starts: Sequence[int]
-    """Where the caller's text for each character begins."""
+    """For each character of `text`, where it begins in the client's text."""
     ends: Sequence[int]
-    """And where it ends."""
+    """For each character of `text`, where it ends in the client's text."""
 
     def source(self, span: TextSpan) -> TextSpan:
-        """The position of characters of `text`, one or more, in the caller's text."""
+        """The span in the client's text for one or more characters of `text`."""
         return TextSpan(self.starts[span.start], self.ends[span.end - 1])
 
     @property
     def has_words(self) -> bool:
-        """Whether it holds a letter or a digit."""
+        """Whether it contains a letter or a digit."""
         return any(character.isalnum() for character in self.text)
 
 
@@ -47,12 +47,12 @@ class Pause:
 
     @property
     def mark(self) -> str:
-        """As a text has it, in seconds with a decimal."""
+        """The pause as written in a text, in seconds with a decimal."""
         return f"[pause {round(self.duration_s, 3)}s]"
 
 
 def read_markup(text: str, *, line_start: bool = True) -> list[Passage | Pause]:
-    """Read a complete text; passages of spaces alone are left out.
+    """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
         text: the caller's.
@@ -103,7 +103,7 @@ def spoken_text(text: str) -> str:
 
 
 class MarkupReader:
-    """Collects what is spoken of a text.
+    """Collects the spoken part of a text.
 
     Args:
         pauses: cut the text at its pauses; else each is a space, whatever is in it.
@@ -118,12 +118,12 @@ class MarkupReader:
 
     @property
     def text(self) -> str:
-        """What was read since the last pause."""
+        """The text read since the last pause."""
         return "".join(self._text)
 
     @property
     def parts(self) -> list[Passage | Pause]:
-        """Everything that was read, but passages of spaces alone."""
+        """Everything read so far, without passages of nothing but spaces."""
         self._close()
         return self._parts
 
@@ -216,7 +216,7 @@ class MarkupReader:
         return end
 
     def _code(self, text: str, start: int, end: int) -> None:
-        """Read code within a line as it stands; of a tag in it, the words."""
+        """Read code within a line as it is; for a tag in it, read the tag's words."""
         for tag in TAG_IN_CODE.finditer(text, start, end):
             self._copy(text, start, tag.start())
             self._put(" ", tag.start(), tag.start("inner"))
@@ -241,7 +241,7 @@ class MarkupReader:
             self._ends.extend(range(start + 1, end + 1))
 
     def _put(self, text: str, start: int, end: int) -> None:
-        """Add text that stands for the caller's characters [start, end)."""
+        """Add text that stands for characters [start, end) of the client's text."""
         self._text.append(text)
         self._starts.extend([start] * len(text))
         self._ends.extend([end] * len(text))
@@ -254,13 +254,14 @@ class MarkupReader:
 
 
 def _around(found: re.Match[str]) -> tuple[str, str]:
-    """The characters before and after a mark; empty at the text's ends."""
+    """The characters before and after a mark; empty at the ends of the text."""
     start, end = found.span()
     return found.string[max(0, start - 1) : start], found.string[end : end + 1]
 
 
 def _stands_alone(found: re.Match[str]) -> bool:
-    """Whether a run of `*`, `_` and the like is meant: in `2*3`, `5 * 3`, `snake_case`."""
+    """Whether a run of `*`, `_` and the like is text and not markup, as in `2*3`, `5 * 3`,
+    `snake_case`."""
     before, after = _around(found)
     inside = all(side.isascii() and side.isalnum() for side in (before, after))
     return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
@@ -277,8 +278,8 @@ def _cell(found: re.Match[str]) -> str:
 
 
 def _shown(found: re.Match[str], character: str) -> str:
-    """What an entity or an escape stands for. A bracket must not form a tag for the model's own
-    normaliser, and control characters have no sound."""
+    """The text that an entity or an escape stands for. A bracket must not form a tag for the
+    model's own normaliser, and control characters have no sound."""
     before, after = _around(found)
     if character == "<" and not before.isalnum() and (after.isalpha() or after == "/"):
         return ""

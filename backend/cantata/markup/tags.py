@@ -16,7 +16,7 @@ _BLOCK = _names(
     "reasoning reflection response result scratchpad system thought thoughts think thinking "
     "tool_call tool_calls tool_response tool_result user"
 )
-"""HTML's, SSML's and language models' own. What is on either side of them is not one word."""
+"""Block tags of HTML, SSML and language models. The text on either side of one is not one word."""
 
 _INLINE = _names(
     "a abbr acronym audio b base bdi bdo big blink button canvas cite code col colgroup data "
@@ -26,7 +26,7 @@ _INLINE = _names(
     "video wbr break desc emphasis lang lexicon lookup metadata phoneme prosody say-as token "
     "voice w laugh laughs laughter chuckle sigh cough sniffle groan yawn gasp whisper"
 )
-"""May stand inside a word or a sentence."""
+"""Tags that may stand inside a word or a sentence."""
 
 _PREFIXES = ("amazon", "google", "html", "mstts", "ssml", "svg", "xhtml", "xml")
 _FLAGS = _names(
@@ -34,7 +34,7 @@ _FLAGS = _names(
     "hidden loop multiple muted nomodule novalidate open playsinline readonly required reversed "
     "selected"
 )
-"""HTML's attributes that need no value."""
+"""Attributes of HTML that need no value."""
 
 
 def is_tag(name: str, attributes: str, *, closes: bool, empty: bool) -> bool:
@@ -60,5 +60,5 @@ def is_tag(name: str, attributes: str, *, closes: bool, empty: bool) -> bool:
 
 
 def replacement(name: str) -> str:
-    """The text in a tag's place: a new line where it separates two words, else nothing."""
+    """The text that replaces a tag: a new line if the tag separates words, otherwise nothing."""
     return "\n" if name.lower() in _BLOCK else ""

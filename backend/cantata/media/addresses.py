@@ -27,8 +27,8 @@ _REFUSED_V4 = tuple(
     )
 )
 _GLOBAL_V6 = IPv6Network("2000::/3")
-"""All that is routed. Mapped (::ffff:0:0/96), translated (64:ff9b::/96), unique-local, link-local
-and site-local addresses stand outside."""
+"""All routed IPv6 addresses. Mapped (::ffff:0:0/96), translated (64:ff9b::/96), unique-local,
+link-local and site-local addresses are outside."""
 _REFUSED_V6 = tuple(
     IPv6Network(network)
     for network in (

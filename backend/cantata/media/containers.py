@@ -14,12 +14,12 @@ AUDIO_FORMATS = "WAV, FLAC, Ogg (Opus, Vorbis), MP3, AAC, MP4/M4A, WebM"
 VIDEO_FORMATS = "MP4, MOV, WebM, MKV"
 
 _AUDIO_LAYER_BITS = 0x06
-"""Of the second byte of an MPEG frame: the layer, which is 0 for AAC in ADTS alone."""
+"""Bits of the second byte of an MPEG frame that give the layer; it is 0 only for AAC in ADTS."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A reader of FFmpeg's, and the media type of its files."""
+    """The name of a reader of FFmpeg, and the media type of its files."""
 
     demuxer: str
     media_type: str
@@ -63,7 +63,7 @@ def recognise_audio(data: bytes, param: str) -> Container:
 
 
 def recognise_video(data: bytes, param: str) -> Container:
-    """The container of a video: those alone in which every frame has its time.
+    """The container of a video. Only containers in which every frame has a time are accepted.
 
     Raises:
         InvalidVideo: it is none that can be read; names those that can.

@@ -21,7 +21,7 @@ from cantata.media.addresses import Network, may_connect
 from cantata.media.kinds import MediaKind
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
-"""Host, port -> addresses in text."""
+"""(host, port) -> addresses as text."""
 
 _SCHEMES = {"http": 80, "https": 443}
 _MAX_REDIRECTS = 3
@@ -35,14 +35,14 @@ class FetchLimits:
 
     connect_s: float = 3.0
     total_s: float = 10.0
-    """From the first connection to the last byte, redirects included."""
+    """Seconds from the first connection to the last byte, including redirects."""
     ports: frozenset[int] = frozenset({80, 443})
     allowed_networks: tuple[Network, ...] = ()
-    """Reached although they are not public."""
+    """Networks that may be reached although they are not public."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """The system's resolver."""
+    """Resolve a name with the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
@@ -56,7 +56,7 @@ class Fetcher:
         self._resolver = resolver
 
     async def fetch(self, url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-        """The body behind a URL.
+        """The file behind a URL.
 
         Args:
             url: as the client wrote it.
@@ -73,7 +73,7 @@ class Fetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """The fetching of one file."""
+    """One fetch."""
 
     limits: FetchLimits
     resolver: Resolver

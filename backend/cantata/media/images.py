@@ -1,4 +1,4 @@
-"""Files of pictures -> pixels. Blocks: the event loop calls it through `MediaLoader.decode`."""
+"""Decodes pictures to pixels. This blocks: call it through `MediaLoader.decode`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 Pixels = NDArray[np.uint8]
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-"""Only these of Pillow's readers are asked; of an animation, the first frame is read."""
+"""The only readers of Pillow that are tried. Of an animation, the first frame is read."""
 MAX_DECODED_PIXELS = 50_000_000
-"""A picture with more is rejected before it is decoded."""
+"""Most pixels of a picture; larger ones are rejected before they are decoded."""
 _WHITE = (255, 255, 255)
 _VALID = "PNG, JPEG, WebP, GIF"
 
@@ -55,7 +55,7 @@ def read_image(data: bytes, max_pixels: int, param: str) -> Pixels:
 
 
 def fitting(width: int, height: int, max_pixels: int) -> tuple[int, int]:
-    """The size of a picture once it has at most about this many pixels, its shape kept."""
+    """The size of a picture scaled down to about this many pixels, with the same shape."""
     scale = min(1.0, math.sqrt(max_pixels / (width * height)))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
@@ -91,7 +91,7 @@ def _decode(image: Image.Image, max_pixels: int) -> Pixels:
 
 
 def _with_plain_mode(image: Image.Image) -> Image.Image:
-    """RGB, or RGBA if some of it is transparent."""
+    """Convert to RGB, or to RGBA if some of the picture is transparent."""
     from PIL import Image
 
     if image.mode.startswith("I"):

@@ -1,4 +1,4 @@
-"""What a file may be, and how a client is told that it is not."""
+"""The kinds of files that clients send, and the errors for files that cannot be used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MediaKind:
     error: type[InvalidMedia]
     """Raised for a file that cannot be used."""
     media_types: tuple[str, ...]
-    """Beginnings of those that a `data:` URL may name."""
+    """Prefixes of the media types that a `data:` URL may have."""
     example: str
     """The beginning of a valid `data:` URL."""
 

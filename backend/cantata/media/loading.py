@@ -1,4 +1,4 @@
-"""A file as a request names it, in base64, `data:` or an address -> its bytes."""
+"""Loads a file that a request contains in base64 or as a `data:` URL, or names by a URL."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from cantata.media.kinds import MediaKind
 T = TypeVar("T")
 
 _PARALLEL = 2
-"""Files decoded or written at the same time; the stages need the other cores."""
+"""Files decoded or written at the same time; the other cores are for the stages."""
 _DATA_HEAD = "data:"
 _MAX_HEAD_CHARACTERS = 256
 _UNNAMED_TYPE = "application/octet-stream"
-"""Some tools say nothing."""
+"""The media type that some tools write when they know none."""
 
 
 class MediaLoader:
     """Loads the files of one server's requests, away from the event loop."""
 
     def __init__(self, fetcher: Fetcher | None) -> None:
-        """`fetcher` None: addresses are rejected."""
+        """With no `fetcher`, http(s) URLs are rejected."""
         self._fetcher = fetcher
         self._slots = asyncio.Semaphore(_PARALLEL)
 
     async def load(self, url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-        """The file behind a `data:` URL with base64, or an http(s) URL where that is on.
+        """The file behind a base64 `data:` URL or, if fetching is on, an http(s) URL.
 
         Raises:
             InvalidMedia: not such a URL, or nothing can be fetched from it.
@@ -48,7 +48,7 @@ class MediaLoader:
         raise kind.error(f"{param} must be a URL: {kind.example}...", param)
 
     async def unpack(self, encoded: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-        """The file that was sent as base64; errors as in `load`."""
+        """A file that was sent as base64; errors as in `load`."""
         return await asyncio.to_thread(_unpack, encoded, kind, param, max_bytes)
 
     async def decode(self, work: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Opens a file in memory with FFmpeg's readers, and with no more of them than it needs."""
+"""Opens a file in memory with the one reader of FFmpeg that it needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def opened(
     kind: type[InvalidMedia],
     valid: str,
 ) -> Iterator[av.container.InputContainer]:
-    """A file that is read in the block; whatever FFmpeg raises there is the caller's file's fault.
+    """Open a file for the block. Any error that FFmpeg raises inside is the client's file's fault.
 
     Args:
         data: the whole file.

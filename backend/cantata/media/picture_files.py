@@ -1,4 +1,4 @@
-"""Pixels -> files of pictures. Blocks: the event loop calls it through `MediaReader.write`."""
+"""Encodes pixels as picture files. This blocks: call it through `MediaReader.write`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ PictureFormat = Literal["png", "webp", "jpeg"]
 
 BEST = 100
 _PNG_EFFORT = 4
-"""Of zlib's 9: beyond it files hardly shrink, and take longer."""
+"""zlib's effort, of 9; beyond it, files hardly shrink but take longer."""
 _WEBP_EFFORT = 2
-"""Of 6; the default takes twice as long."""
+"""WebP's effort, of 6; the default takes twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureOutput:
-    """How a picture is written. A file says nothing but the picture."""
+    """How a picture is written. The file contains nothing but the picture."""
 
     kind: PictureFormat = "png"
     quality: int = BEST
-    """0 to 100, of what is not PNG: 100 is the best and the largest."""
+    """Quality of JPEG and WebP, 0 to 100: 100 is the best and the largest."""
 
 
 def write_picture(
     pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
 ) -> bytes:
-    """A file.
+    """Encode a picture as a file.
 
     Args:
         pixels: [H, W, 3] RGB.

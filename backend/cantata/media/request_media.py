@@ -1,4 +1,4 @@
-"""What one request shows a model: its files, loaded and decoded within the request's limits."""
+"""The files of one request to a model, loaded and decoded within the request's limits."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _FULL_SCALE = np.float32(32768)
 
 @dataclass(frozen=True, slots=True)
 class MediaLimits:
-    """What the files of a request may take."""
+    """Limits of the files of a request."""
 
     max_bytes: int = 32 << 20
-    """All files of a request, as files."""
+    """Bytes of all files of a request, before decoding."""
     max_audio_s: float = 600.0
-    """All sound of a request."""
+    """Seconds of all sound of a request."""
     max_image_pixels: int = 16_384 * 28 * 28
-    """Of one picture; a larger one is scaled down."""
+    """Pixels of one picture; a larger one is scaled down."""
     max_low_image_pixels: int = 512 * 512
-    """The same for one that is sent with `"detail": "low"`."""
+    """Pixels of a picture that is sent with `"detail": "low"`."""
     max_decoded_bytes: int = 256 << 20
-    """All parts of a request, decoded."""
+    """Bytes of all files of a request, decoded."""
     max_held_bytes: int = 1 << 30
-    """The same for all requests together."""
+    """Bytes of the decoded files of all running requests together."""
     work_s: float = 60.0
-    """To load and decode all files of a request."""
+    """Seconds to load and decode all files of a request."""
 
 
 class MediaReader:
@@ -52,12 +52,12 @@ class MediaReader:
     def __init__(self, loader: MediaLoader, limits: MediaLimits) -> None:
         self.limits = limits
         self.held_bytes = 0
-        """Of decoded parts, of all requests that are being answered."""
+        """Bytes of the decoded files of all running requests."""
         self._loader = loader
 
     @contextmanager
     def request(self) -> Iterator[RequestMedia]:
-        """One request's files, which count as held until the block is left."""
+        """The files of one request. They count as held until the block ends."""
         media = RequestMedia(self, self._loader, self.limits)
         try:
             yield media
@@ -67,13 +67,13 @@ class MediaReader:
     async def write(
         self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
     ) -> bytes:
-        """The file of a picture, as `write_picture`'s; in a worker thread, in turn with the files
-        that are read."""
+        """Encode a picture as `write_picture` does, in a worker thread, in turn with the files that
+        are read."""
         return await self._loader.decode(partial(write_picture, pixels, output, size))
 
 
 class RequestMedia:
-    """The files of one request, read one after the other.
+    """Reads the files of one request, one after another.
 
     Every method raises:
         InvalidMedia: the file cannot be loaded or decoded; of the kind that was asked for.
@@ -91,7 +91,7 @@ class RequestMedia:
         self._deadline_s = time.monotonic() + limits.work_s
 
     async def audio(self, encoded: str, param: str) -> AudioPart:
-        """The sound of a file in base64."""
+        """The sound in a file that was sent as base64."""
         data = await self._loader.unpack(encoded, AUDIO, param, self._bytes_left)
         return await self._decode_audio(data, param)
 
@@ -101,7 +101,8 @@ class RequestMedia:
         return await self._decode_audio(data, param)
 
     async def heard(self, samples: NDArray[np.int16], sample_rate: int, param: str) -> AudioPart:
-        """[N] samples at `sample_rate` Hz that a conversation holds; nothing is to be loaded."""
+        """Sound that a conversation already holds: [N] samples at `sample_rate` Hz. Nothing is
+        loaded."""
         self._audio_s += len(samples) / sample_rate
         if self._audio_s > self._limits.max_audio_s:
             raise InvalidAudio(f"{param}: there is too much sound; {self._accepted}", param)
@@ -136,7 +137,7 @@ class RequestMedia:
 
     @property
     def work_s(self) -> float:
-        """In which all files must be loaded and decoded."""
+        """Seconds within which all files must be loaded and decoded."""
         return self._limits.work_s
 
     @property
@@ -188,5 +189,5 @@ class RequestMedia:
 
 
 def _widened(samples: NDArray[np.int16]) -> NDArray[np.float32]:
-    """[N] -> [N, 1], in -1..1."""
+    """[N] samples of 16 bit -> [N, 1] in -1..1."""
     return samples.astype(np.float32)[:, None] / _FULL_SCALE

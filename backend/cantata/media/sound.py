@@ -1,4 +1,4 @@
-"""Sound files -> samples.
+"""Decodes sound files to samples.
 
 No header is trusted: sound is counted while it is decoded, and decoding stops at the limits. The
 functions block: the event loop calls them through `MediaLoader.decode`.
@@ -28,13 +28,14 @@ from cantata.media.opening import opened
 Samples = NDArray[np.float32]
 
 MAX_KEPT_RATE = 48_000
-"""Hz; a file at a higher rate is resampled to this one, any other keeps its own."""
+"""Hz. Sound at a higher rate is resampled to this; any other keeps its rate."""
 MAX_KEPT_CHANNELS = 2
-"""A file with more becomes mono."""
+"""Sound with more channels becomes mono."""
 MIN_RATE, MAX_RATE = 8_000, 192_000
 MAX_CHANNELS = 8
 MAX_WORK_S = 30.0
-"""Any valid file takes a small part of it; one that takes longer is malicious."""
+"""Most seconds of decoding. A valid file takes a small part of it; one that takes longer is
+malicious."""
 
 _MAX_MISSING_PACKETS = 8
 _DECODERS = (
@@ -42,7 +43,8 @@ _DECODERS = (
     *("pcm_alaw", "pcm_mulaw", "flac", "alac", "aac", "mp3", "mp3float"),
     *("vorbis", "libvorbis", "opus", "libopus"),
 )
-"""Only these are opened. FFmpeg gets the list too, so that it ignores cover pictures."""
+"""The only decoders that are opened. FFmpeg gets the list, too, so that it ignores cover
+pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,13 @@ class SoundLimits:
     """How much of a file is read."""
 
     max_s: float
-    """A longer file is rejected."""
+    """Seconds; a longer file is rejected."""
     kept_s: float
-    """How much of it is kept: its beginning."""
+    """Seconds that are kept, from the beginning."""
     valid: str
-    """What is accepted, for the error message."""
+    """What is accepted, in words, for the error message."""
     deadline_s: float
-    """By `time.monotonic`; decoding that lasts longer is an error."""
+    """Time by `time.monotonic` after which decoding is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,11 @@ class Recording:
     """A decoded file."""
 
     samples: Samples
-    """[N, C], in -1..1: the part that is kept; one or two channels."""
+    """[N, C] in -1..1: the part that is kept, in one or two channels."""
     sample_rate: int
     """Hz, 8,000 to 48,000."""
     seconds: float
-    """Of the whole file."""
+    """Length of the whole file."""
 
 
 def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
@@ -88,7 +90,7 @@ def read_sound(data: bytes, limits: SoundLimits, param: str) -> Recording:
 
 
 def read_track(data: bytes, limits: SoundLimits, param: str) -> Recording | None:
-    """The sound of a whole video, in one of `VIDEO_FORMATS`; None: it has none.
+    """The sound of a whole video, in one of `VIDEO_FORMATS`; None if it has none.
 
     Args:
         data: the file.
@@ -135,8 +137,7 @@ def _read(source: av.container.InputContainer, limits: SoundLimits, param: str) 
 
 
 def _resampling(rate: int, kept_rate: int, channels: int) -> Callable[[Samples, bool], Samples]:
-    """A function of new samples, and whether they are the last, that gives those at the kept
-    rate."""
+    """A function from new samples, and whether they are the last, to samples at the kept rate."""
     if rate == kept_rate:
         return lambda samples, last: samples
     stream = soxr.ResampleStream(rate, kept_rate, channels, dtype="float32")
@@ -178,7 +179,7 @@ def _check_shape(rate: int, channels: int, param: str) -> None:
 
 
 def _samples_of(frame: av.AudioFrame, param: str) -> Samples:
-    """[N, C], full scale at 1; one channel, the mean, where more than two would be kept."""
+    """[N, C] with full scale at 1. More channels than are kept become one, their mean."""
     channels = frame.layout.nb_channels
     samples = frame.to_ndarray()
     if not frame.format.is_planar:

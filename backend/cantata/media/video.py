@@ -1,4 +1,4 @@
-"""Videos -> some of their frames. Blocks: the event loop calls it through `MediaLoader.decode`.
+"""Decodes some frames of a video. This blocks: call it through `MediaLoader.decode`.
 
 No header is trusted: the length is that of the packets' times, the frames are counted while they
 are decoded, and each is scaled down before the next one is decoded.
@@ -24,14 +24,14 @@ from cantata.media.opening import opened
 
 FRAMES_PER_S = 2.0
 MIN_FRAMES, MAX_FRAMES = 4, 128
-"""Both even: models join frames by twos."""
+"""Fewest and most frames, both even: models join frames in pairs."""
 MAX_S = 600.0
 MAX_FRAME_PIXELS = 768 * 28 * 28
-"""Of a kept frame; a larger one is scaled down."""
+"""Most pixels of a kept frame; a larger one is scaled down."""
 MAX_TOTAL_PIXELS = 24_576 * 28 * 28
-"""Of all kept frames."""
+"""Most pixels of all kept frames together."""
 MAX_DECODED_PIXELS = 9_000_000
-"""Of a frame as it is decoded; 3840 x 2160 fits."""
+"""Most pixels of a frame when it is decoded; 3840 x 2160 fits."""
 MAX_PACKETS = 200_000
 
 _MAX_MISSING_PACKETS = 8
@@ -43,14 +43,14 @@ class VideoLimits:
     """How much of a video is read."""
 
     deadline_s: float
-    """By `time.monotonic`; decoding that lasts longer is an error."""
+    """Time by `time.monotonic` after which decoding is an error."""
     max_frames: int = MAX_FRAMES
     """Even, at least `MIN_FRAMES`."""
 
 
 def read_video(data: bytes, limits: VideoLimits, param: str) -> VideoPart:
-    """Frames at even distances, about `FRAMES_PER_S`, the first and the last among them; of a
-    video with fewer frames than `MIN_FRAMES`, some more than once.
+    """Frames at even distances, about `FRAMES_PER_S`, including the first and the last. A video
+    with fewer than `MIN_FRAMES` has some of its frames repeated.
 
     Args:
         data: a whole file, in one of `VIDEO_FORMATS`.
@@ -100,8 +100,8 @@ def _stream(source: av.container.InputContainer, param: str) -> av.VideoStream:
 def _times(
     source: av.container.InputContainer, stream: av.VideoStream, param: str
 ) -> tuple[list[int], float]:
-    """When each frame is shown, in order, in the stream's unit, and the whole length in seconds;
-    nothing is decoded."""
+    """When each frame is shown, in order, in the stream's time unit, and the length of the video in
+    seconds. Nothing is decoded."""
     times: set[int] = set()
     for number, packet in enumerate(source.demux(stream)):
         if number > MAX_PACKETS:
@@ -123,14 +123,14 @@ def _times(
 
 
 def _wanted(seconds: float, max_frames: int) -> int:
-    """An even number of frames."""
+    """How many frames are wanted: an even number."""
     frames = min(max(seconds * FRAMES_PER_S, MIN_FRAMES), max_frames)
     return 2 * math.floor(frames / 2)
 
 
 def _kept(frames: Iterator[av.VideoFrame], wanted: list[int]) -> list[NDArray[np.uint8]]:
-    """For each wanted time the first frame that is not before it, scaled down; fewer if the
-    video ends before."""
+    """For each wanted time, the first frame that is not earlier, scaled down. Fewer frames if the
+    video ends early."""
     kept: list[NDArray[np.uint8]] = []
     max_pixels = min(MAX_FRAME_PIXELS, MAX_TOTAL_PIXELS // len(wanted))
     for frame in frames:

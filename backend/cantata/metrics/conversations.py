@@ -1,4 +1,4 @@
-"""Spoken conversations: how many are open, and what they are doing."""
+"""Metrics of spoken conversations: how many are open, and what they are doing."""
 
 from __future__ import annotations
 

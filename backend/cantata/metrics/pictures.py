@@ -53,11 +53,11 @@ class PictureMetrics:
         self._drawing.labels(model).inc()
 
     def stepped(self, model: str, steps: int) -> None:
-        """It came this much further."""
+        """A picture has advanced by this many steps."""
         self._steps.labels(model).inc(steps)
 
     def ended(self, model: str, outcome: Outcome, reason: EndReason | None, seconds: float) -> None:
-        """It is over; its time is recorded only if it was completed."""
+        """A picture is over; its time is recorded only if it was completed."""
         self._drawing.labels(model).dec()
         if outcome is Outcome.COMPLETED:
             self._ended[outcome].labels(model).inc()

@@ -30,7 +30,7 @@ class Metrics(UtteranceMetrics):
         admissions: Mapping[str, AdmissionReport],
         replicas: Sequence[ReplicaReport] = (),
     ) -> bytes:
-        """Everything in Prometheus' text format, the service as it is at this scrape.
+        """All metrics in Prometheus' text format, with the service's state at this scrape.
 
         The service's figures live for one scrape: a dead stage leaves no stale series.
 

@@ -1,4 +1,4 @@
-"""What a server knows of its replicas, as metrics."""
+"""A server's view of its replicas, as metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cantata.contract.service import ReplicaReport
 
 
 def replica_metrics(reports: Sequence[ReplicaReport]) -> Iterable[Metric]:
-    """One series for each replica; none if there are none."""
+    """One series per replica."""
     if not reports:
         return []
     up = GaugeMetricFamily(

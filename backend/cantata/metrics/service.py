@@ -28,7 +28,7 @@ _MODEL_GAUGES = {
 
 
 class ServiceCollector(Collector):
-    """Reports as metrics.
+    """Turns the reports of stages, admission and replicas into metrics.
 
     Args:
         reports: one per stage process; if a stage host runs any of them, the stages' series have a
@@ -52,7 +52,7 @@ class ServiceCollector(Collector):
         self._stage_labels = ["model", "stage", *(name for name, used in further.items() if used)]
 
     def collect(self) -> Iterable[Metric]:
-        """All families; a dead stage has no series."""
+        """All metric families; a dead stage has no series."""
         return [
             *self._admission(),
             *self._stages(),

@@ -18,7 +18,7 @@ class Outcome(StrEnum):
 
     COMPLETED = "completed"
     ABORTED = "aborted"
-    """The caller cancelled it or went away."""
+    """The client cancelled it or went away."""
     FAILED = "failed"
 
 
@@ -26,14 +26,14 @@ class EndReason(StrEnum):
     """Why an utterance ended before its text did."""
 
     CANCELLED = "cancelled"
-    """By the client."""
+    """The client cancelled it."""
     CLIENT_LEFT = "client_left"
     CLIENT_STALLED = "client_stalled"
     """The client kept its connection and stopped reading."""
     FAILED = "failed"
     """A stage could not finish it."""
     TIMEOUT = "timeout"
-    """No chunk from a stage, or no text from the client, in time."""
+    """A stage sent no chunk, or the client no text, in time."""
     STAGE_DIED = "stage_died"
     QUARANTINED = "quarantined"
     """It ended a stage process for the second time."""
@@ -138,11 +138,11 @@ class UtteranceMetrics:
         self._queue_wait.labels(model, "batch" if batch else "live").observe(waited_s)
 
     def first_pcm(self, model: str, ttfp_s: float) -> None:
-        """Its first samples arrived."""
+        """The first samples of an utterance have arrived."""
         self._ttfp.labels(model).observe(ttfp_s)
 
     def sound(self, model: str, duration_s: float) -> None:
-        """More of it was made."""
+        """More of an utterance's sound was generated."""
         self._sound.labels(model).inc(duration_s)
 
     def played(self, model: str, reserve_s: float, underruns: int, still_s: float) -> None:
@@ -153,7 +153,7 @@ class UtteranceMetrics:
         self._continuous.labels(*labels).inc(not underruns)
 
     def aborted(self, model: str, reason: EndReason) -> None:
-        """It ended before its text did."""
+        """An utterance ended before its text did."""
         self._aborts.labels(model, reason).inc()
 
     def ended(
@@ -164,7 +164,7 @@ class UtteranceMetrics:
         rtf: float | None = None,
         reason: EndReason | None = None,
     ) -> None:
-        """It is over; duration and RTF are recorded only for what was completed."""
+        """An utterance is over; duration and RTF are recorded only if it was completed."""
         self._running.labels(model).dec()
         if outcome is Outcome.FAILED:
             self._failed.labels(model, reason or EndReason.FAILED).inc()
@@ -176,5 +176,5 @@ class UtteranceMetrics:
                 self._rtf.labels(model).observe(rtf)
 
     def rejected(self, model: str, code: str) -> None:
-        """A request never became an utterance, an answer or a picture."""
+        """A request was rejected before it became an utterance, an answer or a picture."""
         self._rejected.labels(model, code).inc()

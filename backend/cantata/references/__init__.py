@@ -1,1 +1,1 @@
-"""Recordings of speakers to imitate: read within limits, fetched safely, kept on disk."""
+"""Recordings of speakers for models to follow: read within limits, fetched safely, kept on disk."""

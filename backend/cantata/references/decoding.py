@@ -1,4 +1,4 @@
-"""Untrusted sound files -> samples of a reference, in bounded time and memory.
+"""Decodes an untrusted sound file to a reference, in bounded time and memory.
 
 `decode` blocks: the event loop calls it through `ReferenceReader`.
 """
@@ -14,9 +14,9 @@ from cantata.contract.data.request import ReferenceAudio
 from cantata.media.sound import MAX_WORK_S, Recording, SoundLimits, read_sound
 
 MIN_S, MAX_S = 1.0, 60.0
-"""Shorter and longer recordings are rejected."""
+"""Shortest and longest recording, in seconds."""
 USED_S = 15.0
-"""How much of a longer recording is used: its beginning."""
+"""Seconds of a longer recording that are used, from its beginning."""
 
 _MIN_SOUNDING_S = 0.5
 _QUIET_DBFS = -50.0

@@ -19,10 +19,11 @@ def new_token() -> str:
 
 
 def digest(token: str) -> str:
-    """What is kept of a token. It is random, so one round without salt suffices."""
+    """The part of a token that is kept. Tokens are random, so one round without salt suffices."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_token_of(kept: str | None, shown: str | None) -> bool:
-    """Whether a token belongs to a digest, in constant time; None: there is none."""
+    """Whether a token belongs to a digest, checked in constant time. A digest of None has no
+    token."""
     return kept is not None and shown is not None and hmac.compare_digest(kept, digest(shown))

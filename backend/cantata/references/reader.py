@@ -1,4 +1,4 @@
-"""A recording as a request names it, `data:` or an address, -> a reference."""
+"""Reads a recording that a request contains as a `data:` URL or names by a URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReferenceReader:
         self._loader = loader
 
     async def read(self, source: str, transcript: str | None, param: str) -> ReferenceAudio:
-        """The recording behind a `data:` URL with base64, or an http(s) URL where that is on.
+        """The recording behind a base64 `data:` URL or, if fetching is on, an http(s) URL.
 
         Raises:
             InvalidAudio: not such a URL, or the recording cannot be used.

@@ -1,5 +1,5 @@
-"""Uploaded voices in a store that several servers share: whatever fsspec reaches, such as a shared
-folder, S3 or GCS.
+"""Uploaded voices in a store that several servers share: anything that fsspec reaches, such as a
+shared folder, S3 or GCS.
 
     <url>/names/<digest of a name>.json     what is known of the voice that has this name
          sounds/<id>.wav                    24 kHz mono, or as it was uploaded
@@ -47,23 +47,24 @@ logger = logging.getLogger(__name__)
 
 _NAMES, _SOUNDS = "names", "sounds"
 _FRESH_S = 5.0
-"""What was read is not read again for so long, unless a voice is missed."""
+"""Seconds for which the list counts as fresh, unless a voice is not found in it."""
 _MISSED_S = 0.5
-"""Nor for so long if one is: names that do not exist must not load the store."""
+"""Seconds for which it counts as fresh even then: requests for unknown names must not load the
+store."""
 _LIMIT_S = 30.0
-"""For one answer of the store."""
+"""Seconds within which the store must answer."""
 _THREADS = 4
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A name's file, as it was last read."""
+    """The file of one name, as last read."""
 
     stamp: str
     """Changes when the file does."""
     voice: StoredVoice | None
-    """None: it was damaged, or not yet complete."""
+    """None: the file was damaged or not complete yet."""
 
 
 class SharedVoiceStore:
@@ -90,20 +91,20 @@ class SharedVoiceStore:
         self._threads = ThreadPoolExecutor(_THREADS, "cantata-voices")
         self._read_s: float | None = None
         self._known: Mapping[str, _Known] = {}
-        """By path. Replaced, never changed, so that readers need no lock."""
+        """Voices by path. Replaced, never changed, so that readers need no lock."""
 
     @property
     def voices(self) -> tuple[StoredVoice, ...]:
-        """What was there lately, the oldest first."""
+        """The voices at the last look, the oldest first."""
         found = [known.voice for known in self._known.values() if known.voice is not None]
         return tuple(sorted(found, key=lambda voice: (voice.created_at, voice.id)))
 
     def find(self, name: str) -> StoredVoice | None:
-        """The voice with this id or name, of those."""
+        """The voice with this id or name at the last look."""
         return find_voice(self.voices, name)
 
     def load(self) -> None:
-        """Read what is there. Blocks.
+        """Read the store. Blocks.
 
         Raises:
             ConfigError: the store cannot be read.
@@ -133,8 +134,8 @@ class SharedVoiceStore:
         return await self._run(self._reference, voice)
 
     async def _run(self, work: Callable[..., R], *args: object) -> R:
-        """Do what may block, in a thread, for a limited time. It is finished there all the same:
-        a caller that is cancelled leaves the store as it was or as it was asked to be."""
+        """Run a function that may block in a thread, for a limited time. The thread finishes even
+        if the caller is cancelled, so each change is made fully or not at all."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_LIMIT_S):
@@ -144,7 +145,8 @@ class SharedVoiceStore:
             raise StorageFailed("the store of uploaded voices does not answer") from error
 
     def _read(self, fresh_s: float) -> None:
-        """List the names, and read the files that have changed; not if that is fresh."""
+        """List the names and read the files that have changed, unless that was done in the last
+        `fresh_s` seconds."""
         with self._reading:
             if self._read_s is not None and self._clock() - self._read_s < fresh_s:
                 return
@@ -156,7 +158,7 @@ class SharedVoiceStore:
             self._read_s = self._clock()
 
     def _listed(self) -> dict[str, str]:
-        """Files of names -> stamps."""
+        """The files of names, each with its stamp."""
         folder = f"{self._root}/{_NAMES}"
         self._files.invalidate_cache(folder)
         try:
@@ -203,7 +205,7 @@ class SharedVoiceStore:
         return voice
 
     def _claim(self, voice: StoredVoice) -> None:
-        """Take the voice's name, unless somebody was faster."""
+        """Take the voice's name, unless another upload was faster."""
         words = voice.model_dump_json(indent=2).encode()
         path = f"{self._root}/{self._path_of(voice.name)}"
         try:
@@ -237,14 +239,14 @@ class SharedVoiceStore:
             raise StorageFailed(f"the voice {voice.name!r} cannot be read") from error
 
     def _discard(self, voice: StoredVoice) -> None:
-        """Delete a sound that belongs to no name; what stays costs room, nothing else."""
+        """Delete a sound that belongs to no name. If that fails, it only takes up space."""
         try:
             self._files.rm_file(self._sound_of(voice))
         except OSError as error:
             logger.warning("the recording of %s stays: %s", voice.id, error)
 
     def _size(self) -> int:
-        """Bytes of all sounds."""
+        """Bytes of all sounds together."""
         folder = f"{self._root}/{_SOUNDS}"
         self._files.invalidate_cache(folder)
         try:

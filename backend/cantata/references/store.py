@@ -1,4 +1,4 @@
-"""Uploaded voices on disk: one folder each, named by a generated id, complete or absent.
+"""Uploaded voices on disk: one folder each, named by a generated id, and always complete.
 
     <folder>/voice_<32 hex digits>/voice.json      what is known of it
                                    reference.wav   24 kHz mono
@@ -47,13 +47,13 @@ logger = logging.getLogger(__name__)
 
 _WORDS, _SOUND = "voice.json", "reference.wav"
 _UNFINISHED = "."
-"""Begins the name of a folder that is being written or deleted."""
+"""Prefix of the name of a folder that is being written or deleted."""
 _ID = re.compile(rf"{ID_PREFIX}[0-9a-f]{{32}}")
 _READERS = 4
 
 
 class VoiceStore:
-    """The voices of one folder. Nothing is written, nor the folder made, before the first upload.
+    """The voices of one folder. The folder is created by the first upload.
 
     Changes happen in worker threads, one at a time and each as a whole: a caller that is cancelled
     leaves the store as it was or as it was asked to be.
@@ -67,11 +67,11 @@ class VoiceStore:
         self._writing = ThreadPoolExecutor(1, "cantata-voices-write")
         self._reading = ThreadPoolExecutor(_READERS, "cantata-voices-read")
         self._voices: Mapping[str, StoredVoice] = {}
-        """By id, oldest first. Replaced, never changed, so that readers need no lock."""
+        """Voices by id, oldest first. Replaced, never changed, so that readers need no lock."""
 
     @property
     def voices(self) -> tuple[StoredVoice, ...]:
-        """What is kept, the oldest first."""
+        """All voices, the oldest first."""
         return tuple(self._voices.values())
 
     def find(self, name: str) -> StoredVoice | None:
@@ -79,7 +79,7 @@ class VoiceStore:
         return find_voice(self._voices.values(), name)
 
     def load(self) -> None:
-        """Read the folder; damaged voices are left alone and logged, unfinished ones removed.
+        """Read the folder. Damaged voices are left alone and logged; unfinished ones are removed.
 
         Blocks.
 
@@ -101,7 +101,7 @@ class VoiceStore:
             self._voices = {voice.id: voice for voice in voices}
 
     async def refresh(self, name: str | None = None, *, now: bool = False) -> None:
-        """Nobody else changes the folder, so there is nothing to learn."""
+        """Nothing to do: no other server changes the folder."""
 
     async def add(
         self, upload: VoiceUpload, reference: ReferenceAudio, deletion_digest: str
@@ -183,7 +183,7 @@ class VoiceStore:
 
 
 def _read_voice(path: Path) -> StoredVoice | None:
-    """The voice in a folder; None, and a line in the log, when it is damaged."""
+    """The voice in a folder; None if it is damaged, which is logged."""
     words, sound = path / _WORDS, path / _SOUND
     try:
         if path.is_symlink() or words.is_symlink() or sound.is_symlink():
@@ -229,7 +229,7 @@ def _write_file(path: Path, data: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have a folder's entries on disk."""
+    """Write a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

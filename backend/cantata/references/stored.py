@@ -1,4 +1,4 @@
-"""An uploaded voice as it is kept, wherever that is."""
+"""An uploaded voice in the form in which it is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SOUND_BYTES = 8 << 20
 
 
 class StoredVoice(BaseModel):
-    """`voice.json`."""
+    """The content of `voice.json`."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -33,19 +33,19 @@ class StoredVoice(BaseModel):
     description: str = ""
     transcript: str | None = None
     deletion_digest: str | None = None
-    """Of the deletion token; None: the voice is from before there were any."""
+    """Digest of the deletion token; None for voices from before there were tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """How much is kept."""
+    """Limits of all uploaded voices together."""
 
     voices: int = 100
     total_bytes: int = 600 << 20
-    """As many as that take at most: 15 s in stereo at 48 kHz each."""
+    """Bytes of all voices together: enough for 100 of 15 s, stereo, 48 kHz."""
 
     def check(self, voices: int, total_bytes: int) -> None:
-        """Whether another voice fits.
+        """Check that another voice fits.
 
         Args:
             voices: that are kept already.
@@ -61,17 +61,17 @@ class StoreLimits:
 
 
 class Voices(Protocol):
-    """The uploaded voices, as routes see them."""
+    """The uploaded voices, as routes use them."""
 
     @property
     def voices(self) -> tuple[StoredVoice, ...]:
-        """What is kept, the oldest first."""
+        """All voices, the oldest first."""
 
     def find(self, name: str) -> StoredVoice | None:
         """The voice with this id or name."""
 
     async def refresh(self, name: str | None = None, *, now: bool = False) -> None:
-        """Learn what other servers have stored or deleted, unless that was done lately.
+        """Learn what other servers have stored or deleted, unless that was done recently.
 
         Args:
             name: an id or name that is wanted now: one that is not known is a reason to look.
@@ -115,7 +115,7 @@ class Voices(Protocol):
 
 
 def new_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
-    """A voice with an id of its own, made now."""
+    """A new voice with an id of its own."""
     return StoredVoice(
         id=f"{ID_PREFIX}{uuid.uuid4().hex}",
         name=upload.name,
@@ -128,25 +128,25 @@ def new_voice(upload: VoiceUpload, deletion_digest: str) -> StoredVoice:
 
 
 def find_voice(voices: Iterable[StoredVoice], name: str) -> StoredVoice | None:
-    """The one with this id or name."""
+    """The voice with this id or name."""
     wanted = fold(name)
     return next((v for v in voices if wanted in (v.id, fold(v.name))), None)
 
 
 def name_taken(name: str) -> VoiceExists:
-    """The rejection of a second voice of a name."""
+    """The error for a name that another voice has."""
     return VoiceExists(f"there is already a voice {name!r}; delete it first", "name")
 
 
 def wav_of(reference: ReferenceAudio) -> bytes:
-    """A recording as a file that loses nothing."""
+    """A recording as a lossless file."""
     sound = io.BytesIO()
     soundfile.write(sound, reference.samples, reference.sample_rate, format="WAV", subtype="FLOAT")
     return sound.getvalue()
 
 
 def reference_of(voice: StoredVoice, wav: bytes) -> ReferenceAudio:
-    """A voice's recording, of the file's bytes.
+    """The recording in such a file.
 
     Raises:
         soundfile.LibsndfileError: it is none.

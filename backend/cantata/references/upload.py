@@ -1,5 +1,5 @@
-"""What a caller says about a voice that is to be kept, checked. All of it is data: no name of a
-caller's ever becomes a path."""
+"""Checks the fields of an uploaded voice. They are only data: no name from a client ever becomes a
+path."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NO = frozenset({"false", "no", "0", "off", "none", "null"})
 
 @dataclass(frozen=True, slots=True)
 class VoiceUpload:
-    """The words that come with a recording."""
+    """The fields that come with a recording."""
 
     name: str
     consent: str
-    """`true`, or whatever the caller's record of the speaker's consent is called."""
+    """`true`, or the name of the client's record of the speaker's consent."""
     transcript: str | None
     description: str
 
@@ -45,7 +45,7 @@ def check_upload(
 
 
 def fold(name: str) -> str:
-    """The form in which two names of voices are compared."""
+    """The form of a voice's name in which names are compared."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

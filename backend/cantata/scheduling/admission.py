@@ -22,18 +22,20 @@ from cantata.contract.service import AdmissionReport
 LIVE, BATCH = "live", "batch"
 QUEUE_FULL, WAITED_TOO_LONG = "queue_full", "waited_too_long"
 _NEW_WEIGHT = 0.2
-"""Weight of the latest request in the mean time that a place is held."""
+"""Weight of the latest request in the mean time for which a place is held."""
 _MIN_RETRY_S, _MAX_RETRY_S = 1.0, 30.0
 _RETRY_SPREAD = 0.5
-"""Part of the retry time: clients that are rejected together must not retry together."""
+"""Retry times vary by this part of themselves, so that clients that are rejected together do not
+retry together."""
 _GOLDEN = 0.618034
 """The fractional parts of its multiples are spread evenly, however many there are."""
 BEGINNING_AT_ONCE = 4
-"""Requests that may hold a place without having sound, at least."""
+"""At least this many requests may hold a place before they have sound."""
 _BEGINNING_SHARE = 8
-"""One in this many places may be in that state: with more places, more requests start per step."""
+"""One in this many places may be in that state. With more places, more requests may start per
+step."""
 BEGINNING_S = 1.0
-"""A request without sound for longer no longer delays the next one."""
+"""Seconds after which a request without sound no longer delays the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,16 @@ class QueueLimits:
 
 
 class Place:
-    """What an admitted request holds."""
+    """The place of an admitted request."""
 
     def __init__(self, on_begun: Callable[[], None]) -> None:
         self._on_begun = on_begun
         self._timer = asyncio.get_running_loop().call_later(BEGINNING_S, self.has_sound)
         self.beginning = True
-        """No sound yet."""
+        """Whether the request has no sound yet."""
 
     def has_sound(self) -> None:
-        """Its first packet is there; may be called repeatedly."""
+        """Note that the first packet has been sent; may be called repeatedly."""
         if self.beginning:
             self.beginning = False
             self._timer.cancel()
@@ -96,7 +98,7 @@ class Admission:
         self._batch: deque[_Turn] = deque()
         self._running = 0
         self._extra_places = 0.0
-        """Places that fast listeners take, beyond the one that each of them has."""
+        """Places that fast listeners take beyond the one that each of them has."""
         self._running_batch = 0
         self._mean_held_s = 0.0
         self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
@@ -126,7 +128,7 @@ class Admission:
             self._let_in()
 
     def check(self) -> None:
-        """Reject a live request that the queue has no room for; takes microseconds.
+        """Reject a live request if the queue has no room; takes microseconds.
 
         Raises:
             Overloaded: the queue is full.
@@ -139,7 +141,7 @@ class Admission:
 
     @asynccontextmanager
     async def admit(self, *, batch: bool = False, stretch: float = 1.0) -> AsyncIterator[Place]:
-        """Hold a place inside the block.
+        """Wait for a place, and hold it inside the block.
 
         Args:
             stretch: seconds of the model's sound that its listener plays in one second; above 1
@@ -234,7 +236,7 @@ class Admission:
 
     @property
     def _turn_s(self) -> float:
-        """When a new request would about get its turn at this rate."""
+        """Roughly when a new request would get its turn at the current rate."""
         turn_s = self._mean_held_s * (len(self._live) + 1) / max(1, self._places)
         return min(max(turn_s, _MIN_RETRY_S), _MAX_RETRY_S)
 
@@ -244,7 +246,7 @@ class Admission:
 
 
 def spread(retry_s: float, number: int) -> float:
-    """A retry time of its own for each rejection.
+    """A retry time that differs for each rejection.
 
     Args:
         retry_s: the usual one.
@@ -255,7 +257,8 @@ def spread(retry_s: float, number: int) -> float:
 
 
 def _extra_places(stretch: float) -> float:
-    """In whole quarters: their sums are exact, so that the sum returns to exactly zero."""
+    """Places beyond one, in whole quarters: their sums are exact, so they return to exactly
+    zero."""
     return math.ceil(max(stretch - 1.0, 0.0) * 4) / 4
 
 
@@ -264,12 +267,12 @@ class _Turn:
 
     def __init__(self, extra: float) -> None:
         self.extra = extra
-        """Places that it takes beyond one."""
+        """Places that the request takes beyond one."""
         self.called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
 def _first(queue: deque[_Turn]) -> _Turn | None:
-    """The next one; requests that have just given up are skipped."""
+    """The next request; those that have just given up are skipped."""
     while queue and queue[0].called.done():
         queue.popleft()
     return queue[0] if queue else None

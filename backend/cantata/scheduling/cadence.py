@@ -1,4 +1,4 @@
-"""How many frames a listener needs in reserve, from recent latencies.
+"""How many frames a listener needs in reserve, by recent latencies.
 
 A first packet that leaves at once gives its listener one frame in reserve. With few listeners the
 next frame arrives within a fraction of a frame period; under load it may take longer than one.
@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 
 MARGIN = 0.2
-"""Part of a frame period: a margin on top of the longest recent latency."""
+"""Part of a frame period added to the longest recent latency."""
 CROWD = 3
-"""Listeners that start at the same time, if they are at least a quarter of all."""
+"""Listeners that start together make a burst from this number on, if they are at least a quarter of
+all."""
 _CROWDED = 25
-"""Deliveries for which they still count as a burst."""
+"""Deliveries for which a burst still counts."""
 MOST_PERIODS = 3
 """Upper bound: a longer wait means that something is broken."""
 _FADING = 0.98

@@ -1,4 +1,4 @@
-"""Which streams a codec stage decodes next.
+"""Chooses the streams that a codec stage decodes next.
 
 Earliest playback deadline first, first chunks before all others, a new stream's context behind
 listeners that run dry soon, the shortest context first, chunks that grow with the listeners'
@@ -12,17 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SOON_PERIODS = 2.0
-"""Frame periods. A listener with less left to play goes before a new stream's context, which may be
-minutes of frames. It is more than what a listener must have for another request to start."""
+"""A listener with fewer frame periods than this left to play goes before a new stream's context,
+which may be minutes of frames. It is more than what a listener must have for another request to
+start."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """What the plan needs to know of one stream."""
+    """What the plan needs to know about one stream."""
 
     slot: int
     ready_frames: int
-    """Frames that have arrived, are not decoded yet, and that the listener has credit for."""
+    """Frames that have arrived, are not decoded, and are covered by the listener's credit."""
     started: bool
     """Whether the listener has sound already; otherwise it waits for its first packet."""
     deadline_s: float
@@ -30,7 +31,7 @@ class StreamView:
     unheard_frames: int = 0
     """Frames at its beginning that are decoded only as context; their sound is dropped."""
     first_frames: int = 1
-    """Frames in its first packet, if it has that many."""
+    """Frames in its first packet, if that many come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class PlanLimits:
     """Limits of one batch."""
 
     max_chunk_frames: int
-    """Frames of one stream at most."""
+    """Most frames of one stream."""
     max_batch_frames: int
-    """Rows times frames at most."""
+    """Most rows times frames."""
     frame_period_s: float
     """Seconds of sound in one frame."""
 
@@ -95,7 +96,7 @@ def _urgency(stream: StreamView, soon_s: float) -> tuple[int, float, int]:
 def _patience(
     streams: Sequence[StreamView], waiting: Sequence[StreamView], limits: PlanLimits, now_s: float
 ) -> int:
-    """Frames that each row may have without making another listener run dry.
+    """Most frames per row that make no other listener run dry.
 
     While a stage keeps up, a chunk of n frames takes less time than n frames last. So the listener
     with the least in reserve bounds them, and half of its reserve is left for its own batch. If
@@ -112,7 +113,7 @@ def _patience(
 
 
 def _is_first_chunk(stream: StreamView) -> bool:
-    """Whether its next frame is the first that its listener receives."""
+    """Whether the stream's next frame is the first that its listener receives."""
     return not stream.started and not stream.unheard_frames
 
 

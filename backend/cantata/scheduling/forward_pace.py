@@ -16,17 +16,17 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
 
 _KEPT = 0.99
-"""Of the weight of earlier forwards in the shape, at each new one."""
+"""Factor on the weight of earlier forwards in the shape, at each new one."""
 _NEW_SPEED = 0.2
 """Weight of the latest forward in the speed."""
 _MOST_NEWS = 3.0
-"""A forward that took this many times as long as expected counts as this slow: a thread that once
-waited for a processor is not slow."""
+"""A forward counts as at most this many times as slow as expected: a thread that once waited for a
+processor is not slow."""
 _SETTLING = 2
-"""The first forwards of a process load kernels and memory, and are not counted."""
+"""Number of first forwards of a process that are not counted: they load kernels and memory."""
 _DOUBT = 1e-3
-"""Weight of the assumption that holds before forwards of several sizes were seen: all time grows
-with the tokens. Admission promises only what was measured."""
+"""Weight of the assumption, before forwards of several sizes were seen, that all time grows with
+the tokens. Admission promises only what was measured."""
 
 
 class ForwardPace:
@@ -35,7 +35,7 @@ class ForwardPace:
     def __init__(self) -> None:
         self._seen = 0
         self._speed = 1.0
-        """How much slower than the shape says the latest forwards were."""
+        """How many times as long as the shape predicts the latest forwards took."""
         self._unit = np.ones(3)
         """A typical forward: its fixed part (1), tokens, pairs. The fit is in these units, which
         keeps it well conditioned."""
@@ -78,7 +78,7 @@ class ForwardPace:
         self._vector = _DOUBT * self._shape
 
     def _learn(self, parts: NDArray[np.float64], seconds: float) -> None:
-        """Relative deviations count alike, in short forwards and in long ones."""
+        """Update the shape. Relative deviations count alike in short forwards and in long ones."""
         weight = 1.0 / float(seconds) ** 2
         scale = float(self._shape.sum()) ** 2
         self._matrix = _KEPT * self._matrix + scale * weight * np.outer(parts, parts)

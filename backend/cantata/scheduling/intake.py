@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LEAD_PERIODS = 6
-"""Frame periods from intake to its first sound, generously."""
+"""Frame periods from intake to the request's first sound, generously."""
 
 
 class Intake(Generic[T]):
@@ -47,7 +47,7 @@ class Intake(Generic[T]):
         self._waiting[request_id] = (math.inf if batch else due_s, item)
 
     def take(self, request_id: str | None = None) -> T | None:
-        """Remove the most urgent request, or this one; None if it is not waiting."""
+        """Remove the most urgent request, or the given one; None if it is not waiting."""
         if request_id is None:
             request_id = min(self._waiting, key=lambda key: self._waiting[key][0], default="")
         return self._waiting.pop(request_id, (0.0, None))[1]

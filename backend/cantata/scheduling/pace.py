@@ -19,18 +19,19 @@ from cantata.contract.process.steps import StepCost
 _NOISE = 0.3
 """Relative deviation of a step's time from the mean."""
 _SPEED_DRIFT = 0.06
-"""Of the speed, per second (and with the square root of time): about the last second counts."""
+"""Drift of the speed per second (and with the square root of time): about the last second
+counts."""
 _SHAPE_DRIFT = 0.006
-"""Of a and b individually, likewise."""
+"""Drift of a and b individually, in the same units."""
 _MOST_DRIFT_S = 60.0
-"""Longer pauses count as this long."""
+"""Longer pauses count as this many seconds."""
 _OUTLIER = 5.0
-"""Standard deviations. A slower step counts as this slow: a process that once waited for a
+"""A slower step counts as this many standard deviations slow: a process that once waited for a
 processor is not slow."""
 _SETTLING_STEPS = 4
-"""The first steps of a process load kernels and memory, and are not counted."""
+"""Number of first steps of a process that are not counted: they load kernels and memory."""
 _LEAST_SLOPE_S = 1e-6
-"""A frame is never free."""
+"""Least seconds of a frame, which is never free."""
 
 
 class Pace:
@@ -39,13 +40,13 @@ class Pace:
     def __init__(self) -> None:
         self._steps = 0
         self._measured_s = 0.0
-        """When the latest step was."""
+        """When the latest step was measured."""
         self._fixed_s = 0.0
-        """a"""
+        """a, in seconds."""
         self._frame_s = 0.0
-        """b"""
+        """b, in seconds per frame."""
         self._doubt = (0.0, 0.0, 0.0)
-        """Covariance of a and b: of a, of both, of b."""
+        """Covariance of a and b: variance of a, covariance, variance of b."""
 
     def measure(self, frames: int, seconds: float, now_s: float) -> None:
         """Take a step into account.
@@ -74,8 +75,8 @@ class Pace:
         return StepCost(self._fixed_s, self._frame_s) if self._frame_s else None
 
     def _begin(self, frames: int, seconds: float) -> None:
-        """Until it has seen steps of other sizes, it assumes that all time grows with the frames:
-        admission promises only what was measured."""
+        """Begin with one step. Until steps of other sizes are seen, all time is assumed to grow
+        with the frames: admission promises only what was measured."""
         self._frame_s = max(seconds / frames, _LEAST_SLOPE_S)
         doubt = self._frame_s**2
         self._doubt = (doubt * frames**2, -doubt * frames, doubt)

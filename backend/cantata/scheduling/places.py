@@ -1,4 +1,4 @@
-"""How many listeners a pipeline serves without gaps, from the times of its stages' steps.
+"""How many listeners a pipeline serves without gaps, by the times of its stages' steps.
 
 Two conditions must hold. Each stage keeps up: it makes one frame for each listener within the
 usable part of a frame period. And a listener that has just started gets its next frame in time in
@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from cantata.contract.process.steps import StepCost
 
 USABLE = 0.8
-"""Of the frame period, for a stage's steps; the rest is for prompts, messages and other work on the
-machine."""
+"""Part of the frame period that a stage's steps may take; the rest is for prompts, messages and
+other work on the machine."""
 IN_TIME = 1.5
-"""Frame periods, for a frame's whole path: two frames, which a listener under load has at least
-(see `Cadence`), less the time for new prompts, nearly half a period between two steps."""
+"""Frame periods that a frame's whole path may take: two frames, which a listener under load has at
+least (see `Cadence`), less the time for new prompts, nearly half a period between two steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagePace:
-    """One stage's steps."""
+    """The cost of one stage's steps."""
 
     cost: StepCost
     max_batch_frames: int | None = None

@@ -22,7 +22,8 @@ import numpy as np
 from cantata.contract.data.errors import Quarantined
 
 LEEWAY_FRAMES = 8
-"""How many frames apart two deaths at the same place may be: a codec decodes as many at once."""
+"""Two deaths at most this many frames apart are at the same place: a codec decodes as many at
+once."""
 MAX_WAIT_S = 8.0
 """Longest wait for earlier suspects; after that they run together."""
 _MAX_KEPT = 1024
@@ -30,12 +31,12 @@ _MAX_KEPT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A request was there when a process died."""
+    """A request that was in the call when a process died."""
 
     process: str
-    """Its name: a stage's, or a replica."""
+    """Name of the stage or replica."""
     done: int
-    """How far the request was: in frames, at a stage."""
+    """How far the request was; in a stage, in frames."""
 
 
 class Quarantine:
@@ -71,16 +72,16 @@ class Quarantine:
         return self._strikes.get(digest)
 
     def has_passed(self, digest: bytes, done: int) -> bool:
-        """Whether a request that has come so far is past its strike, if it has one."""
+        """Whether a request that has come this far is past its strike."""
         strike = self._strikes.get(digest)
         return strike is None or done > strike.done + self._leeway
 
     def clear(self, digest: bytes) -> None:
-        """The request got further, or completed."""
+        """Forget the strike of a request that got further or completed."""
         self._strikes.pop(digest, None)
 
     def died(self, process: str, suspects: Mapping[bytes, int], *, others: int = 0) -> bytes | None:
-        """A process crashed while it worked on these requests; returns the cause, if it is certain.
+        """A process crashed while working on these requests. Returns the culprit, if it is certain.
 
         Args:
             process: its name.
@@ -107,7 +108,7 @@ class Quarantine:
 
 
 class Turns:
-    """Suspects start one at a time. Each is known by what equals nothing else."""
+    """Starts suspects one at a time. Each is identified by an object that equals nothing else."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -123,7 +124,7 @@ class Turns:
         self._holder = suspect
 
     def give_back(self, suspect: object) -> None:
-        """The next one may start, if this one had its turn."""
+        """End a suspect's turn, if it had one, so that the next may start."""
         if self._holder == suspect:
             self._holder = None
             self._turn.release()
@@ -137,7 +138,7 @@ def _keep(kept: OrderedDict[bytes, Any], digest: bytes, value: Any) -> None:
 
 
 def digest_of(*content: Any) -> bytes:
-    """Digest of what a request asks for: dataclasses, mappings, sequences, arrays, bytes, plain
+    """Digest of a request's content: dataclasses, mappings, sequences, arrays, bytes, plain
     values."""
     summed = hashlib.sha256()
     for part in content:

@@ -7,10 +7,10 @@ sound and has little left to play, no request starts. Nothing here knows a model
 from __future__ import annotations
 
 COMFORTABLE_PERIODS = 1.25
-"""Frame periods of sound left with which a listener is safe: most of a frame's longest path under
-full load (see `places`)."""
+"""A listener with this many frame periods of sound left is safe: most of a frame's longest path
+under full load (see `places`)."""
 GIVEN_UP_S = 1.0
-"""A listener that ran dry longer ago than this waits for something broken, and no longer counts."""
+"""Seconds after which a listener that ran dry no longer counts: it waits for something broken."""
 
 
 class Reserves:
@@ -28,7 +28,7 @@ class Reserves:
         return len(self._runs_dry_s)
 
     def waits(self, request_id: str, runs_dry_s: float) -> None:
-        """It has received everything so far.
+        """A listener has received everything so far and waits for more.
 
         Args:
             runs_dry_s: when it has played that, on any monotonic clock; at least now, since sound
@@ -37,7 +37,7 @@ class Reserves:
         self._runs_dry_s[request_id] = runs_dry_s
 
     def served(self, request_id: str) -> None:
-        """It received more, or has ended; unknown ids are ignored."""
+        """A listener received more, or has ended; unknown ids are ignored."""
         self._runs_dry_s.pop(request_id, None)
 
     def is_calm(self, now_s: float) -> bool:

@@ -1,5 +1,5 @@
-"""Admission of pictures, and of answers that are written among them: a request is taken if it will
-be done in time, by the plan's own forecast.
+"""Admits a picture, or an answer that is written among pictures, if it will be done in time, by a
+forecast of the plan itself.
 
 Speech has places, because every listener needs a share of each second. Pictures have none: work is
 done one after the other, and what matters is when. Nothing here knows a model or reads a clock.
@@ -18,23 +18,23 @@ from cantata.scheduling.step_plan import JobView, finish_times
 NO_SLOT, TOO_LATE = "no_slot", "too_late"
 _MIN_RETRY_S = 1.0
 _UNKNOWN_RETRY_S = 5.0
-"""Before any forward was measured."""
+"""Seconds to retry after, before any forward was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """What is admitted."""
+    """Limits of admission."""
 
     slots: int
-    """Jobs at the same time."""
+    """Most jobs at the same time."""
     max_wait_s: float
-    """The longest that others may hold up a job, beyond the time that it takes alone."""
+    """Longest time for which others may hold up a job, beyond the time that it takes alone."""
     max_tokens: int
-    """Of one forward."""
+    """Most tokens of one forward."""
 
 
 class StepAdmission:
-    """Decides on requests, and counts them.
+    """Admits requests, and counts them.
 
     Args:
         limits: what is admitted.
@@ -53,8 +53,8 @@ class StepAdmission:
         *,
         besides_s: float = 0.0,
     ) -> None:
-        """Decide on a newcomer. File renders wait as long as it takes, but leave half of the slots
-        to others.
+        """Decide on a new request. File renders wait as long as it takes, but leave half of the
+        slots to others.
 
         Args:
             job: the newcomer.
@@ -95,7 +95,7 @@ class StepAdmission:
         *,
         batch: bool = False,
     ) -> None:
-        """The part of `check` that needs no knowledge of the newcomer.
+        """The part of `check` that does not depend on the request.
 
         Raises:
             Overloaded: every slot that it may have is taken.

@@ -1,4 +1,4 @@
-"""Which jobs of a denoiser advance next, and together.
+"""Chooses the jobs of a denoiser that advance next, and together.
 
 Between two steps a job may begin, wait, advance or go: its state is small and stays in its slot.
 So the order is decided anew for each forward: jobs with a deadline that is near, then those that
@@ -17,34 +17,34 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
 
 PATIENCE = 3.0
-"""A job that has been here for more than this many times its own work goes before shorter ones."""
+"""A job that has been here for more than this many times its own work precedes shorter ones."""
 URGENT = 1.5
-"""A job with a deadline goes first when no more than this many times its remaining work fits until
+"""A job with a deadline goes first if at most this many times its remaining work fits until
 then."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """What the plan needs to know of one job."""
+    """What the plan needs to know about one job."""
 
     request_id: str
     size: ForwardSize
-    """Of the next step."""
+    """Size of the next step."""
     steps: int
-    """In all."""
+    """Number of all steps."""
     steps_left: int
     arrived_s: float
-    """When it came, on any monotonic clock."""
+    """When the job arrived, on any monotonic clock."""
     group: Hashable = None
     """Only jobs of one group share a forward."""
     deadline_s: float = math.inf
-    """When its caller stops waiting, on the same clock."""
+    """When its client stops waiting, on the same clock."""
     batch: bool = False
-    """It takes what the others leave."""
+    """Whether it only uses what others leave."""
     writes: bool = False
-    """It makes a text, and no picture."""
+    """Whether it makes a text and no picture."""
     later: ForwardSize | None = None
-    """Of each step after the next one; None: as that. The plan knows it, the forecast does not."""
+    """Size of each later step; None: as the next one's. The plan uses it, the forecast does not."""
 
     def work_s(self, cost: ForwardCost) -> float:
         """Seconds that all its steps take alone."""
@@ -93,7 +93,7 @@ def plan(
 
 
 def _urgency(job: JobView, cost: ForwardCost, now_s: float) -> tuple[int, float, float]:
-    """Ascending; the last value makes the order of equal jobs that of their arrival."""
+    """Sort key, ascending; the last value keeps equal jobs in the order of their arrival."""
     if job.batch:
         return 4, job.arrived_s, 0.0
     left_s = job.left_s(cost)
@@ -113,7 +113,7 @@ def _urgency(job: JobView, cost: ForwardCost, now_s: float) -> tuple[int, float,
 def finish_times(
     jobs: Sequence[JobView], cost: ForwardCost, max_tokens: int, now_s: float
 ) -> dict[str, float]:
-    """When each of these jobs is done if no other comes, by the plan itself.
+    """When each job would be done if no other came, by running the plan ahead.
 
     Several steps count as one while the same jobs advance, so this is quick, and slightly wrong
     where a job becomes urgent in between.
