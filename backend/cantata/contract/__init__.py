@@ -1,1 +1,1 @@
-"""Types shared by the backend and the models' plug-ins. Imports neither."""
+"""Types shared by the backend and the models' plug-ins. It imports neither."""

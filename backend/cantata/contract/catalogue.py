@@ -10,7 +10,8 @@ from cantata.contract.data.errors import ModelNotFound
 DEFAULT_MODEL_ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
 """Names that clients send routinely; they select the default model."""
 IMAGE_MODEL_ALIASES = ("gpt-image-", "chatgpt-image-", "dall-e-")
-"""The same for pictures, their beginnings: these select the first model that draws."""
+"""Prefixes of names that clients send routinely for pictures; they select the first model that
+draws."""
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -1,4 +1,4 @@
-"""What the api asks of a model that thinks: an answer in text, spoken while it is written.
+"""What the api needs of a model that answers messages: text, spoken while it is written.
 
 The life of an answer is that of an utterance (`contract.service`): entered, iterated, left.
 """
@@ -32,12 +32,12 @@ class TextDelta:
 
     text: str
     tokens: int
-    """That it came from."""
+    """Tokens that the text came from."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextEnd:
-    """No text follows; sound may."""
+    """The end of the text. Sound may follow."""
 
     reason: FinishReason
 
@@ -47,8 +47,8 @@ AnswerEvent = Thought | TextDelta | CallStarted | CallArguments | TextEnd | Spee
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request that is being answered. Iterating over it gives its events, once: its thought
-    before its text, text and sound as they are made, exactly one `TextEnd`.
+    """An answer in progress. Iterating over it gives its events once: the thought before the text,
+    text and sound as they are made, and exactly one `TextEnd`.
 
     Raises:
         RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
@@ -56,13 +56,13 @@ class Answer:
     """
 
     request_id: str
-    """The id by which the stages know it."""
+    """The id under which the stages know the request."""
     prompt_tokens: int
-    """Of the conversation, with its sounds and pictures."""
+    """Tokens of the conversation, including its sounds and pictures."""
     milestones: tuple[Milestone, ...]
-    """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
+    """Steps that were done before the stages got the request: `TEXT`, `ADMIT`."""
     events: AsyncIterator[AnswerEvent]
-    """Untaken sound stops the production of more; text is never held up by it."""
+    """The events. Sound that is not taken stops the production of more; text never waits for it."""
 
     def __aiter__(self) -> AsyncIterator[AnswerEvent]:
         return self.events
@@ -73,12 +73,12 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The id by which clients ask for it."""
+        """The id under which clients ask for the model."""
         ...
 
     @property
     def takes(self) -> frozenset[Modality]:
-        """What a message's parts may be."""
+        """The kinds of parts that a message may have."""
         ...
 
     @property
@@ -93,17 +93,18 @@ class ChatModel(Protocol):
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """That can speak an answer, the default first; empty: it answers in text alone."""
+        """The voices that can speak an answer, the default first. Empty: it answers in text
+        only."""
         ...
 
     @property
     def sample_rate(self) -> int:
-        """Hz; 0 without voices. Known once the service is ready."""
+        """Sample rate in Hz; 0 without voices. Known once the service is ready."""
         ...
 
     @property
     def channels(self) -> int:
-        """Of the sound; 0 without voices."""
+        """Channels of the sound; 0 without voices."""
         ...
 
     @property
@@ -141,15 +142,15 @@ class ChatModel(Protocol):
 
 
 class ChatService(SpeechService, Protocol):
-    """Every model of one server, those that think among them."""
+    """All models of one server, including those that answer messages."""
 
     @property
     def chat_models(self) -> Mapping[str, ChatModel]:
-        """By name, in the order of the configuration; empty if none thinks."""
+        """Models that answer messages, by name, in the order of the configuration."""
         ...
 
     def chat_model(self, name: str | None) -> ChatModel:
-        """The model of this name, None the first.
+        """The model with this name, or the first one for None.
 
         Raises:
             ModelNotFound: none has it; the message lists the valid names.

@@ -1,5 +1,4 @@
-"""What the api asks of a model that draws: a picture, and its thought and its progress before it is
-done.
+"""What the api needs of a model that draws: one picture for each request, with its progress.
 
 The life of a drawing is that of an utterance (`contract.service`): entered, iterated, left.
 """

@@ -1,4 +1,4 @@
-"""What the api asks of the engine. The api imports this and never the engine itself.
+"""What the api needs of the engine. The api imports this and never the engine itself.
 
 The life of an utterance: `speak` is entered (admission, text checks, registration with every
 stage), iterated (new samples as they are made), and left (the abort reaches every stage and is
@@ -24,12 +24,12 @@ TEXT, ADMIT = "text", "admit"
 """Milestones of every utterance: its text was read, it was admitted."""
 
 Samples = NDArray[np.float32]
-"""[N, C], nominally in -1..1."""
+"""[N, C] samples, nominally in -1..1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenWord:
-    """When some characters of the caller's text are heard."""
+    """When some characters of the client's text are heard."""
 
     text_start: int
     text_end: int
@@ -45,10 +45,10 @@ class SpeechChunk:
 
     samples: Samples
     words: tuple[SpokenWord, ...] = ()
-    """In order. Each word is sent once, with its own first samples or earlier. Empty for models
-    without word times."""
+    """New word times, in order. Each word is sent once, with its own first samples or earlier.
+    Empty for models without word times."""
     milestones: tuple[Milestone, ...] = ()
-    """Of the stages that made it, if it is the first of its pipeline request."""
+    """Milestones of the stages that made it, if it is the first chunk of its pipeline request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StageReport:
     model: str
     stage: str
     pid: int
-    """Of the process, or of the one that died; 0 when none was started yet."""
+    """Process id, also of a process that has died; 0 if none was started yet."""
     alive: bool
     startup_s: float
     """Seconds from spawn to readiness; 0 while it is loading."""
@@ -70,17 +70,17 @@ class StageReport:
     state_bytes: int = 0
     """Memory of all slots' streaming state; 0: small, or unknown."""
     reuse: ReuseReport | None = None
-    """Of a stage that keeps results."""
+    """Figures of a stage that caches results; None for others."""
     restarts: int = 0
-    """Of the stage's process since the server's start, failed attempts too."""
+    """Restarts of the stage's process since the server's start, including failed attempts."""
     last_death: str | None = None
     """How its process ended the last time, if it did."""
     trouble: str | None = None
-    """What an operator should look at."""
+    """A problem that an operator should look at."""
     replica: str = ""
-    """Address of the replica that it belongs to; empty: of this server."""
+    """Address of the replica that the stage belongs to; empty: this server."""
     host: str = ""
-    """Address of the stage host that runs it; empty: it runs where its pipeline does."""
+    """Address of the stage host that runs the stage; empty: it runs where its pipeline does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class AdmissionReport:
     """The current state of a model's admission."""
 
     places: int
-    """Requests that may run: as many as play without gaps, by the latest measurements."""
+    """Requests that can play without gaps, by the latest measurements."""
     running: int
     waiting: int
     """Live requests in the queue."""
@@ -101,17 +101,18 @@ class AdmissionReport:
     slots: int = 0
     """Requests that every stage has memory for."""
     slots_in_use: int = 0
-    """Requests that the stages hold: a request between two pieces has a place but no slot."""
+    """Requests that use the stages' memory: a request between two pieces has a place but no
+    slot."""
     quarantined: int = 0
-    """Requests that are rejected because they ended a stage process, or a replica, twice, since the
+    """Requests that are rejected because they ended a stage process or a replica twice, since the
     start."""
     retry_after_s: float = 1.0
-    """When a request that is rejected now would about get its turn."""
+    """Roughly when a request that is rejected now would get its turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One request that is being spoken. Iterating over it gives its chunks, once.
+    """An utterance in progress. Iterating over it gives its chunks once.
 
     Raises:
         RequestFailed: a stage could not finish it (`ChunkTimeout`: no chunk in time).
@@ -119,12 +120,12 @@ class Utterance:
     """
 
     request_id: str
-    """The id by which the stages know it."""
+    """The id under which the stages know the request."""
     milestones: tuple[Milestone, ...]
-    """What was done before it was handed to the stages: `TEXT`, `ADMIT`."""
+    """Steps that were done before the stages got the request: `TEXT`, `ADMIT`."""
     chunks: AsyncIterator[SpeechChunk]
-    """New samples as they are made: delta, never cumulative. Untaken chunks stop the production
-    of more."""
+    """New samples as they are made; earlier ones are not repeated. Chunks that are not taken stop
+    the production of more."""
 
     def __aiter__(self) -> AsyncIterator[SpeechChunk]:
         return self.chunks
@@ -132,23 +133,23 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
-    """What a server knows of one of its replicas."""
+    """A server's view of one of its replicas."""
 
     address: str
     ready: bool
-    """It is connected, and its models accept requests."""
+    """Whether it is connected and its models accept requests."""
     draining: bool
-    """It ends what it speaks and takes nothing new."""
+    """Whether it finishes its running requests and accepts no new ones."""
     streams: int
-    """Of this server, open there now."""
+    """This server's open requests on it."""
     lost: int
-    """How often its link was lost, since the server's start."""
+    """How often the link was lost since the server's start."""
     routed: Mapping[str, int] = field(default_factory=dict)
-    """Requests that this server has ordered there since its start, by model."""
+    """Requests that this server has sent to it since its start, by model."""
     trouble: str | None = None
-    """What is wrong with it: why it takes no requests, or none for some model."""
+    """Why it takes no requests, or none for some model."""
     admissions: Mapping[str, AdmissionReport] = field(default_factory=dict)
-    """Of its models, by name, all servers' requests counted; as it told last."""
+    """Admission of its models, by name, over all servers, as last reported."""
 
 
 class ServedModel(Protocol):
@@ -156,17 +157,17 @@ class ServedModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The id by which clients ask for it."""
+        """The id under which clients ask for the model."""
         ...
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """Its voices, the default first."""
+        """The model's voices, the default first."""
         ...
 
     @property
     def sample_rate(self) -> int:
-        """Hz. Known once the service is ready."""
+        """Sample rate in Hz. Known once the service is ready."""
         ...
 
     @property
@@ -179,7 +180,7 @@ class ServedModel(Protocol):
 
     @property
     def sampled(self) -> bool:
-        """Whether requests that set no temperature are random, so that the seed matters."""
+        """Whether requests without a temperature are random, so that the seed matters."""
         ...
 
     @property
@@ -235,16 +236,16 @@ class ServedModel(Protocol):
 
 
 class SpeechService(Protocol):
-    """Every model of one server."""
+    """All models of one server."""
 
     @property
     def models(self) -> Mapping[str, ServedModel]:
-        """By name, in the order of the configuration."""
+        """All models by name, in the order of the configuration."""
         ...
 
     @property
     def default_model(self) -> str:
-        """For requests that name no model."""
+        """Name of the model for requests that name none."""
         ...
 
     @property
@@ -254,7 +255,7 @@ class SpeechService(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why it is not ready, for a person."""
+        """Why the service is not ready, in words."""
         ...
 
     def model(self, name: str) -> ServedModel:
@@ -266,7 +267,7 @@ class SpeechService(Protocol):
         ...
 
     async def stage_reports(self) -> list[StageReport]:
-        """One report per stage process, answered also while stages load or are down."""
+        """One report per stage process, available also while stages load or are down."""
         ...
 
     def replica_reports(self) -> list[ReplicaReport]:

@@ -1,4 +1,4 @@
-"""A voice by any of its names."""
+"""Finds a voice by any of its names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What travels: requests, chunks of codes and sound, errors, what a model can do."""
+"""The data that travels: requests, chunks of codes and sound, errors, a model's capabilities."""

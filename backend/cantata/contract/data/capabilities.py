@@ -12,28 +12,30 @@ OptionSchemas = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Part of a plug-in; the api rejects or ignores what a model does not support."""
+    """The capabilities in a plug-in. The api rejects or ignores what a model does not support."""
 
     instructions: bool = False
-    """Follows `SpeechRequest.instructions`."""
+    """The model follows `SpeechRequest.instructions`."""
     references: bool = False
-    """Follows `SpeechRequest.reference`, a recording of any speaker."""
+    """The model follows `SpeechRequest.reference`, a recording of any speaker."""
     max_references: int = 1
-    """Recordings that one request may follow, one for each speaker of its text."""
+    """Most recordings that one request may have, one for each speaker of its text."""
     languages: tuple[str, ...] = ()
-    """BCP 47 tags of what it speaks; empty: unknown."""
+    """BCP 47 tags of the languages that it speaks. Empty: unknown."""
     open_text: bool = False
-    """Speaks a text whose end has not arrived yet; its builder is an `OpenRequestBuilder`."""
+    """The model can speak a text whose end has not arrived yet; its builder is an
+    `OpenRequestBuilder`."""
     pauses: bool = False
-    """Reads `[pause 1.5s]` inside a text by itself; else the text is cut there."""
+    """The model reads `[pause 1.5s]` inside a text itself. For other models, the text is cut
+    there."""
     paces: tuple[float, float] = (1.0, 1.0)
-    """The slowest and the fastest `SpeechRequest.speed` that the model itself
-    supports; its builder gets no other. Beyond them, the engine stretches the sound."""
+    """Slowest and fastest `SpeechRequest.speed` that the model itself supports; its builder gets no
+    other. Beyond them, the engine stretches the sound."""
     speaker_tag: str = ""
-    """What begins a speaker's turn in a text of several speakers, with `{n}` for the speaker's
-    number from 0; empty: a text has one speaker."""
+    """Marks the beginning of a speaker's turn in a text, with `{n}` for the speaker's number from
+    0. Empty: a text has one speaker."""
     options: OptionSchemas = field(default_factory=dict)
-    """Request fields that it accepts beyond those of `SpeechRequest`."""
+    """Request fields of the model's own, beyond those of `SpeechRequest`."""
 
     def pace(self, speed: float) -> float:
         """The model's own pace that is nearest to this speed."""

@@ -1,4 +1,4 @@
-"""A conversation to be continued: what a model that thinks is asked.
+"""A conversation that a model continues.
 
 Letters: N samples, C channels, T frames, H height, W width.
 """
@@ -19,11 +19,11 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
-    """Says what a call came to."""
+    """Reports the result of a tool call."""
 
 
 class Modality(StrEnum):
-    """What a part of a message is, and what a model takes or makes."""
+    """The kind of a message's part, and of what a model takes or makes."""
 
     TEXT = "text"
     AUDIO = "audio"
@@ -33,24 +33,24 @@ class Modality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Some text."""
+    """A part that is text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AudioPart:
-    """A sound, decoded and limited by the api."""
+    """A part that is sound, decoded and limited by the api."""
 
     samples: NDArray[np.float32]
     """[N, C], in -1..1; at least one sample."""
     sample_rate: int
-    """Hz, the file's own, up to 48,000. Models resample and mix."""
+    """Hz; the file's own rate, up to 48,000. Models resample and mix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A picture, decoded and limited by the api."""
+    """A part that is a picture, decoded and limited by the api."""
 
     pixels: NDArray[np.uint8]
     """[H, W, 3] RGB, upright."""
@@ -58,21 +58,21 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class VideoPart:
-    """A film, decoded, sampled and limited by the api."""
+    """A part that is a video, decoded, sampled and limited by the api."""
 
     frames: NDArray[np.uint8]
     """[T, H, W, 3] RGB; at least one."""
     frames_per_s: float
-    """Of these frames, not of the file."""
+    """Rate of these frames, not of the file's."""
     sound: AudioPart | None = None
-    """Only where the client asked for it, and the file has some."""
+    """None if the client did not ask for it, or the file has none."""
 
 
 Part = TextPart | AudioPart | ImagePart | VideoPart
 
 
 def modality_of(part: Part) -> Modality:
-    """What a part is."""
+    """The kind of a part."""
     match part:
         case TextPart():
             return Modality.TEXT
@@ -86,11 +86,11 @@ def modality_of(part: Part) -> Modality:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that an assistant's message made."""
+    """A tool call in an assistant's message."""
 
     name: str
     arguments: str
-    """JSON, as the model wrote it."""
+    """JSON as the model wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +100,20 @@ class Message:
     role: Role
     parts: tuple[Part, ...]
     calls: tuple[ToolCall, ...] = ()
-    """Of an assistant."""
+    """Tool calls of an assistant's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """More of the words in which a model thinks before it answers or draws, never cut inside a
-    character. They may be empty."""
+    """A piece of the words in which a model thinks before it answers or draws, never cut inside a
+    character. It may be empty."""
 
     text: str
     tokens: int
-    """That it came from."""
+    """Tokens that the words came from."""
 
     def then(self, later: Thought) -> Thought:
-        """Both."""
+        """This piece followed by another."""
         return Thought(self.text + later.text, self.tokens + later.tokens)
 
 
@@ -126,36 +126,37 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """More of the JSON that the call in progress passes."""
+    """A piece of the JSON arguments of the call in progress."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A conversation whose next message the model is to write, as the api validated it."""
+    """A conversation whose next message the model writes, as the api validated it."""
 
     messages: tuple[Message, ...]
-    """At least one."""
+    """The messages, at least one."""
     voice: str | None = None
-    """Id of the voice that speaks the answer. None: it is not spoken, and no stage that makes sound
-    takes part."""
+    """Id of the voice that speaks the answer. None: the answer is not spoken, and no stage that
+    makes sound takes part."""
     max_tokens: int | None = None
-    """Tokens of text after which the answer is cut. None: as many as fit."""
+    """Most tokens of text. None: as many as fit."""
     seed: int | None = None
-    """Same seed, same answer. None: the plug-in's default."""
+    """The same seed gives the same answer. None: the plug-in's default."""
     temperature: float | None = None
-    """0 is greedy, in speech too. None: the deployment's default, as the next two."""
+    """0 is greedy, in speech too. None: the deployment's default, also for `top_k` and `top_p`."""
     top_k: int | None = None
     """0 means all."""
     top_p: float | None = None
     repetition_penalty: float | None = None
-    """Of the text; 1 changes nothing. None: the deployment's default."""
+    """Penalty on tokens of the text so far; 1 changes nothing. None: the deployment's default."""
     presence_penalty: float = 0.0
-    """Of the text: taken once from the score of each token of the answer so far."""
+    """Subtracted once from the score of each token that is in the text so far."""
     frequency_penalty: float = 0.0
-    """The same, as often as the token was used."""
+    """Subtracted from a token's score as often as the text so far has that token."""
     tools: tuple[str, ...] = ()
-    """That the model may call, each as the JSON of OpenAI's object. Its answer is not spoken."""
+    """Tools that the model may call, each as OpenAI's object in JSON. The answer is not spoken
+    then."""
     thinks: bool = False
-    """The model thinks in words before it answers; only for one that can."""
+    """The model thinks in words before it answers. Only for models that can."""

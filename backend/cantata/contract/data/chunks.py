@@ -1,4 +1,4 @@
-"""What crosses an edge: chunks, each with one payload of a closed set of types.
+"""Chunks, which cross the edges; each has one payload of a closed set of types.
 
 Letters: T frames, Q codebooks, E columns, N samples, C channels, H height, W width.
 """
@@ -18,7 +18,7 @@ class WordTiming:
     """When one word of a request is heard."""
 
     index: int
-    """Position in `PipelineRequest.words`."""
+    """Index in `PipelineRequest.words`."""
     start_s: float
     """Seconds from the request's first sample."""
     end_s: float
@@ -29,9 +29,9 @@ class Milestone:
     """When a step on the way to a request's first sound was done."""
 
     step: str
-    """`text`, `admit`, or the name of a stage whose first chunk left."""
+    """`text`, `admit`, or the name of the stage whose first chunk left."""
     at_s: float
-    """By the machine's monotonic clock, which all its processes share."""
+    """Time by the machine's monotonic clock, which all its processes share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,101 +41,101 @@ class Codes:
     values: NDArray[np.int32]
     """[T, Q]; T may be 0 only in a final chunk."""
     unheard: int = 0
-    """How many of the first frames only prime the decoder: their sound is discarded. On a request's
+    """How many of the first frames only prime the decoder, which drops their sound. On a request's
     first chunk only."""
     words: tuple[WordTiming, ...] = ()
     """New word times, in order. Each word is sent once, no later than its sound."""
 
     @property
     def units(self) -> int:
-        """Frames that are heard."""
+        """Number of frames that are heard."""
         return len(self.values) - self.unheard
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Consecutive ones as one; at least one part."""
+        """Join consecutive payloads, at least one."""
         values = np.concatenate([part.values for part in parts])
         return cls(values, parts[0].unheard, _words_of(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Vectors, such as embeddings, hidden states or latents. What E's columns mean is between the
-    two stages of a model."""
+    """Vectors, such as embeddings, hidden states or latents. The meaning of E's columns is up to
+    the two stages."""
 
     values: NDArray[np.float32]
     """[T, E]; T may be 0 only in a final chunk."""
     unheard: int = 0
-    """Of latents: how many of the first only prime the decoder, as `Codes.unheard`."""
+    """For latents: how many of the first rows only prime the decoder, as in `Codes.unheard`."""
 
     @property
     def units(self) -> int:
-        """Rows that are heard."""
+        """Number of rows that are heard."""
         return len(self.values) - self.unheard
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Consecutive ones as one; at least one part."""
+        """Join consecutive payloads, at least one."""
         return cls(np.concatenate([part.values for part in parts]), parts[0].unheard)
 
 
 @dataclass(frozen=True, slots=True)
 class Pcm:
-    """Sound: the new samples, never those of before."""
+    """New samples of sound; earlier ones are not repeated."""
 
     samples: NDArray[np.float32]
     """[N, C], in -1..1; N may be 0 only in a final chunk."""
     words: tuple[WordTiming, ...] = ()
-    """From the frames."""
+    """Word times that came with the frames."""
 
     @property
     def units(self) -> int:
-        """Samples per channel."""
+        """Number of samples per channel."""
         return len(self.samples)
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Consecutive ones as one; at least one part."""
+        """Join consecutive payloads, at least one."""
         return cls(np.concatenate([part.samples for part in parts]), _words_of(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture, whole."""
+    """A whole picture."""
 
     pixels: NDArray[np.uint8]
     """[H, W, 3] RGB."""
 
     @property
     def units(self) -> int:
-        """Pictures."""
+        """Number of pictures."""
         return 1
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """The last one: a picture replaces the one before; at least one part."""
+        """The last of the payloads, at least one: a picture replaces the one before."""
         return parts[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the denoising of a picture is."""
+    """The progress of a picture's denoising."""
 
     pixels: NDArray[np.uint8]
-    """[H, W, 3] RGB: what the picture is expected to become, smaller than it; [0, 0, 3]: no preview
-    of this step."""
+    """[H, W, 3] RGB: a preview of the picture, smaller than it; [0, 0, 3]: no preview of this
+    step."""
     step: int
-    """Steps done, 0 to `steps`."""
+    """Steps that are done, 0 to `steps`."""
     steps: int
 
     @property
     def units(self) -> int:
-        """Reports."""
+        """Number of reports."""
         return 1
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """The last one; at least one part."""
+        """The last of the payloads, at least one."""
         return parts[-1]
 
 
@@ -149,19 +149,19 @@ class Chunk(Generic[P_co]):
 
     request_id: str
     port: str
-    """Of the stage that made it, as `PipelineSpec` names them."""
+    """Name of the port in `PipelineSpec`, of the stage that made the chunk."""
     index: int
-    """Position in the request's chunks of this port, from 0 without gaps."""
+    """Index among the request's chunks at this port, from 0 without gaps."""
     payload: P_co
     final: bool
     """No chunk of this request follows at this port."""
     milestones: tuple[Milestone, ...] = ()
-    """Of the stages up to here; on a request's first chunk only. The stage loop passes them on, not
-    the stage."""
+    """Milestones of the stages so far, on a request's first chunk only. The stage loop passes them
+    on, not the stage."""
 
 
 def array_of(payload: Payload) -> NDArray[Any]:
-    """What it carries, less what is beside it: its first field."""
+    """The array of a payload: its first field."""
     match payload:
         case Pcm():
             return payload.samples

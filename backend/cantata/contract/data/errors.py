@@ -1,4 +1,4 @@
-"""The one exception tree.
+"""The only exception tree.
 
     CantataError
     ├── InvalidRequest          the caller's input; `param` names the field
@@ -90,25 +90,25 @@ class VoicesFull(InvalidRequest):
 
 
 class InvalidMedia(InvalidRequest):
-    """A file of sound, an image or a video cannot be used; says why."""
+    """A file of sound, an image or a video cannot be used; the message says why."""
 
     code = "invalid_media"
 
 
 class InvalidAudio(InvalidMedia):
-    """Of a recording."""
+    """A recording cannot be used."""
 
     code = "invalid_audio"
 
 
 class InvalidImage(InvalidMedia):
-    """Of an image."""
+    """An image cannot be used."""
 
     code = "invalid_image"
 
 
 class InvalidVideo(InvalidMedia):
-    """Of a video."""
+    """A video cannot be used."""
 
     code = "invalid_video"
 
@@ -157,7 +157,7 @@ class StorageFailed(CantataError):
 
 
 class NotStored(StorageFailed):
-    """The disk does not take an upload."""
+    """The disk rejects an upload."""
 
 
 class NotInstalled(CantataError):
@@ -204,13 +204,13 @@ class StageDied(CantataError):
 
 
 class StartFailed(StageDied):
-    """A model could not be started; this server does not try again."""
+    """A model could not be started, and this server does not try again."""
 
     code = "start_failed"
 
 
 class ReplicaLost(StageDied):
-    """The replica that held this request is gone, and no other one could speak on."""
+    """The replica that held this request is gone, and no other replica could continue."""
 
     code = "replica_lost"
 

@@ -12,7 +12,7 @@ class ForwardSize:
 
     tokens: int
     pairs: int
-    """Of tokens that attend to each other: the sum of each row's tokens squared."""
+    """Pairs of tokens that attend to each other: the sum of each row's tokens squared."""
 
     def __add__(self, other: ForwardSize) -> ForwardSize:
         return ForwardSize(self.tokens + other.tokens, self.pairs + other.pairs)

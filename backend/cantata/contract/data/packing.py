@@ -1,4 +1,5 @@
-"""A step's chunks as few large objects; pickled one by one, 32 chunks take four times the CPU.
+"""Packs a step's chunks into few large objects; pickled one by one, 32 chunks take four times the
+CPU.
 
 Chunks of one port share an array. What few chunks have (words, milestones) is stored apart.
 """
@@ -45,12 +46,12 @@ Packed = tuple[ChunkGroup, ...]
 
 
 def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
-    """Any chunks, as one group for each run of equal ports and shapes."""
+    """Pack any chunks, as one group for each run of equal ports and shapes."""
     return tuple(_pack_alike(list(alike)) for _, alike in groupby(chunks, _alikeness))
 
 
 def unpack(packed: Packed) -> list[Chunk[Payload]]:
-    """The chunks in their order."""
+    """Unpack the chunks, in their order."""
     return [chunk for group in packed for chunk in _unpack_alike(group)]
 
 

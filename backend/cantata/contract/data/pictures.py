@@ -1,4 +1,4 @@
-"""A caller's request for a picture, and what pictures a model makes.
+"""A client's request for a picture, and the pictures that a model can make.
 
 Letters: H height, W width.
 """
@@ -18,53 +18,55 @@ from cantata.contract.data.chat import Role
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody showed and said before the prompt."""
+    """A turn of the conversation before the prompt."""
 
     role: Role
     pictures: tuple[NDArray[np.uint8], ...]
-    """[H, W, 3] RGB each, as `ImageRequest.references`; they come first."""
+    """[H, W, 3] RGB each, like `ImageRequest.references`; they come before the text."""
     text: str
     """May be empty if there are pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """One picture, as the api validated it. Ranges are the api's; meaning is the plug-in's."""
+    """A request for one picture, as the api validated it. The api checks ranges; the plug-in gives
+    the values their meaning."""
 
     prompt: str
     references: tuple[NDArray[np.uint8], ...] = ()
-    """[H, W, 3] RGB each, upright, decoded and limited by the api: pictures that the prompt is
-    about. Empty: a picture is made from the prompt alone."""
+    """[H, W, 3] RGB each, upright, decoded and limited by the api: pictures that the prompt refers
+    to. Empty: the picture is drawn from the prompt only."""
     width: int | None = None
-    """Pixels, as the next one. None: the model's own choice, which may follow the references."""
+    """Pixels, like `height`. None: the model chooses, maybe by the references."""
     height: int | None = None
     seed: int = 0
-    """Same seed, same picture."""
+    """The same seed gives the same picture."""
     negative_prompt: str | None = None
-    """What the picture shall not show. None: the plug-in's default."""
+    """What the picture should not show. None: the plug-in's default."""
     steps: int | None = None
-    """Of denoising. None: the plug-in's default, as the next one."""
+    """Number of denoising steps. None: the plug-in's default, also for `guidance`."""
     guidance: float | None = None
-    """How much closer to the prompt than to the negative prompt; 1 is no guidance."""
+    """How strongly to prefer the prompt to the negative prompt; 1 turns guidance off."""
     previews: int = 0
-    """Pictures on the way that the caller wants to see, at most."""
+    """Most previews that the client wants."""
     deadline_s: float | None = None
-    """When its caller stops waiting, by `time.monotonic`; None: nobody knows."""
+    """When the client stops waiting, by `time.monotonic`. None: unknown."""
     batch: bool = False
-    """Takes what other requests leave."""
+    """Only use what other requests leave."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of `ImageLimits.options`, as the caller wrote them in JSON; the plug-in checks them."""
+    """Values of `ImageLimits.options`, in JSON as the client wrote them; the plug-in checks
+    them."""
     earlier: tuple[Turn, ...] = ()
-    """The conversation that the prompt and its references end; only for models with
+    """The conversation before the prompt and its references. Only for models with
     `ImageLimits.conversations`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """What pictures a checkpoint makes."""
+    """The pictures that a checkpoint can make."""
 
     default_size: tuple[int, int]
-    """Width and height in pixels, if neither the caller nor a reference says otherwise."""
+    """Width and height in pixels, unless the client or a reference determines them."""
     multiple: int
     """Width and height are multiples of this."""
     min_side: int
@@ -76,12 +78,12 @@ class ImageLimits:
     default_guidance: float
     max_guidance: float
     min_references: int = 0
-    """Above 0: it only edits."""
+    """The least number of pictures to edit. Above 0: the model only edits."""
     max_references: int = 0
-    """0: it takes no pictures. Of a conversation: all of its pictures together."""
+    """Most pictures to edit, in a conversation all of its pictures together. 0: it takes none."""
     negative_prompt: bool = True
-    """Whether a request may say what the picture shall not show."""
+    """Whether a request may have a negative prompt."""
     options: OptionSchemas = field(default_factory=dict)
-    """Fields of its own that a request may have."""
+    """Request fields of the model's own."""
     conversations: bool = False
-    """Whether requests may have `earlier` turns: it draws what a conversation comes to."""
+    """Whether requests may have `earlier` turns: the model draws what a conversation asks for."""

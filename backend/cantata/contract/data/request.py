@@ -1,4 +1,4 @@
-"""A caller's request, and the stage inputs made from it."""
+"""A client's request, and the stage inputs made from it."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ class SamplingOptions:
     """0 means all."""
     top_p: float | None = None
     repetition_penalty: float | None = None
-    """Of code 0; 1 changes nothing."""
+    """Penalty on code 0 of frames so far; 1 changes nothing."""
     presence_penalty: float = 0.0
-    """Of code 0: taken once from the score of each code of the answer so far."""
+    """Subtracted once from the score of each code 0 that the answer has so far."""
     frequency_penalty: float = 0.0
-    """The same, as often as the code was used."""
+    """Subtracted from the score of a code 0 as often as the answer has it so far."""
     residual_temperature: float | None = None
-    """Of the codes after code 0, as the next two. None: as code 0's."""
+    """Temperature of the codes after code 0. None: as for code 0; so are the next two."""
     residual_top_k: int | None = None
     residual_top_p: float | None = None
     residual_repetition_penalty: float | None = None
-    """Of the codes after code 0, each by its own codebook's history. None: there is none."""
+    """Penalty on the codes after code 0, each by its own codebook's history. None: no penalty."""
     stop_temperature: float | None = None
-    """Of the decision to stop, where a talker makes one, as the next two. None: as code 0's."""
+    """Temperature of the decision to stop, for a talker that makes one. None: as for code 0; so are
+    the next two."""
     stop_top_k: int | None = None
     stop_top_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAudio:
-    """A recording of the speaker to imitate, decoded and limited by the api."""
+    """A recording of the speaker to follow, decoded and limited by the api."""
 
     samples: NDArray[np.float32]
     """[N, C], in -1..1; one or two channels."""
     sample_rate: int
     """Hz, 8,000 to 48,000: the recording's own. Models resample."""
     transcript: str | None = None
-    """For models that need it."""
+    """What is said in the recording, for models that need it."""
 
     @property
     def mono(self) -> NDArray[np.float32]:
@@ -67,7 +68,8 @@ class ReferenceAudio:
 
 @dataclass(frozen=True, slots=True)
 class SpeechRequest:
-    """One utterance, as the api validated it. Ranges are the api's; meaning is the plug-in's."""
+    """A request for one utterance, as the api validated it. The api checks ranges; the plug-in
+    gives the values their meaning."""
 
     text: str
     voice: str
@@ -75,28 +77,31 @@ class SpeechRequest:
     """1 is the voice's own tempo, 2 is twice as fast. A builder gets one of
     `Capabilities.paces`."""
     stretch: float = 1.0
-    """How many times faster than at `speed` the sound is played; the engine sets it. Faster
-    speech is understood better if it is spoken more distinctly."""
+    """How many times faster than `speed` the sound is played; set by the engine. Fast speech is
+    easier to understand if it is spoken more distinctly."""
     seed: int | None = None
-    """Same seed, same samples. None: the plug-in's default."""
+    """The same seed gives the same samples. None: the plug-in's default."""
     temperature: float | None = None
     """0 is greedy. None: the deployment's default."""
     instructions: str | None = None
     reference: ReferenceAudio | None = None
-    """Imitate this speaker instead of using `voice`, for models that support it."""
+    """A recording to follow instead of `voice`, for models that support it."""
     more_references: tuple[ReferenceAudio, ...] = ()
-    """Of the text's other speakers, behind `reference`: together at most
+    """Recordings of the text's other speakers, after `reference`; together at most
     `Capabilities.max_references`."""
     continued: bool = False
-    """The end of a text whose beginning has been spoken: it may consist of pauses only."""
+    """`text` is the end of a text whose beginning has been spoken, so it may consist of pauses
+    only."""
     line_start: bool = True
-    """`text` begins a line of the caller's; a mark such as `>` means something else inside one."""
+    """`text` begins a line of the client's text; a mark such as `>` means something else inside a
+    line."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of `Capabilities.options`, as the caller wrote them in JSON; the plug-in checks them."""
+    """Values of `Capabilities.options`, in JSON as the client wrote them; the plug-in checks
+    them."""
 
     @property
     def references(self) -> tuple[ReferenceAudio, ...]:
-        """All recordings, by speaker."""
+        """All recordings, in the order of the speakers."""
         return () if self.reference is None else (self.reference, *self.more_references)
 
 
@@ -110,46 +115,46 @@ class TextSpan:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """How a piece of a text takes up what earlier pieces of it have said. It stays in the api's
-    process; the stages get the inputs that it makes."""
+    """How a piece of a text continues what earlier pieces have said. It stays in the api's process;
+    the stages get the inputs that it makes."""
 
     earlier: tuple[str, ...]
-    """Ids of those pieces."""
+    """Ids of the earlier pieces."""
     source: str
-    """`stage.port` at which they said it; an edge leads from there to the client."""
+    """The `stage.port` whose chunks tell what they said; an edge leads from there to the client."""
     inputs: Callable[[Sequence[Payload]], Mapping[str, StageInput]]
-    """From what each of `earlier` said there, whole, to the inputs that take the place of the
+    """A function from what each of `earlier` sent there, whole, to the inputs that replace the
     piece's own, for the same stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineRequest:
-    """One request as the pipeline runs it; registered with every stage at once."""
+    """A request as the pipeline runs it. All stages get it at once."""
 
     request_id: str
     inputs: Mapping[str, StageInput]
-    """Stage name -> its input. A stage that needs none has no entry."""
+    """Stage name -> its input. A stage that needs none is absent."""
     without: frozenset[str] = frozenset()
-    """Stages that would hear of it but do not take part, such as those that would speak an answer
-    that is only read; and ports (`stage.port`) at which a stage leaves nothing of it, such as the
-    latents of an answer in words. A stage that would hear of it at such ports alone takes no part
-    either."""
+    """Stages that do not take part although they follow one that does, such as those that would
+    speak an answer that is only read. Also ports (`stage.port`) at which a stage sends nothing, such
+    as the latents of an answer in words; a stage that gets chunks only from such ports does not take
+    part either."""
     batch: bool = False
-    """A file render: yields to live streams and has no playback deadline."""
+    """A file render: it yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None
-    """When its listener has played all earlier sound, or its caller stops waiting for a picture, by
-    `time.monotonic`; None: there is none, or nobody knows."""
+    """When its listener has played all earlier sound, or its client stops waiting for a picture, by
+    `time.monotonic`. None: no earlier sound, or unknown."""
     stretch: float = 1.0
-    """Seconds of the model's sound that its listener plays in one second; above 1 it needs frames
+    """Seconds of the model's sound that the listener plays in one second; above 1 it needs frames
     faster than they are spoken."""
     silence_before_s: float = 0.0
-    """Silence in front of its sound, from a builder that cuts a text where its model would pause;
-    at the model's pace, as its sound is."""
+    """Silence before its sound, if the builder cut a text where its model would pause. It is at the
+    model's pace, as the sound is."""
     words: tuple[TextSpan, ...] = ()
-    """The position of each spoken word in the request's text; several words of one number share its
+    """For each spoken word, its span in the request's text; several words of one number share a
     span. Empty for models without word times."""
     continuation: Continuation | None = None
-    """None: it says what it would say alone."""
+    """None: the piece does not depend on earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,6 @@ class Voice:
     name: str
     description: str = ""
     aliases: tuple[str, ...] = field(default=())
-    """Other ids that callers may use for it, such as OpenAI's thirteen names."""
+    """Other ids that clients may use for it, such as OpenAI's thirteen names."""
     gender: str | None = None
-    """As listeners hear it, such as "female"; None: unspecified."""
+    """The gender that listeners hear, such as "female". None: unspecified."""

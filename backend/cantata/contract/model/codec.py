@@ -12,18 +12,18 @@ import torch
 
 
 class Decoder(Protocol):
-    """What every decoder has: a format, and state in slots.
+    """What all decoders have: a sound format, and state in slots.
 
     It takes codes (`CodeDecoder`) or latents (`LatentDecoder`), frame by frame (`StreamingDecoder`)
     or in blocks (`BlockDecoder`).
     """
 
     sample_rate: int
-    """Hz."""
+    """Sample rate in Hz."""
     channels: int
-    """C."""
+    """C, the number of channels."""
     samples_per_frame: int
-    """S, per channel."""
+    """S, the samples of a frame per channel."""
 
     def init_state(self, slots: int) -> Any:
         """State for `slots` concurrent streams; opaque to the stage, indexed by slot inside."""
@@ -57,7 +57,7 @@ class StreamingDecoder(Decoder, Protocol):
 
 @runtime_checkable
 class BlockDecoder(Decoder, Protocol):
-    """A decoder that makes sound of whole blocks of frames, and sees some frames ahead of each.
+    """A decoder that decodes whole blocks of frames and looks at some frames after each.
 
     The stage cuts a stream into blocks by its frames alone, so its samples do not depend on how the
     frames arrive; in fp32 they do not depend on other rows either. The sound of a stream's first
@@ -65,10 +65,10 @@ class BlockDecoder(Decoder, Protocol):
     """
 
     block_frames: int
-    """Frames of one block; the last one may have fewer."""
+    """Frames of a block; the last one may have fewer."""
     ahead_frames: int
-    """Frames behind a block without which it is not decoded; at least 1. At a stream's end there
-    are fewer."""
+    """Frames after a block that it needs to be decoded, at least 1. At a stream's end there may be
+    fewer."""
 
     def decode_blocks(
         self,
@@ -93,7 +93,7 @@ class BlockDecoder(Decoder, Protocol):
 
 @runtime_checkable
 class ConditionedDecoder(Protocol):
-    """What a decoder has whose sound depends on more than codes: a speaker, a seed."""
+    """A decoder whose sound depends on more than codes, such as a speaker or a seed."""
 
     def condition(self, state: Any, slot: int, inputs: Any) -> None:
         """Prepare a slot that has just been reset.
@@ -112,7 +112,7 @@ class CodeDecoder(Decoder, Protocol):
     """A decoder of codes."""
 
     num_codebooks: int
-    """Q."""
+    """Q, the number of codebooks."""
     codebook_size: int
 
 
@@ -121,12 +121,12 @@ class LatentDecoder(Decoder, Protocol):
     """A decoder of latents."""
 
     latent_size: int
-    """E."""
+    """E, the size of a latent."""
 
 
 @runtime_checkable
 class RecordableDecoder(Protocol):
-    """What a `StreamingDecoder` has whose step can be recorded once and replayed (a CUDA graph).
+    """A `StreamingDecoder` whose step can be recorded once and replayed (a CUDA graph).
 
     `decode` launches the same kernels whatever the values of its inputs are: on a GPU it reads none
     of them on the host, and all that it keeps between calls is in the state's tensors, which it,
@@ -135,12 +135,12 @@ class RecordableDecoder(Protocol):
     """
 
     recordable: bool
-    """Whether this one is."""
+    """Whether this decoder can be recorded."""
 
 
 @runtime_checkable
 class SizedState(Protocol):
-    """What a decoder has whose state is large: the server checks at its start that it fits."""
+    """A decoder whose state is large: the server checks at its start that it fits."""
 
     slot_bytes: int
     """Memory of one slot's state."""

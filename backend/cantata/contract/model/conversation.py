@@ -1,4 +1,4 @@
-"""What a model that thinks provides: conversations to stage inputs, tokens to text.
+"""What a model that answers messages provides: conversations to stage inputs, tokens to text.
 
 Letters: T tokens.
 """
@@ -37,55 +37,56 @@ class PlannedAnswer:
 
     request: PipelineRequest
     prompt_tokens: int
-    """Positions of the thinker's prompt."""
+    """Tokens of the thinker's prompt."""
     steps: AnswerSteps | None = None
-    """Of a model that draws too: its answers and pictures share a stage, and admission to it."""
+    """Only for a model that also draws: its answers and pictures share a stage, and admission."""
 
 
 class TextReader(Protocol):
-    """One answer's tokens as text."""
+    """Turns one answer's tokens into text."""
 
     def read(self, tokens: NDArray[np.int32]) -> str:
-        """The text of [T] more tokens, less what may be part of an unfinished character."""
+        """The text of [T] more tokens, without what may be part of an unfinished character."""
         ...
 
     def end(self) -> str:
-        """What was held back."""
+        """The text that was held back."""
         ...
 
 
 Written = str | CallStarted | CallArguments
-"""What an answer's text says: words for the user, or calls of tools."""
+"""A piece of an answer's text: words for the user, or a part of a tool call."""
 
 
 class CallReader(Protocol):
-    """Tells an answer's words from its calls. What it finds, put together, does not depend on how
-    the text is cut."""
+    """Separates an answer's words from its tool calls. The result does not depend on how the text
+    is cut into pieces."""
 
     def read(self, text: str) -> Sequence[Written]:
-        """What some more text says, less what may be part of an unfinished mark."""
+        """The content of more text, without what may be part of an unfinished mark."""
         ...
 
     def end(self) -> Sequence[Written]:
-        """What was held back."""
+        """The content that was held back."""
         ...
 
 
 class ThoughtReader(Protocol):
-    """Tells an answer's thought from its words. What it finds, put together, does not depend on how
-    the text is cut."""
+    """Separates an answer's thought from its words. The result does not depend on how the text is
+    cut into pieces."""
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the text is in its thought; None: too little has come to tell."""
+        """Whether the text is still in the thought; None: not known yet."""
         ...
 
     def read(self, text: str) -> Sequence[Thought | str]:
-        """What some more text says, less what may be part of a mark; thoughts count no tokens."""
+        """The content of more text, without what may be part of a mark; thoughts count no
+        tokens."""
         ...
 
     def end(self) -> Sequence[Thought | str]:
-        """What was held back."""
+        """The content that was held back."""
         ...
 
 
@@ -97,22 +98,22 @@ class ChatBuilder(Protocol):
 
     @property
     def takes(self) -> frozenset[Modality]:
-        """What a message's parts may be."""
+        """The kinds of parts that a message may have."""
         ...
 
     @property
     def voices(self) -> tuple[Voice, ...]:
-        """That can speak an answer, the default first; empty: none."""
+        """The voices that can speak an answer, the default first. Empty: none."""
         ...
 
     @property
     def text(self) -> str:
-        """`stage.port` at which an answer's tokens leave for the client, one code each."""
+        """The `stage.port` from which an answer's tokens go to the client, one code each."""
         ...
 
     @property
     def warm_up(self) -> ChatRequest:
-        """Answered and discarded before the model is ready."""
+        """Conversations that are answered and discarded before the model is ready."""
         ...
 
     def build(self, request_id: str, request: ChatRequest) -> PlannedAnswer:
@@ -124,12 +125,12 @@ class ChatBuilder(Protocol):
         ...
 
     def reader(self) -> TextReader:
-        """For one answer."""
+        """A reader for one answer."""
         ...
 
     def call_reader(self) -> CallReader | None:
-        """For one answer to a request with tools. None: the model knows none, and
-        `ChatRequest.tools`, `Message.calls` and messages of tools are not for it."""
+        """A reader for one answer to a request with tools. None: the model does not support tools,
+        so it gets no `ChatRequest.tools`, no `Message.calls` and no messages of tools."""
         ...
 
 
@@ -138,5 +139,5 @@ class ThinkingChatBuilder(ChatBuilder, Protocol):
     """A builder whose model may think in words before it answers (`ChatRequest.thinks`)."""
 
     def thought_reader(self) -> ThoughtReader:
-        """For one answer to a request that asks for a thought."""
+        """A reader for one answer to a request that asks for a thought."""
         ...

@@ -25,13 +25,13 @@ class Parallel(StrEnum):
     """How the ranks of a stage share a forward."""
 
     BRANCHES = "branches"
-    """The branches of a guided picture, each on a rank of its own; two ranks."""
+    """Each branch of a guided picture on a rank of its own; two ranks."""
     ULYSSES = "ulysses"
-    """The tokens; each rank attends with its share of the heads."""
+    """Tokens are shared; in attention, each rank computes its share of the heads."""
     RING = "ring"
-    """The tokens; keys and values travel round the ranks."""
+    """Tokens are shared; keys and values travel round the ranks."""
     TENSOR = "tensor"
-    """The heads and the columns of the weights."""
+    """Heads and columns of the weights are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +49,22 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """Another library's forward instead of the model's own, for what can be hooked into it."""
+    """Uses another library's forward instead of the model's own, for what can be hooked into it."""
 
     attention: str | None = None
-    """Its kernel, by the library's name; None: the library's choice."""
+    """The library's name of an attention kernel. None: the library's choice."""
     offload_blocks: int | None = None
-    """So many blocks are on the device at a time, the others in the host's memory; None: all."""
+    """Number of blocks on the device at a time; the others stay in the host's memory. None: all."""
     float8: bool = False
     """Whether weights are stored as float8 and cast when they are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenoiserOptions:
-    """How a stage's model is to compute; what its factory gets beside the checkpoint."""
+    """How a stage's model should compute; its factory gets this with the checkpoint."""
 
     device: str
-    """`cpu`, `cuda`, or `cuda:1` where ranks have a GPU each."""
+    """`cpu`, `cuda`, or `cuda:1` if each rank has its own GPU."""
     dtype: str
     """`float32`, `bfloat16` or `float16`."""
     skipping: Skipping | None = None
@@ -79,12 +79,12 @@ class Denoiser(Protocol):
     """A solver over a network. The stage calls it from one thread, one call at a time."""
 
     def awaits(self, inputs: Any) -> Collection[str]:
-        """Ports of earlier stages without whose payloads a request cannot begin."""
+        """Ports of earlier stages whose payloads a request needs before it can begin."""
         ...
 
     def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> Any:
-        """A job, at its first noise. Other jobs wait meanwhile, so what takes a forward is a step
-        of the job instead.
+        """Make a job, at its first noise. Other jobs wait meanwhile, so anything that takes a
+        forward must be a step of the job.
 
         Args:
             inputs: the stage input that the request builder made.
@@ -97,24 +97,24 @@ class Denoiser(Protocol):
 
     def steps(self, job: Any) -> int:
         """How often the job must advance in all, at least 1: to read, to write and to draw. Asked
-        again after each step: a model that finds it needs fewer says so, before the last one."""
+        again after each step, so that a model that needs fewer can say so before the last one."""
         ...
 
     def previews(self, job: Any) -> int:
-        """How many pictures on the way its caller wants to see."""
+        """Number of previews that the client wants."""
         ...
 
     def size(self, job: Any) -> ForwardSize:
-        """Of its next step."""
+        """Size of the job's next step."""
         ...
 
     def group(self, job: Any) -> Hashable:
-        """Jobs share a forward only with jobs of an equal group. A network that packs rows of any
+        """Jobs share a forward only if their groups are equal. A network that packs rows of any
         size has one group; one that needs equal shapes has one for each shape."""
         ...
 
     def advance(self, jobs: Sequence[Any]) -> Sequence[CantataError | None]:
-        """One step of each of these jobs, all of one group.
+        """Advance each of these jobs, all of one group, by one step.
 
         In float32 a job's latents do not depend on the other jobs. If this raises, no job has
         advanced; each is then tried by itself, and those that raise fail.
@@ -125,7 +125,7 @@ class Denoiser(Protocol):
         ...
 
     def preview(self, job: Any) -> NDArray[np.uint8]:
-        """[H, W, 3] RGB: what the job is expected to become, as small as is cheap."""
+        """[H, W, 3] RGB: a preview of the job's picture, as small as is cheap."""
         ...
 
     def latents(self, job: Any) -> NDArray[np.float32]:
@@ -134,16 +134,16 @@ class Denoiser(Protocol):
 
 
 class Writer(Denoiser, Protocol):
-    """A denoiser of a stage with the port `codes`: its jobs write. If the stage has the port
-    `latents` too, its jobs either draw as well, and what they write is a thought; or they only
-    write, and leave neither latents nor progress."""
+    """A denoiser of a stage with the port `codes`: its jobs write text. If the stage also has the
+    port `latents`, a job either draws, too, and its text is a thought; or it only writes, and makes
+    neither latents nor progress."""
 
     def draws(self, inputs: Any) -> bool:
-        """Whether the job of these inputs draws. Asked in a stage with both ports. For one that
-        does not, the builder names the other ports in `PipelineRequest.without`."""
+        """Whether the job of these inputs draws. Only called in a stage with both ports. For a job
+        that does not, the builder names the other ports in `PipelineRequest.without`."""
         ...
 
     def written(self, job: Any) -> NDArray[np.int32]:
-        """[T] tokens of the last step. T is 0 in steps that only read or draw; in the last one, it
-        says that the text has ended rather than been cut."""
+        """[T] tokens of the last step. T is 0 in steps that only read or draw; T = 0 in the job's
+        last step means that the text ended by itself and was not cut."""
         ...

@@ -10,7 +10,7 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.errors import CantataError
 
 FeedForwardOutput = Mapping[str, Payload]
-"""One payload for each port of the stage. Where there is nothing to say, it is empty."""
+"""One payload for each port of the stage; empty where the stage has nothing to send."""
 
 
 class FeedForward(Protocol):
@@ -20,12 +20,12 @@ class FeedForward(Protocol):
     """
 
     def key(self, inputs: Any) -> bytes | None:
-        """Equal for inputs with equal outputs, different for all others: a hash of whatever the
-        output depends on. None: the output is not kept and not shared."""
+        """Equal for inputs with equal outputs, and different for all others: a hash of everything
+        that the output depends on. None: the output is neither kept nor shared."""
         ...
 
     def run(self, batch: Sequence[Any]) -> Sequence[FeedForwardOutput | CantataError]:
-        """The output of each input, or why it has none.
+        """The output of each input, or why there is none.
 
         In float32 an output does not depend on the other inputs of its batch. If this raises, each
         input is run again by itself, and those that raise fail.
@@ -35,19 +35,18 @@ class FeedForward(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What `key` and `run` get in the place of the stage input, if edges end at the stage."""
+    """What `key` and `run` get instead of the stage input, if edges end at the stage."""
 
     inputs: Any
     """The stage input; None if the request has none."""
     arrived: Mapping[str, Payload]
-    """What `awaits` named, by port, each payload whole."""
+    """The whole payloads of the ports in `awaits`, by port."""
 
 
 @runtime_checkable
 class FedFeedForward(Protocol):
-    """What a `FeedForward` has beside that if edges end at its stage, such as a decoder of
-    latents."""
+    """A `FeedForward` whose stage has edges that end at it, such as a decoder of latents."""
 
     def awaits(self, inputs: Any) -> Collection[str]:
-        """Ports of earlier stages without whose payloads a request's output cannot be computed."""
+        """Ports of earlier stages whose payloads a request's output needs."""
         ...

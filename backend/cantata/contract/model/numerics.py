@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     import torch
 
 Product: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
-"""[R, in] -> [R, out]."""
+"""[R, in] -> [R, out]: a matrix product."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumericsReport:
-    """What a model found about the products of matrices on this machine's CPU."""
+    """What a model found out about matrix products on this machine's CPU."""
 
     exact: bool
     """A request gets the same samples alone and in a batch."""

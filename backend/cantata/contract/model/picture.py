@@ -13,19 +13,19 @@ from cantata.contract.model.conversation import TextReader
 
 @dataclass(frozen=True, slots=True)
 class PlannedImage:
-    """A request as the pipeline runs it."""
+    """A request for a picture as the pipeline runs it."""
 
     request: PipelineRequest
     width: int
-    """Pixels, as the next one."""
+    """Pixels, like `height`."""
     height: int
     steps: int
     size: ForwardSize
-    """Of each step's forward, so that admission can tell how long it takes."""
+    """Size of each step's forward, from which admission computes how long it takes."""
     prompt_tokens: int
-    """Of the prompt's text."""
+    """Tokens of the prompt's text."""
     reference_tokens: int = 0
-    """Of the pictures in it."""
+    """Tokens of the pictures in the request."""
 
 
 class ImageBuilder(Protocol):
@@ -36,28 +36,28 @@ class ImageBuilder(Protocol):
 
     @property
     def limits(self) -> ImageLimits:
-        """Of the checkpoint; the api has checked requests against them."""
+        """The checkpoint's limits; the api has checked requests against them."""
         ...
 
     @property
     def note(self) -> str:
-        """What users should know of the model beside its limits; may be empty."""
+        """A note for users of the model, in addition to its limits; may be empty."""
         ...
 
     @property
     def progress(self) -> str | None:
-        """`stage.port` at which the progress leaves for the client; None: nowhere."""
+        """The `stage.port` from which progress goes to the client. None: there is no progress."""
         ...
 
     @property
     def image(self) -> str:
-        """`stage.port` at which the picture leaves for the client."""
+        """The `stage.port` from which the picture goes to the client."""
         ...
 
     @property
     def warm_up(self) -> tuple[ImageRequest, ...]:
-        """Drawn and discarded before the model is ready: small and large, so that the cost of a
-        forward is known from the start."""
+        """Pictures that are drawn and discarded before the model is ready: small and large ones, so
+        that the cost of a forward is known from the start."""
         ...
 
     def build(self, request_id: str, request: ImageRequest) -> PlannedImage:
@@ -75,10 +75,10 @@ class ThinkingBuilder(ImageBuilder, Protocol):
 
     @property
     def thought(self) -> str:
-        """`stage.port` at which the tokens of thoughts leave for the client, one code each. It ends
+        """The `stage.port` from which a thought's tokens go to the client, one code each. It ends
         for every picture, with or without a thought."""
         ...
 
     def reader(self) -> TextReader:
-        """For one thought."""
+        """A reader for one thought."""
         ...

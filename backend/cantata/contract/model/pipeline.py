@@ -15,17 +15,17 @@ from cantata.contract.data.errors import ConfigError
 CLIENT = "client"
 """The target of edges whose chunks the api receives."""
 CODES = "codes"
-"""The port of an AR stage; and of a diffusion stage whose model is a `Writer`, in the place of
+"""The port of an AR stage. Also of a diffusion stage whose model is a `Writer`: it replaces
 `LATENTS` unless the stage declares both."""
 LATENTS = "latents"
-"""The port of an AR stage whose model is a `LatentTalker`, in the place of `CODES`; and of a
-diffusion stage."""
+"""The port of a diffusion stage. Also of an AR stage whose model is a `LatentTalker`, where it
+replaces `CODES`."""
 ROWS = "rows"
-"""A port that an AR stage may have too, if its model is a `RowExporter`."""
+"""A further port that an AR stage may have if its model is a `RowExporter`."""
 PCM = "pcm"
 """The port of a codec stage."""
 PROGRESS = "progress"
-"""A port that a diffusion stage may have too, for the client."""
+"""A further port that a diffusion stage may have, for the client."""
 
 
 class StageKind(StrEnum):
@@ -43,16 +43,15 @@ class StageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindPorts:
-    """What stages of one kind take and make."""
+    """The payloads that stages of one kind take and make."""
 
     accepts: tuple[type[Payload], ...]
     outputs: Mapping[str, type[Payload]]
-    """Of each such stage, by port."""
+    """What every stage of the kind makes, by port."""
     optional: Mapping[str, type[Payload]] | None
-    """What a stage may declare beside them; None: anything."""
+    """What a stage may declare in addition. None: anything."""
     replaces: Mapping[str, str] = field(default_factory=dict)
-    """Optional port -> the output that a stage which declares it does not have, unless it declares
-    that too."""
+    """Optional port -> the output that it replaces, unless the stage declares that output, too."""
 
 
 PORTS: Mapping[StageKind, KindPorts] = {
@@ -80,21 +79,21 @@ class StageSpec:
     name: str
     kind: StageKind
     factory: str
-    """`package.module:attribute` that builds this stage's model, imported in its process alone."""
+    """`package.module:attribute` that builds this stage's model; imported only in its process."""
     plain: str | None = None
-    """Of an AR stage that can do without vLLM for one listener: `package.module:function`, a
-    function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it cannot."""
+    """For an AR stage that can do without vLLM for one listener: `package.module:function` of a
+    function `(checkpoint, BackboneKernels) -> PlainTalker`. None: it needs vLLM."""
     outputs: Mapping[str, type[Payload]] = field(default_factory=dict)
-    """What it makes, by port, beside the outputs of its kind."""
+    """What the stage makes in addition to the outputs of its kind, by port."""
 
     @property
     def accepts(self) -> tuple[type[Payload], ...]:
-        """What it takes on edges."""
+        """The payloads that the stage takes on edges."""
         return PORTS[self.kind].accepts
 
     @property
     def ports(self) -> Mapping[str, type[Payload]]:
-        """What it makes, by port."""
+        """The payloads that the stage makes, by port."""
         kind = PORTS[self.kind]
         replaced = {kind.replaces.get(port) for port in self.outputs}
         own = {port: made for port, made in kind.outputs.items() if port not in replaced}
@@ -103,21 +102,21 @@ class StageSpec:
 
 @dataclass(frozen=True, slots=True)
 class EdgeSpec:
-    """Chunks flow from a stage's port to another stage, or to the api."""
+    """An edge: chunks flow from a stage's port to another stage, or to the api."""
 
     source: str
-    """`stage.port`."""
+    """`stage.port` where the edge starts."""
     target: str
-    """A stage, or `CLIENT`."""
+    """Name of the stage where the edge ends, or `CLIENT`."""
 
     @property
     def stage(self) -> str:
-        """Where it starts."""
+        """Name of the stage where the edge starts."""
         return self.source.partition(".")[0]
 
     @property
     def port(self) -> str:
-        """Of that stage."""
+        """Name of the port where the edge starts."""
         return self.source.partition(".")[2]
 
 
@@ -188,11 +187,12 @@ class PipelineSpec:
     def taking_part(
         self, inputs: Collection[str], without: Collection[str] = ()
     ) -> tuple[StageSpec, ...]:
-        """The stages of a request with inputs for these: they, and all that hear of them.
+        """The stages that take part in a request with inputs for these: the stages themselves, and
+        all that follow them.
 
         Args:
             inputs: names of stages.
-            without: as `PipelineRequest`'s.
+            without: as in `PipelineRequest`.
         """
         part = set(inputs).difference(without)
         for stage in self.stages:
@@ -202,7 +202,8 @@ class PipelineSpec:
         return tuple(stage for stage in self.stages if stage.name in part)
 
     def without(self, stages: Collection[str]) -> PipelineSpec:
-        """The same less these stages, the edges at them, and the declared ports that fed only them.
+        """The pipeline without these stages, without their edges, and without declared ports that
+        fed only them.
 
         Raises:
             ConfigError: what is left is no pipeline.

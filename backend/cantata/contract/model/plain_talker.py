@@ -1,4 +1,4 @@
-"""A talker without vLLM, for one listener: what `cantata say` runs instead of a server.
+"""A talker without vLLM, for one listener; `cantata say` runs it instead of a server.
 
 A model may offer one beside its served talker (`StageSpec.plain`). In float32 it gives the same
 bits, because it computes with the same kernels: vLLM's compiled ones, handed to it by the engine,
@@ -17,10 +17,10 @@ from cantata.contract.model.talker import Talker
 
 
 class AttentionMemory(Protocol):
-    """Keys and values of one request, in every layer."""
+    """Keys and values of one request, for all layers."""
 
     def advance(self, positions: int) -> None:
-        """The next call of each layer's `attend` brings this many new positions."""
+        """Announce how many new positions the next call of each layer's `attend` brings."""
         ...
 
     def attend(
@@ -79,12 +79,13 @@ class BackboneKernels(Protocol):
 
 
 class PlainTalker(Talker, Protocol):
-    """As the served talker, whose class methods for vLLM it does not need."""
+    """A talker that does not need the served talker's class methods for vLLM; otherwise the
+    same."""
 
     hidden_size: int
-    """D."""
+    """D, the width of hidden states."""
     sampled_hidden: torch.Tensor
-    """Set by the engine: what `complete_frames` is given."""
+    """Set by the engine: the hidden states that `complete_frames` gets."""
 
     def attention(self, positions: int) -> AttentionMemory:
         """Memory for one request of at most this many positions."""

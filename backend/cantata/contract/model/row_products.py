@@ -1,4 +1,4 @@
-"""Matrix products whose float32 results on a CPU do not depend on the rows beside a row.
+"""Matrix products whose float32 results for a row do not depend on the other rows, on a CPU.
 
 torch's own product is MKL's, whose kernels add in an order that depends on the number of rows: on
 AMD's CPUs below four rows, on Intel's with AVX2 for half of all numbers of rows, however large.
@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 TYPICAL_ROWS = 16
-"""oneDNN lays out the weights for so many; any number may be multiplied."""
+"""Number of rows that oneDNN lays out the weights for; any number may be multiplied."""
 
 
 class RowProduct:
@@ -36,7 +36,7 @@ class RowProduct:
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, typical_rows)
 
     def is_of(self, weight: torch.Tensor) -> bool:
-        """Whether it was made of this tensor as it is now."""
+        """Whether it was made from this tensor in its present state."""
         return self._made_of == _identity(weight)
 
     def __call__(self, rows: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -73,7 +73,8 @@ class RowProducts:
 
 
 class RowLinear(nn.Linear):
-    """A linear layer as `RowProducts` multiplies. [..., in_features] -> [..., out_features]."""
+    """A linear layer that multiplies with `RowProducts`: [..., in_features] -> [...,
+    out_features]."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias)

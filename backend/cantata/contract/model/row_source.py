@@ -1,4 +1,4 @@
-"""Where the conditioning rows of a request come from: its own input, later text, or an edge.
+"""Sources of a request's conditioning rows: its own input, text that arrives later, or an edge.
 
 Letters: L rows, D hidden size, C frames, Q codebooks, E columns, A axes.
 """
@@ -19,17 +19,17 @@ from cantata.contract.data.request import SamplingOptions, StageInput
 
 @dataclass(frozen=True, slots=True)
 class TalkerPrompt:
-    """What a request begins with."""
+    """The beginning of a request, as the talker reads it."""
 
     rows: torch.Tensor
-    """[L, D] float, or [L, W] of a `WideRows` talker: input rows by position, L >= prompt_len."""
+    """[L, D] float, or [L, W] for a `WideRows` talker: input rows by position, L >= prompt_len."""
     prompt_len: int
-    """Positions that are prefilled. 0: there is nothing to say. The request ends without a frame,
-    and nothing else here matters."""
+    """Positions that are prefilled. 0: there is nothing to say; the request ends without a frame,
+    and the other fields do not matter."""
     max_frames: int
-    """Frames after which the request ends even without an end code."""
+    """Most frames of the request, even without an end code."""
     min_frames: int = 0
-    """Frames before which the end code cannot be chosen."""
+    """Fewest frames; the end code cannot be chosen before."""
     words: tuple[WordTiming, ...] = ()
     """When each word is heard, from a talker that fixes durations before it speaks. The times
     include the decoder's lag."""
@@ -37,19 +37,20 @@ class TalkerPrompt:
     """[C, Q] int64, or [C, E] float32 latents: frames that the request continues. They only prime
     the decoder."""
     frame_options: tuple[float, ...] = ()
-    """Of a `FrameOptions` talker: the request's own."""
+    """For a `FrameOptions` talker: the request's own numbers."""
     frame_steps: int = 0
-    """Of a `SteppedTalker`: what each of the request's frames takes, at least 1."""
+    """For a `SteppedTalker`: steps of each of the request's frames, at least 1."""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     positions: torch.Tensor | None = None
-    """[A, prompt_len] float32: of a `RotaryAxes` talker, where each row stands on each axis. What
-    follows counts on from the largest. None: 0, 1, 2, ... on every axis."""
+    """[A, prompt_len] float32, for a `RotaryAxes` talker: the position of each row on each axis.
+    Later rows count on from the largest. None: 0, 1, 2, ... on every axis."""
     token_ids: torch.Tensor | None = None
-    """[prompt_len] int64 in 0..2^31-1, equal only where rows are equal: requests that begin with
-    the same ones share their memory, if the deployment keeps prefixes. None: only equal prompts
-    do."""
+    """[prompt_len] int64 in 0..2^31-1, equal only where rows are equal. Requests that begin with
+    the same ids share KV memory if the deployment caches prefixes. None: only equal prompts share
+    it."""
     exports_rows: bool = True
-    """Whether rows leave the stage, of a `RowExporter`. If not, known prefixes are not computed."""
+    """For a `RowExporter`: whether rows leave the stage. If so, cached prefixes are computed
+    anyway."""
 
 
 class RowSource(Protocol):
@@ -57,12 +58,12 @@ class RowSource(Protocol):
 
     @property
     def open(self) -> bool:
-        """Whether more may be fed. A position then waits for its row; once it is false, the last
-        row is repeated."""
+        """Whether more may be fed. While it is true, a position waits for its row; afterwards, the
+        last row is repeated."""
         ...
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Take what has come since: later text (a stage input), or a payload from an edge.
+        """Take new data: later text (a stage input), or a payload from an edge.
 
         Args:
             final: nothing follows it from there.
@@ -73,8 +74,8 @@ class RowSource(Protocol):
         ...
 
     def prompt(self) -> TalkerPrompt | None:
-        """What the request begins with; None: not enough has been fed. Asked again after each
-        `feed`, until it is there.
+        """The beginning of the request; None if not enough has been fed. Asked again after each
+        `feed` until it is there.
 
         Raises:
             CantataError: the request cannot be spoken.
@@ -82,8 +83,8 @@ class RowSource(Protocol):
         ...
 
     def more(self) -> torch.Tensor | None:
-        """[L, D]: rows behind those given so far; None: there are none now. Rows that are made on
-        demand come in blocks, each made when it is asked for."""
+        """[L, D]: rows that follow those returned so far; None if there are none now. Rows that are
+        made on demand come in blocks, each made when it is asked for."""
         ...
 
 
@@ -102,7 +103,7 @@ class WholeRows:
         self._blocks = iter(blocks)
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Nothing can follow.
+        """Reject any input: the request is complete.
 
         Raises:
             ProtocolViolation: always.
@@ -110,11 +111,11 @@ class WholeRows:
         raise ProtocolViolation("the request is complete")
 
     def prompt(self) -> TalkerPrompt | None:
-        """What was given."""
+        """The prompt that was given."""
         return self._prompt
 
     def more(self) -> torch.Tensor | None:
-        """The next block."""
+        """The next block of rows."""
         return next(self._blocks, None)
 
 
@@ -134,7 +135,7 @@ class GrowingRows:
 
     @property
     def open(self) -> bool:
-        """Until the final input."""
+        """True until the final input."""
         return self._open
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
@@ -152,16 +153,16 @@ class GrowingRows:
         self._open = not final
 
     def prompt(self) -> TalkerPrompt | None:
-        """What was given."""
+        """The prompt that was given."""
         return self._prompt
 
     def more(self) -> torch.Tensor | None:
-        """The rows of the text that has come since."""
+        """The rows of the text that has arrived since the last call."""
         return self._ready.popleft() if self._ready else None
 
 
 class DeferredRows:
-    """Implements `RowSource` for a request whose prompt needs what other stages make first.
+    """Implements `RowSource` for a request whose prompt needs the output of other stages.
 
     Args:
         needed: one payload of each of these types, which may come in parts.
@@ -175,16 +176,16 @@ class DeferredRows:
         self._missing = set(needed)
         self._begin = begin
         self._text: deque[tuple[StageInput, bool]] = deque()
-        """With whether it is the last."""
+        """Text that has arrived, and whether it is the last."""
         self._source: RowSource | None = None
 
     @property
     def open(self) -> bool:
-        """Until everything needed has come, and then as long as the source."""
+        """True until everything needed has arrived, and then as long as the source is open."""
         return self._source is None or self._source.open
 
     def feed(self, item: StageInput | Payload, *, final: bool) -> None:
-        """Take a payload, or text, which is kept until all payloads are there.
+        """Take a payload, or text, which is kept until all payloads have arrived.
 
         Raises:
             ProtocolViolation: nothing of this type is needed, or no more of it.
@@ -198,11 +199,11 @@ class DeferredRows:
             self._source.feed(item, final=final)
 
     def prompt(self) -> TalkerPrompt | None:
-        """Of the source, once that is there."""
+        """The source's prompt, once there is a source."""
         return None if self._source is None else self._source.prompt()
 
     def more(self) -> torch.Tensor | None:
-        """Of the source, once that is there."""
+        """The source's rows, once there is a source."""
         return None if self._source is None else self._source.more()
 
     def _take(self, payload: Payload, *, final: bool) -> None:

@@ -1,4 +1,4 @@
-"""Drawing codes, the same way for every codebook of a frame, in the engine and in the models.
+"""Draws codes, in the same way for every codebook of a frame, in the engine and in the models.
 
 Letters: R requests of this step, V codes, F frames.
 """
@@ -19,7 +19,7 @@ class CodeSampling:
     top_k: torch.Tensor
     """[R] int64; 0 means all."""
     top_p: torch.Tensor
-    """[R] float32, of what top-k leaves; 1 means all."""
+    """[R] float32, applied after top-k; 1 means all."""
 
 
 def penalize_repetition(

@@ -1,4 +1,4 @@
-"""When a denoiser may leave out blocks of a step because the step before is near enough."""
+"""Rules for leaving out blocks of a denoising step that is close to the step before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class SkipTest(StrEnum):
-    """What says that a step is near the one before."""
+    """How to tell that a step is close to the last full one."""
 
     INPUT = "input"
     """The first block's modulated input: its relative changes since the last full step, each
@@ -21,7 +21,7 @@ class SkipTest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """A rule for each branch of each picture, by itself.
+    """A rule that each branch of each picture applies by itself.
 
     A full step computes every block. Another one computes the first and the last blocks, and takes
     what those between them add from the full steps before.
@@ -30,10 +30,11 @@ class Skipping:
     test: SkipTest
     limit: float
     warmup_steps: int
-    """Full steps at the beginning, at least 1. The last step is full too."""
+    """Number of full steps at the beginning, at least 1. The last step is full, too."""
     first_blocks: int = 0
     last_blocks: int = 0
     order: int = 0
-    """Of the Taylor series through the last full steps; 0 takes the last one as it is."""
+    """Order of the Taylor series through the last full steps; 0 uses the last one as it is."""
     coefficients: tuple[float, ...] | None = None
-    """Of the polynomial of `SkipTest.INPUT`, the highest power first; None: the model's own."""
+    """Coefficients of the polynomial of `SkipTest.INPUT`, the highest power first. None: the
+    model's own."""

@@ -29,7 +29,7 @@ from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
 
 SAFE_MIN_ROWS = 8
-"""Rows from which on vLLM's products of matrices are exact per row in float32 on a CPU.
+"""From this number of rows on, vLLM's matrix products are exact per row in float32 on a CPU.
 
 WHY: for one row of more than a thousand values oneDNN takes a kernel that adds in another order
 (AVX-512), and a request would sound different alone and in a batch. Products outside vLLM's layers
@@ -39,17 +39,17 @@ are exact for any number of rows with `contract.model.row_products`; torch's own
 
 @dataclass(frozen=True, slots=True)
 class RepetitionPenalty:
-    """What makes codes that a request has spoken less likely, in their own codebook."""
+    """A penalty on the codes that a request has spoken, each in its own codebook."""
 
     spoken: torch.Tensor
-    """[R, F, Q] int64: each request's frames so far; -1 behind them."""
+    """[R, F, Q] int64: each request's frames so far, padded with -1."""
     penalty: torch.Tensor
     """[R] float32; 1 changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameDraws:
-    """This step's random numbers, and how the codes after code 0 are drawn, per request.
+    """This step's random numbers, and how to draw the codes after code 0, per request.
 
     Uniform numbers depend only on (seed, frame, codebook), so neither batching nor preemption
     can change them.
@@ -63,14 +63,15 @@ class FrameDraws:
     repetition: RepetitionPenalty | None = None
     """None: no request is penalized for codes after code 0."""
     noise: torch.Tensor | None = None
-    """[R, Z] float32: of a `LatentTalker`, what each request's frame begins with."""
+    """[R, Z] float32, for a `LatentTalker`: the noise that each request's frame begins with."""
     previous: torch.Tensor | None = None
-    """[R, E] float32: of a `LatentTalker`, the frame before each request's; before its first the
-    last of its context, or zeros."""
+    """[R, E] float32, for a `LatentTalker`: each request's previous frame; for its first frame, the
+    last one of its context, or zeros."""
     options: torch.Tensor | None = None
-    """[R, O] float32: of a `FrameOptions` talker, each request's own. Zeros for rows that pad."""
+    """[R, O] float32, for a `FrameOptions` talker: each request's numbers. Padding rows are
+    zeros."""
     steps: tuple[int, ...] | None = None
-    """[R], on the host: of a `SteppedTalker`, each request's own. 0 for rows that pad."""
+    """[R] on the host, for a `SteppedTalker`: each request's steps. Padding rows are 0."""
 
     def choose(self, scores: torch.Tensor, codebook: int) -> torch.Tensor:
         """[R, V] scores of a codebook after the first -> [R] int64 codes."""
@@ -91,20 +92,20 @@ class Talker(Protocol):
     """
 
     num_codebooks: int
-    """Q."""
+    """Q, the number of codebooks."""
     frame_period_s: float | None
-    """Seconds of sound in one frame; None: its frames are not heard, such as a thinker's tokens."""
+    """Seconds of sound in one frame. None: its frames are not heard, such as a thinker's tokens."""
     end_code: int | None
-    """The code 0 that ends a request and is not spoken; None when only lengths end requests."""
+    """The code 0 that ends a request and is not spoken. None: only lengths end requests."""
     min_rows: int
-    """Minimum rows of all its products, padded with zeros: as many as it takes for a row's float32
-    result not to depend on other rows. `SAFE_MIN_ROWS` for products of vLLM's layers, 1 where all
-    are exact for any number."""
+    """Least number of rows in all its products, padded with zeros, so that a row's float32 result
+    does not depend on other rows. `SAFE_MIN_ROWS` for products of vLLM's layers, 1 if all are exact
+    for any number."""
 
     @classmethod
     def vllm_config_fields(cls, checkpoint: Path) -> Mapping[str, Any]:
-        """What vLLM and the model's layers read from a transformers config, made from the
-        checkpoint's own.
+        """The transformers config that vLLM and the model's layers read, made from the checkpoint's
+        own.
 
         Needed are hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads,
         head_dim, vocab_size (V) and max_position_embeddings; whatever else the layers read (for
@@ -124,7 +125,7 @@ class Talker(Protocol):
         ...
 
     def open(self, inputs: Any) -> RowSource:
-        """Where a new request's rows come from: one of `contract.model.row_source`, or the model's
+        """The source of a new request's rows: one of `contract.model.row_source`, or the model's
         own.
 
         Args:
@@ -155,27 +156,27 @@ class Talker(Protocol):
 
 @runtime_checkable
 class RecordableTalker(Protocol):
-    """What a talker has whose completion of frames can be recorded and replayed (a CUDA graph)."""
+    """A talker whose completion of frames can be recorded and replayed (a CUDA graph)."""
 
     def frames_of(
         self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
     ) -> torch.Tensor:
-        """As `complete_frames`, but made of the arguments alone: nothing that was computed before
-        is used. It launches the same kernels whatever the values are, so it reads none of them on
-        the host. Of a `SteppedTalker` all rows have the same steps here, and its kernels may depend
-        on how many; what it makes on the host for so many is kept from the first call on."""
+        """Like `complete_frames`, but computed from the arguments only. It launches the same
+        kernels whatever the values are, so it reads none of them on the host. For a
+        `SteppedTalker`, all rows have the same number of steps here, and the kernels may depend on
+        it; what it makes on the host for that number is kept from the first call on."""
         ...
 
 
 @runtime_checkable
 class RowExporter(Protocol):
-    """What a talker has whose hidden states leave the stage, for a pipeline with the port `rows`.
+    """A talker whose hidden states leave the stage, for a pipeline with the port `rows`.
 
     Each position's row leaves once, in order, prompts too.
     """
 
     export_width: int
-    """E."""
+    """E, the width of the exported rows."""
 
     def export_rows(self, hidden: torch.Tensor) -> torch.Tensor:
         """[N, D] hidden states of a forward pass -> [N, E]. Part of that pass: it may be captured
@@ -185,7 +186,7 @@ class RowExporter(Protocol):
 
 @runtime_checkable
 class PenalizedPrompt(Protocol):
-    """What a talker has whose repetition penalty counts more than the codes that were spoken."""
+    """A talker whose repetition penalty counts more than the codes that were spoken."""
 
     prompt_codes: tuple[int, ...]
     """Codes 0 that count as spoken from the first frame on, such as those that stand for a prompt
@@ -194,7 +195,7 @@ class PenalizedPrompt(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstDraws:
-    """What a `FirstCodeLaw` draws this step's codes 0 by, per request."""
+    """The input of a `FirstCodeLaw` for drawing this step's codes 0, per request."""
 
     uniforms: torch.Tensor
     """[R, 1 + law_draws] float32 in [0, 1): code 0's own number, then the law's."""
@@ -209,13 +210,13 @@ class FirstDraws:
 
 @runtime_checkable
 class FirstCodeLaw(Protocol):
-    """What a talker has that draws code 0 by a law of its own, in the place of `sample_codes` and
-    of the penalties. A talker without a `StopDecision` may have one."""
+    """A talker that draws code 0 by a law of its own, instead of `sample_codes` and the penalties.
+    Only for a talker without a `StopDecision`."""
 
     law_draws: int
-    """Random numbers that it needs for each frame beyond one per codebook."""
+    """Random numbers that it needs for each frame, beyond one per codebook."""
     law_frames: int
-    """How many of the last frames it looks at."""
+    """Number of last frames that it looks at."""
 
     def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
         """[R, V] float32 scores of code 0 -> [R] int64. A row's code depends on that row alone."""
@@ -224,39 +225,40 @@ class FirstCodeLaw(Protocol):
 
 @runtime_checkable
 class StopDecision(Protocol):
-    """What a talker has that decides whether to stop before it draws code 0, by other scores.
+    """A talker that decides whether to stop before it draws code 0, by other scores.
 
     Its `end_code` is one more than codebook 0's last code. It has no score, but vLLM's vocab_size
     counts it. The engine puts it in the place of code 0 where the decision is to stop.
     """
 
     def stop_scores(self) -> torch.Tensor:
-        """[R, 2] scores of going on and of stopping, of the rows of the last `compute_logits`."""
+        """[R, 2] scores of continuing and of stopping, for the rows of the last
+        `compute_logits`."""
         ...
 
 
 @runtime_checkable
 class RotaryAxes(Protocol):
-    """What a talker has whose rows stand in more than one dimension (M-RoPE): `forward` gets
-    positions [A, N] in float32."""
+    """A talker whose positions have more than one dimension (M-RoPE): `forward` gets positions [A,
+    N] in float32."""
 
     rotary_axes: int
-    """A."""
+    """A, the number of axes."""
 
 
 @runtime_checkable
 class WideRows(Protocol):
-    """What a talker has whose rows are not as wide as its hidden states, such as those that carry
-    more than its first layer takes: `forward` gets rows [N, W]. Frames that are fed back are added
-    to the first columns, as many as `embed_frames` returns."""
+    """A talker whose input rows are wider than its hidden states because they carry more than its
+    first layer takes: `forward` gets rows [N, W]. Frames that are fed back are added to the first
+    columns, as many as `embed_frames` returns."""
 
     row_width: int
-    """W: such as the D columns that each of the first layers adds (DeepStack)."""
+    """W, the width of an input row, such as D columns for each of the first layers (DeepStack)."""
 
 
 @runtime_checkable
 class LatentTalker(Protocol):
-    """What a talker has whose frames are vectors, for a pipeline with the port `latents`.
+    """A talker whose frames are vectors, for a pipeline with the port `latents`.
 
     It has one codebook of two codes: 0 goes on, 1 is its `end_code`. `embed_frames` takes [N, E]
     float32 frames, and `complete_frames` returns [R, E]. It chooses no codes: of `FrameDraws` it
@@ -264,39 +266,39 @@ class LatentTalker(Protocol):
     """
 
     latent_size: int
-    """E."""
+    """E, the size of a frame."""
     noise_size: int
-    """Z."""
+    """Z, the size of a frame's noise."""
 
     def draw_noise(self, seed: int, num_frames: int) -> torch.Tensor:
-        """[F, Z] float32, on the CPU: what the frames of a request with this seed begin with. The
-        first frames' noise is the same for any number of frames."""
+        """[F, Z] float32 on the CPU: the noise that the frames of a request with this seed begin
+        with. The first frames' noise does not depend on F."""
         ...
 
 
 @runtime_checkable
 class FrameOptions(Protocol):
-    """What a talker has whose frames follow numbers of each request's own, such as its guidance:
+    """A talker whose frames depend on numbers of each request's own, such as its guidance:
     `complete_frames` gets them in `FrameDraws.options`."""
 
     num_frame_options: int
-    """O: as many are in each `TalkerPrompt.frame_options`."""
+    """O, the length of each `TalkerPrompt.frame_options`."""
 
 
 @runtime_checkable
 class SteppedTalker(Protocol):
-    """What a `LatentTalker` has whose frames take a number of steps, each request's own, such as
-    those of a solver: `complete_frames` gets them in `FrameDraws.steps`, from
-    `TalkerPrompt.frame_steps`."""
+    """A `LatentTalker` whose frames take a number of steps of each request's own, such as a
+    solver's: `complete_frames` gets them in `FrameDraws.steps`, from `TalkerPrompt.frame_steps`."""
 
     usual_steps: tuple[int, ...]
-    """For these numbers the completion is recorded, if the talker is a `RecordableTalker`."""
+    """If the talker is a `RecordableTalker`, its completion is recorded for these numbers of
+    steps."""
 
 
 @runtime_checkable
 class SpokenEnd(Protocol):
-    """What a talker has whose last frame is spoken although its code 0 is `end_code`: the code says
-    that nothing follows."""
+    """A talker whose last frame is spoken although its code 0 is `end_code`: the code means that no
+    frame follows."""
 
     speaks_end: bool
-    """Whether this one's is."""
+    """Whether this talker speaks its last frame."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """When and how pictures are cut into tiles; all in pixels."""
+    """When and how pictures are cut into tiles, in pixels."""
 
     above: int
-    """Height times width from which tiles are used, exclusively."""
+    """Pictures with more pixels than this (height times width) are tiled."""
     size: int = 256
-    """Of a tile's side."""
+    """Side of a tile."""
     stride: int = 192
-    """From one tile to the next."""
+    """Distance from one tile to the next."""

@@ -25,9 +25,9 @@ class Register:
     payload: StageInput | None
     batch: bool
     runs_dry_s: float | None = None
-    """As `PipelineRequest`'s."""
+    """As in `PipelineRequest`."""
     stretch: float = 1.0
-    """As `PipelineRequest`'s."""
+    """As in `PipelineRequest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Extend:
     request_id: str
     payload: StageInput
     final: bool
-    """Nothing follows."""
+    """No more input follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The listener took `samples` more; a stage that makes sound may produce as many again."""
+    """The listener took `samples` more; a stage that makes sound may produce that many more."""
 
     request_id: str
     samples: int
@@ -72,20 +72,20 @@ ToStage = Register | Extend | Abort | Credit | Ping | Drain
 
 @dataclass(frozen=True, slots=True)
 class StageCapacity:
-    """What a stage reports when it is ready."""
+    """What a stage reports about its size when it is ready."""
 
     slots: int
-    """Requests that it holds at the same time."""
+    """Most requests that it holds at the same time."""
     frame_period_s: float | None
-    """Seconds of sound in one frame; None: the stage makes no frames, and no listener waits for its
+    """Seconds of sound in one frame. None: the stage makes no frames, and no listener waits for its
     next step."""
     sample_rate: int | None = None
-    """Hz; None: the stage makes no sound."""
+    """Sample rate in Hz. None: the stage makes no sound."""
     channels: int = 1
     max_batch_frames: int | None = None
-    """Maximum frames in one step; None: one per request."""
+    """Most frames in one step. None: one per request."""
     credit_samples: int = 0
-    """Samples per channel that the stage makes for a listener that reads nothing."""
+    """Most samples per channel that the stage makes for a listener that reads nothing."""
     state_bytes: int = 0
     """Memory of all slots' streaming state; 0: small, or unknown."""
 
@@ -106,7 +106,7 @@ class CannotStart:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The current cost of the stage's steps. Sent when it has changed."""
+    """The current cost of the stage's steps. Sent when it changes."""
 
     cost: StepCost | ForwardCost
 
@@ -142,16 +142,16 @@ class Aborted:
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """The stage is alive and holds this much."""
+    """The stage is alive; what it holds."""
 
     number: int
     counts: Mapping[str, int]
-    """Requests, slots, queued chunks, KV blocks... All zero when idle."""
+    """Requests, slots, queued chunks, KV blocks, ...; all zero when idle."""
     steps: StepReport
     held: tuple[str, ...] = ()
     """Ids of the requests that it holds."""
     reuse: ReuseReport | None = None
-    """Of a stage that keeps results."""
+    """Figures of a stage that caches results; None for others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What runs inside a stage process: one object, driven by one loop, without I/O of its own."""
+"""The interface of a stage inside its process: one object, driven by one loop, without I/O of its
+own."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from cantata.contract.process.steps import ForwardCost, ReuseReport
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What one step made. A request whose final chunk or failure is here is already freed."""
+    """The output of one step. A request whose final chunk or failure is in it is already freed."""
 
     chunks: Sequence[Chunk[Payload]] = ()
     failures: Sequence[tuple[str, CantataError]] = ()
     cost: ForwardCost | None = None
-    """Of a denoiser's forwards, if it has changed enough to report."""
+    """Cost of a denoiser's forwards, if it has changed enough to report."""
 
 
 Working = Callable[[], AbstractContextManager[None]]
-"""Marks that a thread is in a call whose end somebody waits for."""
+"""Marks that a thread is in a call that others wait for."""
 
 
 class Stage(Protocol):
@@ -37,7 +38,7 @@ class Stage(Protocol):
 
     @property
     def capacity(self) -> StageCapacity:
-        """Fixed once the stage is built."""
+        """The stage's size, fixed once it is built."""
         ...
 
     def add(
@@ -79,7 +80,7 @@ class Stage(Protocol):
         ...
 
     def has_work(self) -> bool:
-        """Whether `step` would do something now."""
+        """Whether `step` has something to do now."""
         ...
 
     def step(self) -> StepResult:
@@ -87,12 +88,12 @@ class Stage(Protocol):
         ...
 
     def counts(self) -> Mapping[str, int]:
-        """What is held now, by name; all zero when idle."""
+        """What the stage holds now, by name; all zero when idle."""
         ...
 
     def start_thread(self, working: Working) -> int | None:
-        """Have the work of `step` done in a thread of the stage's own, if that is its way. Without
-        this call it works inside `step`.
+        """Do the work of `step` in a thread of the stage's own, if the stage supports that. Without
+        this call, it works inside `step`.
 
         Args:
             working: for that thread.
@@ -105,9 +106,9 @@ class Stage(Protocol):
 
     @property
     def reuse(self) -> ReuseReport | None:
-        """Of a stage that keeps results, else None."""
+        """Figures of a stage that caches results; None for others."""
         ...
 
     def close(self) -> None:
-        """Release the model, in a process that lives on; the object is not used again."""
+        """Release the model, in a process that goes on. The object is not used again."""
         ...

@@ -1,4 +1,4 @@
-"""A stage's report on its steps, and on the results that it keeps."""
+"""A stage's report on its steps, and on its cache of results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class StepCost:
     """The time of a step that makes n frames, over all its requests: a + b n."""
 
     fixed_s: float
-    """a"""
+    """a, in seconds."""
     frame_s: float
-    """b"""
+    """b, in seconds per frame."""
 
     def seconds(self, frames: int) -> float:
-        """How long it takes."""
+        """The time of a step of this size."""
         return self.fixed_s + self.frame_s * frames
 
 
@@ -26,20 +26,20 @@ class ForwardCost:
     """The time of a forward: a + b tokens + c pairs."""
 
     fixed_s: float
-    """a"""
+    """a, in seconds."""
     token_s: float
-    """b"""
+    """b, in seconds per token."""
     pair_s: float
-    """c"""
+    """c, in seconds per pair."""
 
     def seconds(self, size: ForwardSize) -> float:
-        """How long it takes."""
+        """The time of a forward of this size."""
         return self.fixed_s + self.token_s * size.tokens + self.pair_s * size.pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Measurements since the stage process began."""
+    """A histogram of measurements since the stage process began."""
 
     bounds: tuple[float, ...]
     """Upper bounds of the buckets, ascending; larger values have a bucket of their own."""
@@ -51,23 +51,23 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """The steps of one stage process."""
+    """Histograms of the steps of one stage process."""
 
     seconds: Histogram
-    """How long each took."""
+    """Duration of each step."""
     batch: Histogram
-    """How many requests each produced output for; 0 if it only read prompts."""
+    """Number of requests that each step produced output for; 0 if it only read prompts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReuseReport:
-    """What a stage computed and what it could reuse, since its process began."""
+    """What a stage computed and what it reused, since its process began."""
 
     encodes: int
     """Inputs that were computed."""
     hits: int
-    """Requests that got a kept result."""
+    """Requests whose result was cached."""
     joined: int
-    """Requests that shared a computation with another."""
+    """Requests that shared a computation with another request."""
     kept_bytes: int
-    """Results kept now."""
+    """Bytes of results in the cache now."""
