@@ -56,9 +56,9 @@ class StageSteps:
     stage: str
     requests: int
     prompt_s: float | None
-    """With the first output of a request; None: there was none alone."""
+    """Median time of steps with the first output of a request; None: no such step ran alone."""
     step_s: float
-    """Of those that follow."""
+    """Median time of all later steps."""
     steps: int
 
 
@@ -67,7 +67,7 @@ class BareAnswers:
     """What the stages do without a server."""
 
     rates: Mapping[int, Rate]
-    """By requests at a time."""
+    """Rates by the number of simultaneous requests."""
     steps: tuple[StageSteps, ...]
 
 
@@ -169,7 +169,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 async def ask_served(server: RunningServer, requests: int, tokens: int) -> Rate:
-    """The same rounds, asked of a server."""
+    """Send the same rounds to a server."""
     limits = httpx.Limits(max_connections=requests)
     async with httpx.AsyncClient(base_url=server.url, timeout=TIMEOUT_S, limits=limits) as http:
         await asyncio.gather(*(ask(http, tokens, seed) for seed in range(requests)))
@@ -182,7 +182,7 @@ async def ask_served(server: RunningServer, requests: int, tokens: int) -> Rate:
 
 
 def rate_of(rounds: list[list[Answered | None]], cpu_s: float) -> Rate:
-    """Of rounds that took so much CPU time."""
+    """The rate of rounds that took this much CPU time."""
     answered = [[one for one in found if one is not None] for found in rounds]
     audio_s = [sum(one.audio_s for one in found) for found in answered]
     longest_s = [max((one.whole_s for one in found), default=math.inf) for found in answered]

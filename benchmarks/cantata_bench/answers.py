@@ -29,19 +29,19 @@ TIMEOUT_S = 600.0
 RATE = 24_000
 """Hz, of streamed sound."""
 ROUNDS = 3
-"""Of every number of requests, after one that is not counted."""
+"""Rounds of each number of requests, after one that is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer, in seconds from its request."""
+    """Times of one answer, in seconds from its request."""
 
     first_text_s: float
     text_end_s: float
     first_sound_s: float
     whole_s: float
     pieces: int
-    """Of text."""
+    """Number of pieces of text."""
     audio_s: float
     """Sound that arrived."""
 

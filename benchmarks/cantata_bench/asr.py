@@ -1,4 +1,4 @@
-"""What a speech recogniser hears: an offline judge of whether the sound is the text.
+"""An offline speech recogniser as the judge of whether the sound says the text.
 
 pocketsphinx is small and old, so its word error rate distinguishes words from noise but not
 a good voice from a plain one. Needs the extra `bench`.

@@ -30,8 +30,8 @@ GRAIN_S = 0.05
 LATE_S = 0.05
 """A process that only sleeps wakes up within this on a machine that runs."""
 BURST_S = 0.08
-"""What the hypervisor takes of all cores within 0.2 s without disturbing: a listener hears more,
-however little it is of a long measurement."""
+"""CPU seconds of all cores that the hypervisor may take within 0.2 s without disturbing: a listener
+hears more, however small a part of a long measurement it is."""
 
 CALM_LIMIT_S = 10.0
 """The longest wait for a calm machine before a repetition."""
@@ -45,14 +45,14 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What happened on this process's cores during a measurement. All times in seconds."""
+    """What happened on this process's cores during a measurement. All times are in seconds."""
 
     wall_s: float
     cores: int
     others_s: float
     """CPU time of processes that are neither this one nor its descendants."""
     idle_s: float
-    """Of all cores together."""
+    """Idle time of all cores together."""
     stolen_s: float
     """CPU time that the hypervisor gave to other machines."""
     late_s: float
@@ -196,7 +196,7 @@ class _Clocks:
 
 
 def _cpu_s(process: psutil.Process) -> float:
-    """Its CPU time and that of its children which have ended."""
+    """CPU time of the process and of its children that have ended."""
     try:
         return float(sum(process.cpu_times()[:4]))
     except psutil.Error:

@@ -29,15 +29,15 @@ TIMEOUT_S = 300.0
 OPENAI_RATE = 24_000
 """Hz, of `pcm` from a server that does not say."""
 ROUNDS = 3
-"""Of every number of streams, after one that is not counted."""
+"""Rounds of each number of streams, after one that is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One stream."""
+    """Times of one stream."""
 
     first_s: float | None
-    """From the request to the first samples; None: the server had no room."""
+    """Seconds from the request to the first samples; None: rejected with 429."""
     whole_s: float
     audio_s: float
     """Sound that arrived."""
@@ -54,7 +54,7 @@ class Row:
     first_max_s: float
     whole_p50_s: float
     rtf_p50: float
-    """Of each stream."""
+    """Median real-time factor of the streams."""
     throughput_x: float
     """Seconds of sound per second, all streams together, in the median round."""
 

@@ -39,14 +39,14 @@ _GRID_REPEATS = 6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of one stage."""
+    """Times of one step of one stage."""
 
     stage: str
     rows: int
     frames: int
     seconds: float
     begins: bool
-    """It is the first step of one of its requests."""
+    """Whether it is the first step of one of its requests."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class BarePipeline:
 
     pipeline: PipelineSpec
     stages: Mapping[str, Stage]
-    """By name, in the pipeline's order."""
+    """Steps by stage, in the pipeline's order."""
     steps: list[Step] = field(default_factory=list)
     _begun: set[str] = field(default_factory=set)
     """Stage and request of each first step."""
@@ -67,7 +67,7 @@ class BarePipeline:
 
     @property
     def names(self) -> tuple[str, str]:
-        """First and last stage."""
+        """Names of the first and the last stage."""
         return self.pipeline.stages[0].name, self.pipeline.sound.stage
 
     @property
@@ -99,7 +99,7 @@ class BarePipeline:
         return heard
 
     def step_of(self, name: str) -> Sequence[Chunk[Payload]]:
-        """One step of one stage."""
+        """Measure one step of one stage."""
         stage = self.stages[name]
         began = time.perf_counter()
         result = stage.step()
@@ -292,7 +292,7 @@ def _frames_of(talker: Stage, name: str, request: PipelineRequest, count: int) -
 def _decode_together(
     bare: BarePipeline, decoder: Stage, ids: Sequence[str], frames: Codes, length: int
 ) -> None:
-    """As file renders, which may be decoded in long chunks from the start."""
+    """Decode as file renders, which may be decoded in long chunks from the start."""
     for request_id in ids:
         decoder.add(request_id, None, batch=True)
         decoder.credit(request_id, UNLIMITED_CREDIT)

@@ -1,4 +1,5 @@
-"""One listener: records when sound arrives, and computes what a player would have done with it."""
+"""A listener that records when sound arrives, and computes what a player would have done with
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 from cantata_bench.results import RESERVES_S, RequestRecord
 
 AUDIBLE = 0.01
-"""Of full scale, -40 dBFS: what counts as the beginning of sound."""
+"""Level at which sound begins, as a part of full scale: -40 dBFS."""
 _FULL_SCALE = 32768
 
 Arrival = tuple[float, float]

@@ -34,15 +34,16 @@ BEHIND_S = 0.01
 """A client that wakes up this late (99th percentile) measures itself."""
 _LAG_PROBE_S = 0.01
 _GIVEN_UP_PAUSE_S = 0.1
-"""Of a stream that ignores retry-after: a client that spins would be a load of its own."""
+"""Pause of a stream that ignores retry-after: a client that retried at once would be a load of its
+own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientReport:
-    """What the client process hands back."""
+    """The result of the client process."""
 
     records: list[RequestRecord]
-    """Of requests sent after the warm-up."""
+    """Records of the requests that were sent after the warm-up."""
     audio_in_window_s: float
     """Sound that arrived between the warm-up and the load's end."""
     audio_s: float
@@ -53,7 +54,7 @@ class ClientReport:
 
 @dataclass(slots=True)
 class _Tally:
-    """What arrived, by the load's clock."""
+    """Records what arrives, by the load's clock."""
 
     began: float
     window: tuple[float, float]

@@ -1,4 +1,4 @@
-"""One very long text in one request."""
+"""Speaks one very long text in one request."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ Tell = Callable[[str], None]
 
 _ARRIVE_WITHIN_S = 2.0
 _RETRY_S = 1.0
-"""Of the listeners of a stampede, whatever `retry-after` says."""
+"""Seconds after which a stampede's listeners retry, whatever `retry-after` says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured."""
+    """What a run measures."""
 
     loads: tuple[LoadSpec, ...]
     batch_loads: tuple[LoadSpec, ...] = ()

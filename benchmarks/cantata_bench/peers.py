@@ -31,17 +31,17 @@ from cantata_bench.tables import table
 SCRIPT = Path("tests", "parity", "measure_speed.py")
 """Inside a model's folder, for the Python that has the reference implementation."""
 TOLERANCE_S = 0.04
-"""Between the lengths of two utterances that have equally many frames."""
+"""Most seconds by which two utterances with equally many frames may differ in length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What both are to do."""
+    """The work for both."""
 
     checkpoint: str
     streams: int
     frames: int
-    """Of each text."""
+    """Frames of each text."""
     dtype: str
 
 
@@ -51,11 +51,11 @@ class Call(Frozen):
     texts: int = Field(gt=0)
     whole_s: tuple[float, ...] = Field(min_length=1)
     audio_s: tuple[float, ...] = Field(min_length=1)
-    """Of all texts together."""
+    """Seconds of sound of all texts together."""
 
     @property
     def p50_s(self) -> float:
-        """Until everything is there: the first sample comes no sooner."""
+        """Median time until all sound is there: the first sample comes no sooner."""
         return statistics.median(self.whole_s)
 
     @property
@@ -71,7 +71,7 @@ class Call(Frozen):
 
 
 class Report(Frozen):
-    """What the reference's script prints."""
+    """The report that the reference's script prints."""
 
     threads: int
     calls: tuple[Call, ...] = Field(min_length=1)
@@ -80,7 +80,7 @@ class Report(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One way to speak one text, and many."""
+    """Times of one way to speak, for one text and for many."""
 
     system: str
     way: str
@@ -92,7 +92,7 @@ class Row:
     alone_x: float
     """Seconds of sound per second with one text at a time."""
     many_x: float
-    """The same with as many texts as wanted."""
+    """Seconds of sound per second for as many texts as wanted."""
     text_s: float
     """Sound of one text."""
 
@@ -119,7 +119,7 @@ def served_row(alone: list[list[Heard]], many: list[list[Heard]]) -> Row:
 
 
 def reference_rows(report: Report) -> Iterator[Row]:
-    """One row for one text after another, and one for each call that speaks several."""
+    """One row for texts spoken one after another, and one for each call that speaks several."""
     alone = report.calls[0]
     name = f"reference, {report.threads} thread{'s' if report.threads > 1 else ''}"
     own = (alone.p50_s, alone.p50_s, alone.throughput_x)
@@ -129,7 +129,7 @@ def reference_rows(report: Report) -> Iterator[Row]:
 
 
 def check_lengths(served: Row, references: list[Row]) -> None:
-    """Only the same work is compared.
+    """Check that both did the same work.
 
     Raises:
         RuntimeError: one of them did not speak as long as the server.

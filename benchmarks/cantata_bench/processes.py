@@ -1,4 +1,4 @@
-"""What a server's processes use: CPU seconds, and peak memory."""
+"""CPU seconds and peak memory of a server's processes."""
 
 from __future__ import annotations
 

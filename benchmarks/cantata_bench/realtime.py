@@ -34,11 +34,11 @@ FRAME_S = 0.02
 QUESTION = "The children walk home along the river after school."
 SENTENCE = "She went to the market to buy some bread and milk. "
 SENTENCES = 60
-"""Of an answer: minutes of sound, which no interruption comes after."""
+"""Sentences of an answer: minutes of sound, so that each interruption comes before its end."""
 LISTENED_S = 0.5
-"""To an answer, before it is interrupted."""
+"""Seconds of an answer that are heard before it is interrupted."""
 LOUD = 1000
-"""Of 32,768: where speech begins, beyond any noise of a voice."""
+"""Level at which speech begins, of 32,768: above any noise of a voice."""
 WAIT_S = 30.0
 
 ANSWER_GOAL_S, INTERRUPTION_GOAL_S = 0.4, 0.1
@@ -50,14 +50,14 @@ class Figures:
     """Seconds, one for each turn."""
 
     answers: list[float] = field(default_factory=list)
-    """From the end of the sound that ended the turn, the silence that was waited for included, to
-    the first sound of the answer."""
+    """Seconds from the end of the sound that ended the turn, including the silence that was waited
+    for, to the first sound of the answer."""
     interruptions: list[float] = field(default_factory=list)
-    """From the first loud sample of an interruption to the last sound of the answer."""
+    """Seconds from the first loud sample of an interruption to the last sound of the answer."""
 
 
 class _Session:
-    """One conversation."""
+    """The client of one conversation."""
 
     def __init__(self, socket: ClientConnection, question: bytes, figures: Figures) -> None:
         self._socket = socket
@@ -66,12 +66,12 @@ class _Session:
         self._onset_s = float(np.argmax(np.abs(samples) > LOUD)) / RATE
         self._figures = figures
         self._sent_s = 0.0
-        """Of sound, since the session's start."""
+        """Seconds of sound sent since the session's start."""
         self._sent_at: list[tuple[float, float]] = []
         """When sound up to here had been sent."""
         self._events: asyncio.Queue[tuple[float, dict[str, Any]]] = asyncio.Queue()
         self._rest = b""
-        """Of the question that is being spoken."""
+        """The rest of the question that is being spoken."""
 
     async def run(self, turns: int) -> None:
         async with asyncio.TaskGroup() as group:

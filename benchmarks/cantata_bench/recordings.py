@@ -31,17 +31,17 @@ from cantata_bench.tables import table
 
 SAMPLE_RATE = 24_000
 FRAMES = 60
-"""Of a text; 4.8 s."""
+"""Frames of a text; 4.8 s."""
 NEW_FRAMES = 4
 TURNS = 3
 TURN_S = 10.0
 WARM_UP_S = 3.0
-"""Of a turn; what begins then is not counted."""
+"""Seconds of a turn's warm-up; what begins within it is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One text of one stream."""
+    """Times of one text of one stream."""
 
     first_s: float
     gap_s: float
@@ -50,11 +50,11 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was heard, and how long the new recordings took."""
+    """The texts of one turn, and the times of the new recordings."""
 
     heard: Sequence[Heard]
     answered_s: Sequence[float]
-    """To the first packet of each new recording."""
+    """Seconds to the first packet of each new recording."""
 
 
 def recording(seconds: float, seed: int) -> str:
@@ -83,7 +83,7 @@ async def listen(http: httpx.AsyncClient, frames: int, source: str) -> Listener:
 
 
 async def turn(http: httpx.AsyncClient, streams: int, seconds: float, seeds: count[int]) -> Turn:
-    """One turn.
+    """Measure one turn.
 
     Args:
         seconds: of each new recording; 0 sends none.

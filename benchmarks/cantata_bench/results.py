@@ -20,14 +20,14 @@ class Frozen(BaseModel):
 
 
 class LoadSpec(Frozen):
-    """One load."""
+    """What one load asks of a server."""
 
     kind: Literal["closed", "live", "reconnecting", "open"]
     """closed: each stream requests its next text when one has arrived whole. live: when it has
     been listened to, in real time. reconnecting: live, each request on a new connection. open:
     requests arrive at random (Poisson)."""
     streams: int = 0
-    """Of all but open loads."""
+    """Number of streams; only for loads that are not open."""
     arrive_within_s: float = 0.0
     """A stampede: the streams begin at random times within this many seconds, and requests sent
     in the warm-up count too. 0: all begin at once."""
@@ -64,27 +64,27 @@ class LoadSpec(Frozen):
 
 
 class RequestRecord(Frozen):
-    """One request as its listener saw it; times count from its sending."""
+    """One request as its listener saw it; times are seconds from its sending."""
 
     outcome: Literal["spoken", "refused", "failed"]
     sent_s: float
-    """Since the load began."""
+    """Seconds from the load's beginning to the sending."""
     characters: int
     refusals: int = 0
     """Times that it was rejected with 429."""
     error: str = ""
     header_s: float = 0.0
-    """First byte of the answer."""
+    """When the first byte of the answer arrived."""
     ttfp_s: float = 0.0
-    """First packet of sound."""
+    """When the first packet of sound arrived."""
     onset_s: float = 0.0
-    """First audible sample, played as soon as it can be."""
+    """When the first audible sample would be heard, played as soon as possible."""
     e2e_s: float = 0.0
-    """Last packet."""
+    """When the last packet arrived."""
     audio_s: float = 0.0
     packets: int = 0
     interval_p50_s: float = 0.0
-    """Between two packets."""
+    """Median time between two packets."""
     interval_max_s: float = 0.0
     underruns_s: tuple[float, ...] = ()
     """How long a player with each of `RESERVES_S` stalls."""
@@ -92,7 +92,7 @@ class RequestRecord(Frozen):
     """Where the server says that the first packet's time went, step after step."""
     words: int = 0
     word_errors: float = 0.0
-    """By the recogniser, where it was asked for."""
+    """Word errors by the recogniser, if it was used."""
 
     @property
     def rtf(self) -> float:
@@ -111,7 +111,7 @@ class Spread(Frozen):
 
 
 class ProcessUse(Frozen):
-    """What one process took during a load."""
+    """CPU time and memory of one process during a load."""
 
     name: str
     cpu_s: float
@@ -126,11 +126,11 @@ class ClientHealth(Frozen):
     """How late its event loop woke up."""
     lag_max_s: float
     behind: bool
-    """Its figures are the client's as much as the server's."""
+    """Whether the client fell behind, so that its figures are as much its own as the server's."""
 
 
 class LoadSummary(Frozen):
-    """One load in figures."""
+    """Figures of one load."""
 
     spoken: int
     failed: int
@@ -141,7 +141,7 @@ class LoadSummary(Frozen):
     header: Spread
     ttfp: Spread
     ttfp_steps: dict[str, Spread] = {}
-    """Of its parts: the server's steps, and what was spent outside of them."""
+    """Parts of the TTFP: the server's steps, and the time outside of them."""
     onset: Spread
     e2e: Spread
     rtf: Spread
@@ -156,14 +156,14 @@ class LoadSummary(Frozen):
 
 
 class LoadResult(Frozen):
-    """One load, measured."""
+    """A load and its measurements."""
 
     spec: LoadSpec
     summary: LoadSummary | None
-    """None where nothing was spoken."""
+    """None if nothing was spoken."""
     requests: tuple[RequestRecord, ...]
     packets: int
-    """Of all requests, the warm-up's too."""
+    """Packets of all requests, including the warm-up's."""
     audio_s: float
     """Likewise."""
     wall_s: float
@@ -171,7 +171,7 @@ class LoadResult(Frozen):
     processes: tuple[ProcessUse, ...] = ()
     """The server's; empty if it was not started here."""
     disturbance: str = ""
-    """What other processes did meanwhile, as `calm.Evidence` says it; empty: nothing."""
+    """What other processes did meanwhile, from `calm.Evidence`; empty: nothing."""
 
     @property
     def doubt(self) -> str:
@@ -200,7 +200,7 @@ class StepTime(Frozen):
 
 
 class FirstPacket(Frozen):
-    """One request alone in the bare loop, medians."""
+    """Medians of one request that runs alone in the bare loop."""
 
     text_s: float
     """The request builder's work on the text; not part of the bare loop's time."""
@@ -210,7 +210,7 @@ class FirstPacket(Frozen):
     """Prefill, and the first frame."""
     codec_step_s: float
     total_s: float
-    """From the prompt to the first packet: the last three, and what is between them."""
+    """Seconds from the prompt to the first packet: the last three, and the time between them."""
 
 
 class BareBatch(Frozen):
@@ -220,11 +220,12 @@ class BareBatch(Frozen):
     throughput_x: float
     """Both stages in turn, in one process."""
     slowest_stage_x: float
-    """Of the slower stage alone, as if the other had a core of its own."""
+    """The slower stage alone, as if the other had a core of its own, in seconds of sound per
+    second."""
 
 
 class Floor(Frozen):
-    """The same weights without a server: what no server could beat in one process."""
+    """The same weights without a server: no server in one process could be faster."""
 
     frame_period_s: float
     talker: str
@@ -234,7 +235,7 @@ class Floor(Frozen):
     batches: tuple[BareBatch, ...]
     steps: tuple[StepTime, ...]
     disturbance: str = ""
-    """As a load's."""
+    """As in `LoadResult`."""
 
     def batch(self, streams: int) -> BareBatch:
         """The measured batch that this many streams are compared with."""
@@ -243,16 +244,16 @@ class Floor(Frozen):
 
 
 class LongText(Frozen):
-    """One very long text."""
+    """Measurements of one very long text."""
 
     minutes: float
-    """Of text, at 900 characters each."""
+    """Length of the text in minutes, at 900 characters each."""
     record: RequestRecord
     processes_before: tuple[ProcessUse, ...]
-    """After one minute of text."""
+    """Processes after one minute of text."""
     processes_after: tuple[ProcessUse, ...]
     disturbance: str = ""
-    """As a load's."""
+    """As in `LoadResult`."""
 
 
 class Machine(Frozen):
@@ -261,7 +262,7 @@ class Machine(Frozen):
     cpu: str
     cores: int
     load_average: float
-    """One minute's, before the run."""
+    """Load average over one minute, before the run."""
     python: str
 
 
@@ -274,7 +275,7 @@ class Run(Frozen):
     machine: Machine
     model: str
     slots: int = 0
-    """Of the deployment, as the next two; 0: not known."""
+    """Slots of the deployment, as in the next two fields; 0: unknown."""
     max_chunk_frames: int = 0
     max_batch_frames: int = 0
     server_ready_s: float | None = None
@@ -282,7 +283,7 @@ class Run(Frozen):
     floor: Floor | None = None
     loads: tuple[LoadResult, ...] = ()
     batch_mode: tuple[LoadResult, ...] = ()
-    """Of the loads those that were repeated with async_chunk: false, in turns with the others."""
+    """Repetitions of some loads with async_chunk: false, in turns with the others."""
     long_text: LongText | None = None
 
     def load(self, kind: str, level: float, transport: str = "websocket") -> LoadResult | None:

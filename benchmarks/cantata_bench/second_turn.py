@@ -45,7 +45,7 @@ class Pair:
 
 
 def first_turn(words: int, seed: int) -> dict[str, str]:
-    """What the user says first: other words from the beginning on, for every seed."""
+    """The user's first turn: for every seed, different words from the beginning on."""
     said = random.Random(seed).choices(WORDS, k=words)
     return {"role": "user", "content": " ".join((str(seed), *said))}
 

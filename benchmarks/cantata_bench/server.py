@@ -29,7 +29,7 @@ class RunningServer:
     url: str
     """Such as `http://127.0.0.1:8000`."""
     startup_s: float
-    """From spawning it until `/ready` said yes."""
+    """Seconds from the spawn until `/ready` answered 200."""
     pid: int
 
 

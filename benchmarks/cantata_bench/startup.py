@@ -27,12 +27,12 @@ _TALKER = "talker"
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """One thing that was measured."""
+    """One measurement."""
 
     what: str
     wall_s: float
     cpu_s: float | None
-    """Of it and its processes; None: not counted."""
+    """CPU seconds of the command and its processes; None: not counted."""
 
 
 def measure_startup(folder: Path, repeats: int = 3) -> list[Took]:

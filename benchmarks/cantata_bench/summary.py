@@ -9,7 +9,8 @@ import numpy as np
 from cantata_bench.results import RESERVES_S, LoadSummary, RequestRecord, Spread
 
 ELSEWHERE = "elsewhere"
-"""Of a first packet's time, what no step of the server accounts for: sockets, and the client."""
+"""Name of the part of a first packet's time that no step of the server accounts for: sockets, and
+the client."""
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -19,7 +20,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def summarise(records: Sequence[RequestRecord], throughput_x: float) -> LoadSummary | None:
-    """One load's figures; None where nothing was spoken.
+    """The figures of one load; None if nothing was spoken.
 
     Args:
         records: of requests sent after the warm-up.

@@ -10,7 +10,7 @@ from cantata_bench.targets import goals
 
 _MIB = 2**20
 BUSY = 0.25
-"""Of the cores: a machine with more to do than this before a run is not quiet."""
+"""Part of the cores: a machine with a higher load than this before a run is not idle."""
 
 
 def report(run: Run) -> str:

@@ -69,7 +69,7 @@ class ConnectionLost(RequestFault):
 
 
 class Speaker(Protocol):
-    """One stream's connection, for one text at a time."""
+    """The connection of one stream, for one text at a time."""
 
     async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
         """Request a text and receive it to its end; the listener's times count from here.
@@ -82,7 +82,7 @@ class Speaker(Protocol):
 
 
 class Connections:
-    """One stream's connections, one at a time: opened on use, and again after a loss.
+    """The connections of one stream, one at a time: opened on use, and again after a loss.
 
     Args:
         connect: opens one.
@@ -107,7 +107,7 @@ class Connections:
         await self._close()
 
     async def speak(self, text: str, listener: Listener, arrived: Arrived) -> None:
-        """As `Speaker`'s. A connection that is rejected with 429 is a rejected request.
+        """As in `Speaker`. A connection that is rejected with 429 is a rejected request.
 
         Raises:
             OSError: no server answers.

@@ -13,7 +13,7 @@ _Measured = LoadResult | Floor | LongText
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal, and the measured value."""
+    """A goal and the measured value."""
 
     name: str
     limit: float
@@ -21,7 +21,7 @@ class Goal:
     at_least: bool
     """Else at most."""
     doubt: str = ""
-    """What disturbed a measurement that it compares; empty: nothing, so that it counts."""
+    """What disturbed a measurement that it compares. Empty: nothing, so it counts."""
 
     @property
     def met(self) -> bool:
@@ -56,7 +56,7 @@ def _at_least(name: str, limit: float, found: float, *measured: _Measured) -> Go
 
 
 def _doubt(measured: Sequence[_Measured]) -> str:
-    """What disturbed any of them."""
+    """The disturbances of all of these measurements."""
     found: list[str] = []
     for one in measured:
         if isinstance(one, LoadResult):
@@ -114,7 +114,7 @@ def _cliffs(run: Run) -> Iterator[Goal]:
 
 
 def _stampede(run: Run) -> Iterator[Goal]:
-    """Of the admitted requests."""
+    """The goals of a stampede, for its admitted requests."""
     for result in run.loads:
         spec, found = result.spec, result.summary
         if not spec.is_stampede or found is None:

@@ -1,4 +1,4 @@
-"""What is said: sets of texts by length, and texts of any length."""
+"""The texts that are spoken: sets by length, and texts of any length."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ R = TypeVar("R")
 
 TURNS = 3
 REPETITIONS = 8
-"""Of a whole run."""
+"""Most repetitions in a whole run."""
 _WARM_UP_S = 1.0
-"""Of a turn: both servers are warm."""
+"""Seconds of a turn's warm-up; both servers are already warm."""
 
 Measure = Callable[[LoadSpec], LoadResult]
 
@@ -49,7 +49,7 @@ class Patience:
 def in_turns(
     spec: LoadSpec, first: Measure, second: Measure, patience: Patience
 ) -> tuple[LoadResult, LoadResult]:
-    """One load on two servers, a part on one, then a part on the other, and so on."""
+    """Run one load on two servers, a part on one, then a part on the other, and so on."""
     part = spec.model_copy(
         update={
             "seconds": spec.seconds / TURNS,
@@ -89,7 +89,7 @@ def merged(spec: LoadSpec, parts: Sequence[LoadResult]) -> LoadResult:
 
 
 def _summed(processes: Sequence[ProcessUse]) -> tuple[ProcessUse, ...]:
-    """By name: CPU time in all, and the highest peak."""
+    """Sums by name: all CPU time, and the highest peak."""
     by_name: dict[str, ProcessUse] = {}
     for process in processes:
         before = by_name.get(process.name)

@@ -51,7 +51,7 @@ SOURCES = [
     str(Path(__file__).resolve().parents[2] / n) for n in ("backend", "models", "benchmarks")
 ]
 LIMIT_S = 1200.0
-"""Of one part."""
+"""Most seconds of one part."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from cantata_models.qwen3_tts.plugin import PLUGIN
 
 STREAMS, TINY_STREAMS = (1, 8, 16, 64), (1, 2)
 FRAMES, TINY_FRAMES = 125, 10
-"""Of each utterance; 125 are ten seconds."""
+"""Frames of each utterance; 125 are ten seconds."""
 ROUNDS = 4
 """Utterances of each stream; the first is not counted."""
 MAX_MODEL_LEN = 1024
@@ -36,10 +36,10 @@ class ServeRow:
     spoken: int
     refused: int
     ttfp_p50_ms: float | None
-    """From asking to the first sound; None: nothing was spoken."""
+    """Milliseconds from the request to the first sound; None: nothing was spoken."""
     ttfp_p95_ms: float | None
     rtf_p50: float | None
-    """From asking to the last sound, per second of it."""
+    """Seconds from the request to the last sound, per second of sound."""
     audio_s_per_s: float
     """Sound of all streams together."""
 

@@ -32,7 +32,7 @@ class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CodecRow:
-    """One shape."""
+    """Timings of one shape."""
 
     block_values: int
     """Inputs that a convolution lays side by side at once, `causal_convolutions.BLOCK_VALUES`."""

@@ -28,7 +28,7 @@ MOST_FRAMES = 32
 
 @dataclass(frozen=True, slots=True)
 class MossCodecRow:
-    """One shape."""
+    """Timings of one shape."""
 
     model: str
     """local or nano."""

@@ -29,7 +29,7 @@ TINY_BATCHES = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """One number of requests."""
+    """Timings for one number of requests."""
 
     model: str
     """local or nano."""
@@ -73,7 +73,7 @@ class FrameStep:
 
 
 def configs(tiny: bool) -> dict[str, MossConfig]:
-    """Of both models, by name, without any weights."""
+    """Configurations of both models, by name, without any weights."""
     local = talker_configs.TINY_LOCAL if tiny else talker_configs.LOCAL
     nano = talker_configs.TINY_NANO if tiny else talker_configs.NANO
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""One part of the benchmark in a process of its own; `cli.py` starts it.
+"""Runs one part of the benchmark in a process of its own; `cli.py` starts it.
 
 Rows go to a file as they are measured, so they survive any end of the process.
 """
@@ -19,7 +19,7 @@ from gpu.serve import Skipped
 
 PARTS = ("codec", "predictor", "moss_codec", "moss_frames", "patches", "serve")
 OWN_PARTS = ("moss_codec", "moss_frames", "patches")
-"""They make what they need; the others take Qwen3-TTS's checkpoint."""
+"""Parts that make their own weights; the others use Qwen3-TTS's checkpoint."""
 SKIPPED = 3
 """Exit code; the last line on standard error says why."""
 

@@ -30,7 +30,7 @@ TINY_BATCHES = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class PatchRow:
-    """One number of requests and of steps."""
+    """Timings for one number of requests and of steps."""
 
     steps: int
     batch: int

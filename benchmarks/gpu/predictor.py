@@ -23,7 +23,7 @@ TINY_BATCHES = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class PredictorRow:
-    """One number of requests."""
+    """Timings for one number of requests."""
 
     sampled: bool
     """Else greedy."""

@@ -23,7 +23,7 @@ def randomised(module: M, device: torch.device) -> M:
 
 
 def serving_dtype(device: torch.device) -> torch.dtype:
-    """What a talker has on this device."""
+    """The dtype in which a talker is served on this device."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 

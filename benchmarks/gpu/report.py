@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """What became of one part."""
+    """The outcome of one part."""
 
     outcome: str
     """measured, skipped or failed."""
@@ -22,7 +22,7 @@ class PartResult:
 
     @property
     def summary(self) -> str:
-        """In a line."""
+        """The outcome in one line."""
         said = f"{self.outcome}, {len(self.rows)} rows in {self.seconds:g} s"
         return f"{said}: {self.reason}" if self.reason else said
 
@@ -38,7 +38,7 @@ PUBLISHED_FIGURES = """\
 | 1.7B, vLLM-Omni | 1 x H100 | 64 | 112 s of sound per second |
 | 0.6B with CUDA graphs | RTX 4090 | 1 | first chunk after 156 ms |
 """
-"""Of Qwen3-TTS's published weights, on hardware and texts of their own."""
+"""Figures of Qwen3-TTS's published weights, on other hardware and texts."""
 
 
 def markdown(about: Mapping[str, Any], results: Mapping[str, PartResult]) -> str:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Skipped(Exception):
-    """It cannot be measured here, and that is no fault."""
+    """The part cannot be measured here, which is no failure."""
 
 
 def measure(checkpoint: Path, device: torch.device, tiny: bool) -> Iterator[ServeRow]:
-    """One server, one number of streams after the other.
+    """Measure one server with one number of streams after another.
 
     Raises:
         Skipped: vLLM is missing, or it is built for another device.

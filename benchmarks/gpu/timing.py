@@ -14,14 +14,14 @@ from cantata.stage_parts.graphs import ShapeGraphs
 WARM_UPS = 3
 LEAST_CALLS, MOST_CALLS = 5, 200
 BUDGET_S = 0.5
-"""Of one median, beyond the least calls."""
+"""Seconds for one median, beyond the least number of calls."""
 TINY_BUDGET_S = 0.05
-"""Of a tiny checkpoint, whose times mean nothing."""
+"""Seconds for one median of a tiny checkpoint, whose times mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One call, from before Python starts it until the device has finished it."""
+    """Times of one call, from before Python starts it until the device has finished it."""
 
     median_ms: float
     p90_ms: float
@@ -44,7 +44,7 @@ class Compared:
 
     eager: Timing
     graph: Graphed | None
-    """None: not on CUDA, or not to be captured."""
+    """None: not on CUDA, or it cannot be captured."""
     graph_error: str | None
 
 

@@ -1,1 +1,2 @@
-"""What replicas elsewhere cost: a link beside one machine's connector, an edge beside a server."""
+"""Measures what several machines cost: a link beside one machine's connector, an edge beside a
+server."""

@@ -36,19 +36,19 @@ from cantata.contract.service import SpokenWord
 
 PERIOD_S = 0.08
 SAMPLES = 1_920
-"""Of a chunk: 80 ms at 24 kHz."""
+"""Samples of a chunk: 80 ms at 24 kHz."""
 _SOUND = np.zeros((SAMPLES, 1), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """One way of carrying sound."""
+    """Measurements of one way to carry sound."""
 
     name: str
     latency_s: float
     """p50, from handing a chunk over to having it."""
     sender_cpu_s: float
-    """Of a chunk, as the next one."""
+    """CPU time per chunk, as in `receiver_cpu_s`."""
     receiver_cpu_s: float
 
 
@@ -58,7 +58,7 @@ class Pace:
 
     streams: int
     chunks: int
-    """Of each stream."""
+    """Number of chunks of each stream."""
 
     @property
     def total(self) -> int:

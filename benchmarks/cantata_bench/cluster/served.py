@@ -1,4 +1,4 @@
-"""The same model behind a server of its own, and behind an edge and a replica, loaded in turns.
+"""Serves the same model by one server, and by an edge and a replica, and loads both in turns.
 
 On a busy machine, times say nothing; CPU time for a second of sound still does.
 """
@@ -26,12 +26,12 @@ from cantata_bench.target import Target
 
 Tell = Callable[[str], None]
 _ROUNDS = 3
-"""Of each load; the median counts."""
+"""Rounds of each load; the median counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One load on one way to the model: medians."""
+    """Medians of one load on one way to the model."""
 
     throughput_x: float
     """Seconds of sound per second."""
@@ -43,7 +43,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One load, both ways."""
+    """One load on both ways."""
 
     streams: int
     server: Way
@@ -135,7 +135,7 @@ def _measured(way: _Loaded, streams: int, seconds: float) -> Way:
 
 
 def _cpu_s(pids: Sequence[int]) -> float:
-    """That these processes have used, without their children."""
+    """CPU time that these processes have used, without their children."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return float(sum(one.user + one.system for one in times))
 

@@ -44,13 +44,13 @@ _FRAME = np.zeros((1, CODEBOOKS), np.int32)
 
 @dataclass(frozen=True, slots=True)
 class EdgeCost:
-    """One way of carrying frames from stage to stage."""
+    """Measurements of one way to carry frames from stage to stage."""
 
     name: str
     latency_s: float
     """p50, from handing a step's frames over to having them."""
     relay_cpu_s: tuple[float, ...]
-    """Of a chunk, in each process that relays: the server's part, the host's."""
+    """CPU time per chunk in each process that relays: in the server and on the host."""
 
 
 def measure_edges(pace: Pace) -> list[EdgeCost]:

@@ -10,7 +10,7 @@ from cantata_bench.cluster.stage_edges import EdgeCost
 
 
 def connectors_table(found: Sequence[Carried]) -> str:
-    """One row for each connector."""
+    """A table with one row for each connector."""
     head = ["| connector | latency p50 | CPU a chunk, sender | receiver |", "|-|-|-|-|"]
     rows = (
         f"| {one.name} | {1e3 * one.latency_s:.2f} ms | {1e3 * one.sender_cpu_s:.2f} ms "
@@ -21,7 +21,7 @@ def connectors_table(found: Sequence[Carried]) -> str:
 
 
 def edges_table(found: Sequence[EdgeCost]) -> str:
-    """One row for each way from stage to stage."""
+    """A table with one row for each way from stage to stage."""
     head = ["| stage edge | latency p50 | CPU a chunk, server | stage host |", "|-|-|-|-|"]
     rows = []
     for one in found:
@@ -31,7 +31,7 @@ def edges_table(found: Sequence[EdgeCost]) -> str:
 
 
 def served_table(found: Sequence[Served]) -> str:
-    """One row for each load."""
+    """A table with one row for each load."""
     rows = [
         "| streams | server: seconds of sound per second, TTFP p50, CPU for a second of sound "
         "| through an edge | ratios of the first two |",

@@ -26,9 +26,9 @@ class Together:
     """Several pictures that were asked for at once."""
 
     seconds: float
-    """To the last one."""
+    """Seconds until the last picture."""
     each_s: tuple[float, ...]
-    """From the request to its picture."""
+    """Seconds from each request to its picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Watched:
     """A picture whose steps were shown, in seconds from its request."""
 
     first_s: float
-    """To the first step."""
+    """Seconds until the first step."""
     whole_s: float
 
 
@@ -45,13 +45,13 @@ class Cancelled:
     """A picture whose caller left."""
 
     step_s: float
-    """Between two of its steps."""
+    """Seconds between two of its steps."""
     freed_s: float
-    """From leaving until no stage held anything."""
+    """Seconds from the disconnect until no stage held anything."""
 
 
 async def draw(http: httpx.AsyncClient, order: Order) -> Drawn:
-    """One picture.
+    """Request one picture.
 
     Raises:
         httpx.HTTPStatusError: the server rejected it.
@@ -72,7 +72,7 @@ async def draw_together(http: httpx.AsyncClient, orders: Sequence[Order]) -> Tog
 
 
 async def draw_watched(http: httpx.AsyncClient, order: Order) -> Watched:
-    """One picture, with the events of its steps.
+    """Request one picture with the events of its steps.
 
     Raises:
         httpx.HTTPStatusError: the server rejected it.

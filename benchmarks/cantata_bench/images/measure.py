@@ -44,12 +44,12 @@ DRAWN_BESIDE = 2
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One picture at a time."""
+    """Pictures that are drawn one at a time."""
 
     ours_s: tuple[float, ...]
     theirs_s: tuple[float, ...]
     largest_difference: int
-    """Of a pixel's value between the two, over all pictures."""
+    """Largest difference of a pixel's value between the two, over all pictures."""
 
     @property
     def ratio(self) -> float:
@@ -67,7 +67,7 @@ class Mixed:
     ours_mean_s: tuple[float, ...]
     """Mean latency, if all are asked for at once."""
     theirs_mean_s: tuple[float, ...]
-    """The same, one after the other as they came."""
+    """Mean latency in diffusers, which draws one picture after another."""
 
     @property
     def speed(self) -> float:
@@ -151,7 +151,7 @@ def measure_images(
 
 
 def _orders(limits: ImageLimits, number: int) -> list[Order]:
-    """Of the model's own size, steps and guidance."""
+    """Orders at the model's own size, steps and guidance."""
     width, height = limits.default_size
     return [
         Order(
@@ -185,7 +185,7 @@ def _scaled(side: int, scale: float, limits: ImageLimits) -> int:
 
 
 async def _alone(url: str, theirs: Reference, orders: Sequence[Order]) -> Alone:
-    """In turns, after one of each that does not count."""
+    """Measure single pictures in turns, after one of each that does not count."""
     pairs: list[tuple[Drawn, Drawn]] = []
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
         for order in (orders[0], *orders):
@@ -204,7 +204,8 @@ def _difference(ours: Drawn, theirs: Drawn) -> int:
 
 
 async def _mixed(url: str, theirs: Reference, orders: Sequence[Order], rounds: int) -> Mixed:
-    """In turns: all at once here, one after the other there; the first round does not count."""
+    """Measure mixed pictures in turns: all at once here, one after another there. The first round
+    does not count."""
     ours: list[Together] = []
     ends: list[list[float]] = []
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
@@ -227,7 +228,7 @@ async def _leaving(url: str, orders: Sequence[Order]) -> tuple[Cancelled, ...]:
 
 
 def _beside_speech(name: str, orders: Sequence[Order], folder: Path) -> BesideSpeech | None:
-    """One server that speaks and draws."""
+    """Measure one server that speaks and draws."""
     speaking = embedded_models()[0]
     if speaking == name:
         return None
@@ -246,7 +247,7 @@ def _spoken(target: Target) -> LoadSummary | None:
 
 
 async def _spoken_beside(target: Target, orders: Sequence[Order]) -> tuple[LoadSummary | None, int]:
-    """With pictures drawn all the time."""
+    """Measure speech while pictures are drawn all the time."""
     drawn = 0
 
     async def keep_drawing(http: httpx.AsyncClient) -> None:

@@ -23,7 +23,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One picture."""
+    """A picture to draw."""
 
     prompt: str
     width: int
@@ -35,7 +35,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What it took, and what came of it."""
+    """A picture that was drawn, and the time that it took."""
 
     seconds: float
     pixels: bytes

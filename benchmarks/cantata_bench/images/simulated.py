@@ -46,7 +46,7 @@ class Waited:
 
 
 def size_of(side: int, pictures: int = 1) -> ForwardSize:
-    """Of a step of guided square pictures: both branches."""
+    """Size of a step of guided square pictures: both branches."""
     tokens = (side // 16) ** 2 + TEXT_TOKENS
     return ForwardSize(2 * pictures * tokens, 2 * pictures * tokens**2)
 
@@ -102,10 +102,10 @@ def simulate(jobs: Sequence[JobView], cost: ForwardCost, choose: Chooser) -> Wai
 
 
 def by_plan(jobs: Sequence[JobView], cost: ForwardCost, now_s: float) -> Sequence[JobView]:
-    """As the stage chooses."""
+    """Choose as the stage does."""
     return plan(jobs, cost, MAX_TOKENS, now_s)
 
 
 def first_come(jobs: Sequence[JobView], cost: ForwardCost, now_s: float) -> Sequence[JobView]:
-    """One at a time, to its end."""
+    """Draw one picture at a time, to its end."""
     return [min(jobs, key=lambda job: job.arrived_s)]

@@ -21,7 +21,7 @@ PICTURES, SEED = 400, 0
 
 
 def images_table(found: ImageFigures) -> str:
-    """What was measured, and what is simulated of the published shape."""
+    """The measured figures, and the simulated ones at the published size."""
     width, height = found.size
     head = f"{found.model}, {width}x{height}, {found.steps} steps"
     return (

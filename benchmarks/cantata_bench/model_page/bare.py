@@ -1,4 +1,4 @@
-"""The same requests through a model's own stages, stepped in one process without a server."""
+"""Runs the same requests through a model's own stages, in one process and without a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Served:
     """A model as the server has it too."""
 
     model: str
-    """As `cantata serve --model` takes it."""
+    """A model as `cantata serve --model` takes it."""
     deploy: Path
     dtype: Dtype
 

@@ -34,14 +34,14 @@ class Settings:
     at_once: tuple[int, ...] = (1, 4, 8)
     """Requests at a time, and slots."""
     rounds: int = 3
-    """Of each number, after one that is not counted."""
+    """Rounds of each load, after one that is not counted."""
     dtype: Dtype = "float32"
     frames: int = 40
-    """Of speech."""
+    """Most frames of a speech request."""
     side: int = 256
-    """Of pictures, in pixels."""
+    """Width and height of a picture in pixels."""
     steps: int = 8
-    """Of pictures."""
+    """Denoising steps of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,17 @@ class Row:
 
     @property
     def share(self) -> float:
-        """Of the bare stages' throughput."""
+        """Served throughput as a part of the bare stages'."""
         return self.served.per_second / self.bare.per_second
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one checkpoint."""
+    """Figures of one checkpoint."""
 
     model: str
     what: str
-    """Of the checkpoint: where its weights come from, and their size."""
+    """Where the checkpoint's weights come from, and their size."""
     draws: bool
     settings: Settings
     rows: tuple[Row, ...]
@@ -139,7 +139,7 @@ def _work_for(plugin: ModelPlugin, checkpoint: str, settings: Settings) -> Work:
 
 @contextmanager
 def _checkpoint(model: str) -> Iterator[tuple[str, str]]:
-    """What is served, and what it is."""
+    """The checkpoint to serve, and a description of it."""
     plugin = installed_plugins().get(model)
     if plugin is None or plugin.embedded_checkpoint is not None:
         located = locate(model)

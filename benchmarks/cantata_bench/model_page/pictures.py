@@ -40,7 +40,7 @@ class Pictures:
         return Taken(watched.first_s, watched.whole_s, 1.0)
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
-        """As `Work`.
+        """As in `Work`.
 
         Raises:
             ConfigError: the model does not draw.
@@ -63,7 +63,8 @@ class Pictures:
 
 
 def pictures_within(limits: ImageLimits, side: int, steps: int) -> Pictures:
-    """Of about this side and so many steps, as far as the model draws such."""
+    """Work with pictures of about this side and number of steps, as far as the model can draw
+    them."""
     most = int(limits.max_pixels**0.5)
     fitted = max(limits.min_side, min(side, most)) // limits.multiple * limits.multiple
     return Pictures(fitted, min(steps, limits.max_steps), limits.default_guidance)

@@ -23,7 +23,7 @@ class Speech:
     """Implements `model_page.work.Work`."""
 
     frames: int
-    """At most, where the model has such an option."""
+    """Most frames, if the model has such an option."""
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:
         """Send one; as `Work`."""
@@ -33,7 +33,7 @@ class Speech:
         return Taken(heard.first_s, heard.whole_s, heard.audio_s)
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
-        """As `Work`."""
+        """As in `Work`."""
         builder = located.plugin.speech_builder(located.checkpoint)
         options: dict[str, Any] = {}
         if LIMIT in builder.capabilities.options:
@@ -46,5 +46,5 @@ class Speech:
         return isinstance(payload, Pcm) and payload.units > 0
 
     def amount(self, chunk: Chunk[Payload], sample_rate: int) -> float:
-        """Its seconds."""
+        """Seconds of sound."""
         return chunk.payload.units / sample_rate if isinstance(chunk.payload, Pcm) else 0.0

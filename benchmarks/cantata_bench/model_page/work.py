@@ -1,4 +1,4 @@
-"""What is asked of a model, and how long it took."""
+"""The requests to a model, and how long they took."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cantata.plugins import LocatedModel
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One request, in seconds from its sending."""
+    """Times of one request, in seconds from its sending."""
 
     first_s: float
-    """To the first packet of sound, or the first step of a picture."""
+    """Seconds to the first packet of sound, or to the first step of a picture."""
     whole_s: float
     amount: float
     """Seconds of sound, or pictures."""
@@ -33,7 +33,7 @@ class Rounds:
     first_max_s: float
     whole_p50_s: float
     rtf_p50: float
-    """Of each request: seconds for each of its amount."""
+    """Median over the requests: seconds per unit of the amount."""
     per_second: float
     """The amount of all requests of a round, in the median round."""
     refused: int = 0
@@ -52,7 +52,7 @@ class Work(Protocol):
         ...
 
     def built(self, located: LocatedModel, ids: Sequence[str]) -> list[PipelineRequest]:
-        """The same for bare stages."""
+        """The same request, built for bare stages."""
         ...
 
     def begins(self, payload: Payload) -> bool:

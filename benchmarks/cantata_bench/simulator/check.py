@@ -16,7 +16,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One load, measured and predicted."""
+    """A load as measured and as predicted."""
 
     measured: LoadResult
     predicted: Prediction

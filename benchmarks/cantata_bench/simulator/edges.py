@@ -24,7 +24,7 @@ from cantata_bench.simulator.server import SimulatedServer
 
 @dataclass(slots=True)
 class _View:
-    """One replica, as one edge knows it."""
+    """An edge's view of one replica."""
 
     server: SimulatedServer
     open: int = 0
@@ -64,7 +64,7 @@ class SimulatedEdge:
             await asyncio.sleep(BEAT_S)
 
     async def speak(self, sentences: Sequence[int]) -> list[Arrival]:
-        """One request, as `SimulatedServer.speak`.
+        """Speak one request, like `SimulatedServer.speak`.
 
         Raises:
             Overloaded: no place became free in time.
@@ -103,7 +103,7 @@ class SimulatedEdge:
         return None if number is None else self._views[number]
 
     def _tell(self, view: _View) -> None:
-        """What the replica knows now arrives later."""
+        """Send the replica's present state, which arrives later."""
         free, open_there = view.server.free, view.open
         asyncio.get_running_loop().call_later(self._link_s, self._hear, view, free, open_there)
 

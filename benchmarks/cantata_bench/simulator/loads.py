@@ -25,11 +25,11 @@ _GIVEN_UP_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a load would be like."""
+    """The prediction of a load."""
 
     spec: LoadSpec
     summary: LoadSummary | None
-    """None where nothing is spoken."""
+    """None if nothing is spoken."""
     refused: int
     """Requests that never get in, also where nothing is spoken."""
 
@@ -97,7 +97,7 @@ class _Load:
             await asyncio.sleep(pause_s)
 
     async def _ask(self, texts: Sequence[str]) -> float:
-        """One text, until it is spoken or given up. Returns the pause after it."""
+        """Request one text until it is spoken or given up. Returns the pause after it."""
         text = texts[self.asked % len(texts)]
         self.asked += 1
         refusals = 0

@@ -39,7 +39,8 @@ def most_listeners(system: System, seconds: float, seed: int) -> Prediction:
 
 
 def replicas_table(system: System, counts: Sequence[int], seconds: float, seed: int) -> str:
-    """One line for each number of replicas: how many listen, against one replica's."""
+    """A table with one line for each number of replicas: how many listeners it serves, against one
+    replica's."""
     head = ("replicas", "listeners", "of one replica's, each", "TTFP p50 / p99, ms", "audio-s/s")
     lines, one = [], 0.0
     for count in counts:
@@ -71,7 +72,7 @@ def _satisfies(found: Prediction) -> bool:
 
 
 def scale_table(predictions: Sequence[Prediction]) -> str:
-    """One line for each number of listeners."""
+    """A table with one line for each number of listeners."""
     head = ("listeners", "TTFP p50 / p95 / p99, ms", "C0", "C100", "audio-s/s", "refusals")
     lines = []
     for prediction in predictions:

@@ -1,4 +1,5 @@
-"""One simulated server: what decides in production, from `plan` to `Admission`, in virtual time."""
+"""A simulated server: the production code for decisions, from `plan` to `Admission`, in virtual
+time."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from cantata_bench.simulator.system import System
 
 
 class _Processors:
-    """What the processes of one machine share: with more of them than cores, all become slower."""
+    """The cores that one machine's processes share: with more processes than cores, all become
+    slower."""
 
     def __init__(self, system: System) -> None:
         self._count = system.processors
@@ -31,7 +33,7 @@ class _Processors:
         self._dice = random.Random(0)
         self._busy = 0
         self.slowness = system.busy_start
-        """Of everything, by other work of the machine."""
+        """Factor on all times, from other work on the machine."""
 
     async def work(self, seconds: float) -> float:
         """Take this long, or longer under load. Returns how long it took."""
@@ -51,7 +53,7 @@ class _Caller:
 
     place: Place | None = None
     arrivals: list[Arrival] = field(default_factory=list)
-    """Of all its sentences, by the simulation's clock."""
+    """When the chunks of all its sentences arrive, by the simulation's clock."""
     runs_dry_s: float | None = None
 
     def take(self, at_s: float, audio_s: float) -> None:
@@ -64,7 +66,7 @@ class _Caller:
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """One sentence on its way."""
+    """One sentence of a request."""
 
     frames: int
     caller: _Caller
@@ -152,7 +154,7 @@ class SimulatedServer:
         return report.running + report.waiting
 
     async def speak(self, sentences: Sequence[int]) -> list[Arrival]:
-        """One request: its sentences' lengths in frames. Returns what arrived when.
+        """Speak one request, given its sentences' lengths in frames. Returns what arrived when.
 
         Raises:
             Overloaded: no room now.
@@ -250,7 +252,7 @@ class SimulatedServer:
         ]
 
     def _is_held(self, piece: _Piece) -> bool:
-        """As `CodecStage` holds back first frames."""
+        """Whether a first frame is held back, as in `CodecStage`."""
         return piece.started_s is None and self._cadence.holds_first(
             piece.made,
             complete=piece.made == piece.frames,

@@ -25,7 +25,8 @@ class StepCost(Frozen):
 
 
 class System(Frozen):
-    """One server: an api process, a talker and a decoder on some cores; or several of them."""
+    """The parameters of a system: an api process, a talker and a decoder on some cores, or several
+    such servers."""
 
     frame_period_s: float = Field(gt=0)
     slots: int = Field(ge=1)
@@ -33,16 +34,16 @@ class System(Frozen):
     max_batch_frames: int = Field(default=32, ge=1)
     talker: StepCost
     prefill_s: float = Field(ge=0)
-    """What a new request's prompt adds to its first step."""
+    """Seconds that a new request's prompt adds to its first step."""
     prompt_s: float = Field(ge=0)
-    """Of the talker's process, to encode a new request's prompt."""
+    """Seconds of the talker's process to encode a new request's prompt."""
     decoder: StepCost
     text_s: float = Field(ge=0)
-    """Of the api's machine, to turn a text into prompts."""
+    """Seconds of the api's machine to turn a text into prompts."""
     packet_s: float = Field(ge=0)
-    """Of the api process, to frame and send a packet."""
+    """Seconds of the api process to frame and send a packet."""
     client_packet_s: float = Field(default=0.0, ge=0)
-    """Of the same machine, where the measuring client runs on it too."""
+    """Seconds per packet of a measuring client on the same machine; 0: it runs elsewhere."""
     processors: int = Field(ge=1)
     """Processes that run at full speed together: cores, where the stages have no GPU."""
     noise: float = Field(default=0.0, ge=0)
@@ -55,9 +56,9 @@ class System(Frozen):
     """Edges before them, which take requests in turn, and know the servers' places by links; 0:
     a balancer that knows all."""
     link_s: float = Field(default=0.0005, ge=0)
-    """Of a message between an edge and a server, with all that both do for it."""
+    """Seconds for a message between an edge and a server, including the work on both ends."""
     characters_per_s: float = Field(default=15.0, gt=0)
-    """Of text, per second of sound."""
+    """Characters of text per second of sound."""
 
 
 def load_system(path: Path) -> System:
