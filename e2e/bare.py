@@ -43,7 +43,7 @@ class BareModel:
     process: subprocess.Popen[str]
 
     def first_packet_s(self, text: str) -> float:
-        """From the text to its first sound."""
+        """Seconds from the text to its first sound."""
         assert self.process.stdin is not None
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()

@@ -73,7 +73,7 @@ class Driver:
         return self._playwright
 
     def browser(self) -> Browser:
-        """The same one again, if it still runs."""
+        """The same browser as before, if it still runs."""
         if self._browser is None or not self._browser.is_connected():
             self._browser = launch_chromium(self.playwright())
         return self._browser

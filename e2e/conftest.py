@@ -154,7 +154,8 @@ def server(
 
 @pytest.fixture(scope="session")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
-    """For the modules that lock, break, freeze or kill it (`backend/tests/lanes.py`)."""
+    """A server of its own for the modules that lock, break, freeze or kill it
+    (`backend/tests/lanes.py`)."""
     ARTIFACTS.mkdir(exist_ok=True)
     own = OwnServer(tmp_path_factory.mktemp("own"), ARTIFACTS)
     own.start()

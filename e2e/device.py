@@ -1,4 +1,4 @@
-"""What the sound device gets: recorded behind everything that the page makes sound with.
+"""Records what the sound device gets, behind everything in the page that makes sound.
 
 A script that runs before the page's own puts a recorder of this module between any node and the
 device. The page's report of what it played is not asked.
@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 
 DEADLINE_MS = 30_000
 BLOCKS = 16
-"""Of 128 frames, in one message."""
+"""Number of blocks of 128 frames in one message."""
 
 _RECORDER = """
 registerProcessor("device-recorder", class extends AudioWorkletProcessor {
@@ -162,13 +162,13 @@ class Device:
         return left[loud[0] : loud[-1] + 1] if len(loud) else left[:0]
 
     def first_sound_at_s(self) -> float:
-        """On the clock of `performance.now()`."""
+        """When the first sound reached the device, by `performance.now()`."""
         return float(self.page.evaluate("window.device.firstSoundAt"))
 
     def first_sound_at_unix_s(self) -> float:
-        """On the machine's clock, as of `time.time()`."""
+        """When the first sound reached the device, by the machine's clock (`time.time()`)."""
         return self.first_sound_at_s() + self.page.evaluate("performance.timeOrigin") / 1000
 
     def last_sound_at_s(self) -> float:
-        """On the clock of `performance.now()`."""
+        """When the last sound reached the device, by `performance.now()`."""
         return float(self.page.evaluate("window.device.lastSoundAt"))

@@ -47,7 +47,7 @@ def find_firefox() -> str | None:
 
 
 class Firefox:
-    """One tab. Questions are JavaScript expressions; their answers must be JSON."""
+    """One tab. Questions are JavaScript expressions whose answers must be JSON."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -72,7 +72,7 @@ class Firefox:
         return json.loads(answer["result"].get("value", "null"))
 
     def click(self, selector: str) -> None:
-        """With the mouse, so that the page may start to make sound."""
+        """Click with the mouse, so that the page may start to make sound."""
         x, y = self.ask(
             f"(({{ x, y, width, height }}) => [x + width / 2, y + height / 2].map(Math.round))"
             f"(document.querySelector({selector!r}).getBoundingClientRect())"
@@ -86,7 +86,7 @@ class Firefox:
         self._command("input.performActions", context=self._context, actions=[mouse])
 
     def save_screenshot(self, path: Path) -> None:
-        """As PNG."""
+        """Save a screenshot as PNG."""
         picture = self._command("browsingContext.captureScreenshot", context=self._context)
         path.write_bytes(base64.b64decode(picture["data"]))
 

@@ -43,9 +43,9 @@ class Apart:
 
 
 class OwnServer:
-    """It wants a key, lets the page of one other origin in, and has one place. Its model is solo
-    with faults that a test may order (`plugins/faulty`). A test may freeze it, kill it and start it
-    again on the same port.
+    """A server that requires a key, allows pages of one other origin, and has one place. Its model
+    is solo with faults that a test may order (`plugins/faulty`). A test may freeze it, kill it and
+    start it again on the same port.
 
     Args:
         folder: for its files.
@@ -77,7 +77,7 @@ class OwnServer:
 
     @property
     def server(self) -> Server:
-        """For requests with the key."""
+        """An HTTP client with the key."""
         return Server(self.url, AUTHORIZATION)
 
     def open(self, speech_page: SpeechPage) -> None:
@@ -109,7 +109,7 @@ class OwnServer:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Its sockets stay open and nothing answers."""
+        """Freeze the server inside the block: its sockets stay open and nothing answers."""
         os.kill(self._pid, signal.SIGSTOP)
         try:
             yield

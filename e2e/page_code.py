@@ -22,7 +22,7 @@ TEXT = (
 
 
 def speak_awkward_text(speech_page: SpeechPage, url: str) -> None:
-    """Until the end, with settings of its own; the code is unfolded."""
+    """Speak to the end, with settings of its own and the code unfolded."""
     page = speech_page.page
     speech_page.open(url)
     speech_page.write(TEXT)

@@ -46,7 +46,7 @@ def opened(browser: Browser, url: str, size: ViewportSize, scheme: Scheme) -> It
 
 
 def speaking(browser: Browser, url: str, scheme: Scheme, file: Path) -> None:
-    """In the middle of a sentence."""
+    """The page in the middle of a sentence."""
     with opened(browser, url, SIZE, scheme) as page:
         SpeechPage(page).press("Speak")
         page.wait_for_function(
@@ -56,7 +56,7 @@ def speaking(browser: Browser, url: str, scheme: Scheme, file: Path) -> None:
 
 
 def parallel(browser: Browser, url: str, file: Path) -> None:
-    """After many streams have ended."""
+    """The tab of parallel streams after many have ended."""
     with opened(browser, url, SIZE, "light") as page:
         speech_page = SpeechPage(page)
         speech_page.tab("In parallel")
@@ -99,7 +99,7 @@ def record(browser: Browser, url: str) -> list[Frame]:
 
 
 def save_recording(frames: Sequence[Frame], file: Path) -> None:
-    """As an animated GIF; a frame lasts until the next one was drawn."""
+    """Save frames as an animated GIF; each lasts until the next one was drawn."""
     kept = [frames[0]]
     for frame in frames[1:]:
         if 1000 * (frame.at - kept[-1].at) >= LEAST_FRAME_MS:

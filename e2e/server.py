@@ -17,7 +17,7 @@ POLL_S = 0.1
 class Server:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of every request."""
+    """Headers of every request."""
 
     def get(self, path: str) -> httpx.Response:
         return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=60.0)

@@ -56,7 +56,7 @@ def page_of_device(
 
 
 def speak(speech_page: SpeechPage, device: Device, text: str) -> NDArray[np.float32]:
-    """What the device got of one text."""
+    """Speak one text, and return what the device got."""
     device.clear()
     speech_page.write(text)
     speech_page.press("Speak")

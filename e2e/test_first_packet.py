@@ -22,7 +22,8 @@ TURNS = 9
 MOST_TIMES_BARE = 4.0
 """The server's median over the bare model's; found: 1.3 to 2."""
 MOST_TIMES_BARE_AT_BEST = 5.0
-"""Of the fastest turns. Holds on a busy machine too, and fails if every packet is late."""
+"""Most times as long as the bare model that the fastest turns may take. Holds on a busy machine,
+too, and fails if every packet is late."""
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ pytestmark = [
 
 WATCHED_S = 15.0
 MOST = 0.01
-"""Of a core, all processes together."""
+"""Most of a core that all processes together may use."""
 
 
 def processes(url: str) -> list[psutil.Process]:

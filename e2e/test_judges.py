@@ -36,7 +36,7 @@ def sounds(server: Server) -> Mapping[str, Samples]:
 
 
 def loud_place(sound: Samples) -> int:
-    """In the middle of the loudest 80 ms."""
+    """The middle of the loudest 80 ms."""
     rows = sound[: len(sound) // FRAME * FRAME].reshape(-1, FRAME)
     return int(np.square(rows).mean(axis=1).argmax()) * FRAME + FRAME // 2
 
@@ -67,7 +67,7 @@ def swapped(sound: Samples) -> Samples:
 
 
 def stretched(factor: float) -> Callable[[Samples], Samples]:
-    """As a wrong rate sounds."""
+    """The sound as a wrong rate makes it."""
 
     def apply(sound: Samples) -> Samples:
         at = np.arange(0, len(sound) - 1, 1 / factor)

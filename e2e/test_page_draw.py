@@ -132,7 +132,7 @@ class DrawPage:
         return self.page.get_by_role("spinbutton", name=name)
 
     def draw(self, **fields: int) -> None:
-        """One picture, to its end."""
+        """Draw one picture, to its end."""
         self.fill(**fields)
         self.draw_button.click()
         self.wait_until_done()
@@ -148,7 +148,7 @@ class DrawPage:
         return [base64.b64decode(one) for one in self.page.evaluate(FILES)]
 
     def saved(self, card: Locator) -> bytes:
-        """What the card's download is."""
+        """The file that the card's download saves."""
         with self.page.expect_download() as download:
             self.press(card, "Download")
         assert download.value.suggested_filename == "cantata.png"
@@ -182,7 +182,7 @@ def generated(server: Server, seed: int) -> bytes:
 
 
 def previews(server: Server, seed: int) -> list[bytes]:
-    """What the API sends on the way, in its order."""
+    """The previews that the API sends, in order."""
     body = {**asked(seed), "stream": True, "partial_images": 3}
     answer = httpx.post(f"{server.url}/v1/images/generations", json=body, timeout=60)
     data = [json.loads(line[6:]) for line in answer.text.splitlines() if line[:6] == "data: "]

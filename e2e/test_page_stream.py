@@ -90,7 +90,7 @@ NOTE_STATUS = """
 
 
 class Gate:
-    """Between the page and the server: lets bytes of sound through, up to a number."""
+    """A proxy between the page and the server that lets a set number of bytes of sound through."""
 
     def __init__(self, page: Page, passing: int) -> None:
         self.passing = passing

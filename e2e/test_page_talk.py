@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.level2]
 RATE = 24_000
 QUESTION = "The children walk along the river."
 WORST_WER = 0.35
-"""Of one short text."""
+"""Highest word error rate of one short text."""
 TURN_DEADLINE_MS = 60_000
 FREE_S = 20.0
 SILENCE_S = 0.5
-"""That ends a turn."""
+"""Seconds of silence that end a turn."""
 CLOCK_S = 0.05
-"""By which the page's clock and the sound's may differ."""
+"""Most seconds by which the page's clock and the sound's may differ."""
 
 # Also what stands there for a moment only, which a busy machine's look may miss.
 NOTE_STATES = """
@@ -99,7 +99,7 @@ PLAYED = """
 
 @pytest.fixture(scope="module")
 def question(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """In another voice than the answer's, with silence around it."""
+    """A question in another voice than the answer's, with silence around it."""
     answer = server.speech(input=QUESTION, voice="ben", response_format="pcm", sample_rate=RATE)
     pause = np.zeros(RATE // 2, np.int16)
     file = tmp_path_factory.mktemp("microphone") / "question.wav"
@@ -110,7 +110,7 @@ def question(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Playwright, question: Path) -> Iterator[Browser]:
-    """Its microphone hears the question once, whenever it is opened."""
+    """A browser whose microphone hears the question once, whenever it is opened."""
     browser = launch_chromium(playwright, question, once=True)
     yield browser
     browser.close()

@@ -49,7 +49,7 @@ def browser(
 
 @pytest.fixture
 def beeping_page(driver: Driver) -> Iterator[Page]:
-    """With Chromium's own fake microphone."""
+    """A page with Chromium's own fake microphone, which beeps."""
     with driver.browser().new_context() as context:
         yield context.new_page()
 
@@ -87,7 +87,7 @@ def describe(page: Page, name: str) -> None:
 
 
 def verdict(page: Page) -> Locator:
-    """What the check of the recording says."""
+    """The text of the recording's check."""
     return page.locator("[data-role=verdict]")
 
 

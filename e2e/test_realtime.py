@@ -28,9 +28,9 @@ QUESTION = "The children walk home along the river after school."
 LONG = "Tell me: " + "she went to the market to buy some bread and milk, " * 4
 HESITATION = "So what I wanted to say was, um"
 LOUD = 600
-"""Of 32,768: a sample of speech."""
+"""Level of a sample of speech, of 32,768."""
 WORST_WER = 0.35
-"""Of one short text."""
+"""Highest word error rate of one short text."""
 SILENCE_S = 1.0
 """Longer than what ends a turn."""
 FREE_S = 20.0
@@ -38,7 +38,7 @@ FREE_S = 20.0
 
 @dataclass
 class Conversation:
-    """One session, and all that came of it."""
+    """One session, and everything that it received."""
 
     socket: ClientConnection
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -120,7 +120,7 @@ def test_with_semantic_vad_who_hesitates_is_waited_for(
     longest_s = PATIENCE["high"].longest_ms / 1000
 
     async def silence_s(c: Conversation, text: str) -> float:
-        """That ended the turn."""
+        """Seconds of silence that ended the turn."""
         sound = spoken(server, text) + bytes(round(2 * RATE * longest_s))
         loud = np.flatnonzero(np.abs(np.frombuffer(sound, "<i2")) > LOUD)
         before_s = sum(len(one) for one in said) / 2 / RATE

@@ -18,7 +18,7 @@ from .server import Server
 pytestmark = [pytest.mark.e2e, pytest.mark.level3]
 
 SLOTS = 32
-"""Of the deployment."""
+"""Slots of the deployment."""
 
 
 @timed(one_sided=True)

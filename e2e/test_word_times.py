@@ -31,7 +31,7 @@ LEAST_CLOSE = 0.92
 """Share of starts and ends that are so close; found: 0.96 and more, 0.99 without pauses."""
 FURTHEST_S = 0.18
 WORST_WER = 0.35
-"""Of one text; in another order more than half of its words are wrong."""
+"""Highest word error rate of one text; in another order, more than half of its words are wrong."""
 MOST_BIAS_S = 0.025
 """The median difference; found: 3 ms."""
 

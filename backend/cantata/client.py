@@ -36,7 +36,7 @@ _SYNCHRONISE = "client-synchronise"
 
 
 class ServerError(CantataError):
-    """What the server answered instead of sound."""
+    """An error that the server answered instead of sound."""
 
     def __init__(self, message: str, error_code: str | None = None, param: str | None = None):
         super().__init__(message, error_code, param)
@@ -61,7 +61,7 @@ class UtteranceReport:
 
 
 class Session:
-    """One configured WebSocket. One `speak` at a time."""
+    """One configured WebSocket, for one `speak` at a time."""
 
     def __init__(self, socket: sockets.ClientConnection) -> None:
         self._socket = socket
@@ -72,7 +72,7 @@ class Session:
         """Hz."""
         self.channels = 0
         self.last: UtteranceReport | None = None
-        """Of the utterance that ended last."""
+        """Report of the utterance that ended last."""
         self.words: list[SpokenWord] = []
         """The words of the latest `speak` so far, if the session is configured with
         `timestamps`: offsets into its text, seconds from its first sample."""
@@ -285,7 +285,7 @@ def authorization(api_key: str | None) -> dict[str, str]:
 
 
 def http_error(response: httpx.Response) -> ServerError:
-    """What a response that was read says."""
+    """The error in a response whose body has been read."""
     try:
         return server_error(response.json())
     except (ValueError, KeyError, TypeError):
@@ -293,6 +293,6 @@ def http_error(response: httpx.Response) -> ServerError:
 
 
 def server_error(body: dict[str, Any]) -> ServerError:
-    """What an error's body, or event, says."""
+    """The error in an error's body or event."""
     error = body["error"]
     return ServerError(error["message"], error["code"], error["param"])

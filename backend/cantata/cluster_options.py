@@ -64,7 +64,7 @@ class EdgesOptions(StrictModel):
 
     replicas: Count = 1
     port: Port = 8000
-    """On each machine that has one; several on one machine share it."""
+    """Port on each machine with an edge; several edges on one machine share it."""
     node: NodeLabel | None = None
     """Machines that may have one; None: all."""
 
@@ -95,7 +95,7 @@ class ReplicasOptions(StrictModel):
 
 
 class StagePlacement(StrictModel):
-    """What one stage needs of its machine."""
+    """What one stage needs from its machine."""
 
     gpus: Annotated[float, Field(ge=0, le=64)] = 0.0
     """Part of a GPU, or several."""
@@ -106,7 +106,7 @@ class ClusterOptions(StrictModel):
     """A model on the machines of a Ray cluster."""
 
     address: Annotated[str, AfterValidator(_check_address)] = _AUTO
-    """Of Ray's head; `auto`: the cluster that this machine belongs to."""
+    """Address of Ray's head; `auto`: the cluster that this machine belongs to."""
     edges: EdgesOptions = EdgesOptions()
     replicas: ReplicasOptions = ReplicasOptions()
     stages: Mapping[str, StagePlacement] = Field(default_factory=dict)
@@ -114,11 +114,11 @@ class ClusterOptions(StrictModel):
     """Where uploaded voices are kept, for all edges: a URL that fsspec understands. None: each
     edge keeps its own, on its machine."""
     drain_s: Annotated[float, Field(ge=0, le=3600)] = 60.0
-    """For running utterances to end before a replica or an edge is stopped."""
+    """Seconds that running requests may take to end before a replica or an edge is stopped."""
 
     @property
     def gpus(self) -> float:
-        """What all stages of one replica need together."""
+        """GPUs that all stages of one replica need together."""
         return math.fsum(stage.gpus for stage in self.stages.values())
 
     @property
@@ -127,7 +127,7 @@ class ClusterOptions(StrictModel):
         return frozenset(stage.node for stage in self.stages.values() if stage.node)
 
     def only(self, stages: Collection[str]) -> ClusterOptions:
-        """The same for these stages alone."""
+        """These options for the given stages only."""
         kept = {name: stage for name, stage in self.stages.items() if name in stages}
         return self.model_copy(update={"stages": kept})
 

@@ -45,7 +45,7 @@ class PlacedStage(StrictModel):
 
 
 class ArDeployment(PlacedStage):
-    """One AR stage."""
+    """Settings of an AR stage."""
 
     dtype: Dtype = "float32"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
@@ -62,8 +62,8 @@ class ArDeployment(PlacedStage):
     half a frame's time delay no stream."""
     prefix_caching: bool = False
     cuda_graphs: bool = True
-    """On CUDA, record what completes the frames of a step while the stage loads, and replay it, if
-    the model allows that. Nothing on a CPU."""
+    """On CUDA, record the completion of a step's frames as a graph while the stage loads, and
+    replay it, if the model allows that. No effect on a CPU."""
     sampling: SamplingDefaults = SamplingDefaults()
 
 
@@ -75,7 +75,7 @@ class DecodeWindow(StrictModel):
 
 
 class CodecDeployment(PlacedStage):
-    """One codec stage."""
+    """Settings of a codec stage."""
 
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Streams that are decoded at the same time."""
@@ -88,8 +88,8 @@ class CodecDeployment(PlacedStage):
     window: DecodeWindow | None = None
     """None: the decoder's state lasts as long as the stream, and streaming equals the whole."""
     cuda_graphs: bool = True
-    """On CUDA, record the decoder's step while the stage loads, and replay it, if the model allows
-    that. It takes the memory of one more slot. Nothing on a CPU."""
+    """On CUDA, record the decoder's step as a graph while the stage loads, and replay it, if the
+    model allows that. It takes the memory of one more slot. No effect on a CPU."""
 
 
 class TilingDeployment(StrictModel):
@@ -100,7 +100,7 @@ class TilingDeployment(StrictModel):
     size: Annotated[int, Field(ge=64, multiple_of=16)] = 256
     """Pixels of a tile's side, as the next."""
     stride: Annotated[int, Field(ge=16, multiple_of=16)] = 192
-    """From one tile to the next."""
+    """Pixels from one tile to the next."""
 
     @model_validator(mode="after")
     def check_overlap(self) -> TilingDeployment:
@@ -111,7 +111,7 @@ class TilingDeployment(StrictModel):
 
 
 class FeedForwardDeployment(PlacedStage):
-    """One feed-forward stage."""
+    """Settings of a feed-forward stage."""
 
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Requests that wait for an output at the same time."""
@@ -120,17 +120,18 @@ class FeedForwardDeployment(PlacedStage):
     kept_mib: Annotated[int, Field(ge=0)] = 64
     """Memory for outputs that are kept for later requests with the same input."""
     tiling: TilingDeployment | None = None
-    """For stages that encode or decode pictures. None: always whole."""
+    """Only for stages that encode or decode pictures. None: pictures are never tiled."""
 
 
 class DiffusionDeployment(PlacedStage):
-    """One stage that denoises."""
+    """Settings of a diffusion stage."""
 
     dtype: Dtype = "float32"
     slots: Annotated[int, Field(ge=1, le=1024)] = 16
     """Pictures that are drawn at the same time; file renders take at most half of them."""
     max_tokens: Annotated[int, Field(ge=1)] = 65_536
-    """Of all pictures that share a forward; bounds its memory. A single one may have more."""
+    """Most tokens of all pictures that share a forward; this bounds its memory. A single picture
+    may have more."""
     max_wait_s: Annotated[float, Field(gt=0)] = 60.0
     """A request that others would hold up for longer is rejected."""
     cache: StepCache | None = None
@@ -147,14 +148,15 @@ StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | Diffu
 
 @dataclass(frozen=True, slots=True)
 class KindSupport:
-    """What serves the stages of one kind."""
+    """The implementation of one kind of stage."""
 
     deployment: type[StageDeployment]
     builder: str
     """`package.module:function` that builds one from its spec, a checkpoint and a deployment;
     imported only in the processes that run such a stage."""
     imports: str | None = None
-    """What the fork server imports for such stages on a CPU, beside their factories."""
+    """Module that the fork server imports for such stages on a CPU, in addition to their
+    factories."""
 
 
 KINDS: Mapping[StageKind, KindSupport] = {
@@ -170,7 +172,7 @@ KINDS: Mapping[StageKind, KindSupport] = {
 
 
 class ConversationDeployment(StrictModel):
-    """What hears and answers in `/v1/realtime`; the command line's options come first."""
+    """Who transcribes and answers in `/v1/realtime`; command-line options take precedence."""
 
     chat_url: str | None = None
     """Base address of a server with OpenAI's `/chat/completions`. None: a few rules answer."""

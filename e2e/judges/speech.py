@@ -64,7 +64,7 @@ def _aligner() -> pocketsphinx.Decoder:
 
 
 def spoken_words(text: str) -> list[str]:
-    """Of a text in spoken form, without digits or markup."""
+    """The words of a text in spoken form, without digits or markup."""
     return re.findall(r"[a-z']+", text.lower())
 
 

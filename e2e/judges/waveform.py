@@ -21,7 +21,7 @@ HOLE_S = 0.004
 BESIDE_HOLE_S = 0.003
 MOST_BESIDE_HOLE = 0.004
 MOST_JUMP = 0.7
-"""Between neighbours; a sample that wraps round jumps by nearly two."""
+"""Largest jump between neighbouring samples; a sample that wraps round jumps by nearly two."""
 MOST_CLICK = 6.5
 CLICK_REACH, CLICK_AROUND = 6, 240
 FLAT_TOP_SAMPLES = 5
@@ -36,7 +36,7 @@ HOP_S = 0.005
 MOST_HEAD_S = 0.12
 LEAST_TAIL_S = 0.05
 LEAST_USUAL_TAIL_S = 0.1
-"""Of a voice's sentences, the median: a cut of 40 ms shows."""
+"""Least median of the silence at the end of a voice's sentences: a cut of 40 ms shows."""
 
 
 def faults(sound: Samples, rate: int, *, lossy: bool = False) -> list[str]:

@@ -16,7 +16,7 @@ class Mutant:
 
     name: str
     fault: str
-    """For the table."""
+    """Description of the fault in the table."""
     file: str
     """Relative to the repository."""
     old: str

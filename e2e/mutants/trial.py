@@ -25,7 +25,7 @@ ATTEMPTS = 2
 
 
 class Verdict(StrEnum):
-    """Of one trial."""
+    """The verdict of one trial."""
 
     CAUGHT = "caught"
     SURVIVED = "survived"
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the tests say of one fault."""
+    """What the tests say about one fault."""
 
     name: str
     verdict: Verdict
@@ -46,7 +46,7 @@ class Trial:
     """The first line of its failure."""
 
     def as_json(self) -> dict[str, Any]:
-        """For the file of results."""
+        """The trial for the file of results."""
         return asdict(self)
 
 

@@ -26,7 +26,7 @@ _VOICES = ("alloy", "onyx")
 
 
 async def soak(server: RunningServer, options: argparse.Namespace) -> Soak:
-    """One run against a server that is ready."""
+    """Run against a server that is ready."""
     clock = asyncio.get_running_loop().time
     watch = Watch(server.url, server.pid)
     crowd = Crowd(server.url, _VOICES, options.seed)

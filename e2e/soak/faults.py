@@ -118,6 +118,6 @@ FAULTS: Mapping[str, Inject] = {
     "few descriptors": few_descriptors,
 }
 STAGE_FAULTS = frozenset(name for name in FAULTS if name.endswith(("killed", "stopped")))
-"""They end the streams of their pipeline; the others end none."""
+"""Faults that end the streams of their pipeline; the others end none."""
 ENTRY_FAULTS = frozenset({"few descriptors"})
-"""They may cause new requests to be rejected meanwhile."""
+"""Faults that may cause new requests to be rejected meanwhile."""

@@ -26,7 +26,7 @@ TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One request's end."""
+    """How one request ended."""
 
     began_s: float
     ended_s: float
@@ -34,7 +34,7 @@ class Heard:
     error: str
     """Empty: it was spoken to its end."""
     same_bits: bool
-    """What arrived equals the same request without faults and other load."""
+    """Whether the sound equals that of the same request without faults and other load."""
     stood_still_s: float
     """How long a player with 100 ms of reserve stalled."""
 
@@ -65,7 +65,7 @@ class Crowd:
                     self._expected[text, voice] = response.content
 
     async def listen(self, number: int) -> None:
-        """One listener after the other, until cancelled."""
+        """Run one listener after another, until cancelled."""
         dice = random.Random(f"{self.seed}:{number}")
         while True:
             async with self._client() as http:

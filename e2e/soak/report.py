@@ -46,7 +46,7 @@ class Soak:
     before: Footprint
     after: Footprint
     answers: Sequence[tuple[float, float]]
-    """Of `/health`, `/metrics` and `/ready`: when, and how long it took."""
+    """When `/health`, `/metrics` and `/ready` were asked, and how long each answer took."""
 
     @property
     def untouched(self) -> list[Heard]:

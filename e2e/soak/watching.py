@@ -24,11 +24,11 @@ class Footprint:
     """What the server's processes hold while it is idle."""
 
     held: float
-    """Of everything that is zero when idle, together."""
+    """The sum of everything that is zero when idle."""
     descriptors: int
-    """Of the api."""
+    """Open file descriptors of the api."""
     memory_bytes: Mapping[str, int]
-    """By process."""
+    """Resident memory by process."""
 
 
 class Watch:
@@ -57,7 +57,7 @@ class Watch:
         )
 
     async def keep_looking(self) -> None:
-        """Until cancelled."""
+        """Look again and again, until cancelled."""
         while True:
             await self._get("/health")
             await self._get("/metrics")
