@@ -136,9 +136,9 @@ class PipelineRequest:
     """Stage name -> its input. A stage that needs none is absent."""
     without: frozenset[str] = frozenset()
     """Stages that do not take part although they follow one that does, such as those that would
-    speak an answer that is only read. Also ports (`stage.port`) at which a stage sends nothing, such
-    as the latents of an answer in words; a stage that gets chunks only from such ports does not take
-    part either."""
+    speak an answer that is only read. Also ports (`stage.port`) at which a stage sends nothing,
+    such as the latents of an answer in words; a stage that gets chunks only from such ports does
+    not take part either."""
     batch: bool = False
     """A file render: it yields to live streams and has no playback deadline."""
     runs_dry_s: float | None = None
