@@ -1,4 +1,4 @@
-"""Conversations of the api as omni models take them, and their answers' tokens as text."""
+"""Conversations of the api as omni models take them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import soxr
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
-from tokenizers.decoders import DecodeStream
 
 from cantata.contract.data import chat
 from cantata.contract.data.chat import ChatRequest
@@ -19,23 +17,6 @@ from cantata_layers.omni.messages import Message, Part, Picture, Role, Sound, Te
 from cantata_layers.omni.preprocessor_config import RATE
 from cantata_layers.omni.prompt import Prompt
 from cantata_layers.omni.thinker_fields import ThinkerSampling
-
-
-class TokenReader:
-    """Implements `contract.model.conversation.TextReader`."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._stream = DecodeStream(skip_special_tokens=True)
-
-    def read(self, tokens: NDArray[np.int32]) -> str:
-        """The text of [T] more tokens, less what may be part of an unfinished character."""
-        pieces = (self._stream.step(self._tokenizer, token) for token in tokens.tolist())
-        return "".join(piece for piece in pieces if piece is not None)
-
-    def end(self) -> str:
-        """Nothing: what is unfinished is no character."""
-        return ""
 
 
 def message_of(message: chat.Message) -> Message:

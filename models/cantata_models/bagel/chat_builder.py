@@ -18,7 +18,7 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import PipelineRequest, StageInput, Voice
 from cantata.contract.model.conversation import AnswerSteps, PlannedAnswer, TextReader
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
-from cantata_layers.omni.conversation import TokenReader
+from cantata_layers.token_reader import TokenReader
 from cantata_models.bagel.config import MARKS, load_config
 from cantata_models.bagel.context_parts import pieces
 from cantata_models.bagel.inputs import AnswerInput, SeeInput, Seen, Tokens

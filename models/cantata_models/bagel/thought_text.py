@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cantata.contract.data.chat import Thought
-from cantata_layers.omni.conversation import TokenReader
+from cantata_layers.token_reader import TokenReader
 
 OPEN, CLOSE = "<think>", "</think>"
 

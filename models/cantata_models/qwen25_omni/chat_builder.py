@@ -10,11 +10,12 @@ from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SamplingOptions, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_layers.omni.conversation import TokenReader, message_of, thinker_input
+from cantata_layers.omni.conversation import message_of, thinker_input
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.prompt import Prompt
 from cantata_layers.openai_voices import aliases_of
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen25_omni.config import load_config
 from cantata_models.qwen25_omni.inputs import TalkerInput, Token2WavInput
 from cantata_models.qwen25_omni.pipeline import ENCODER, SPEAKING, TALKER, THINKER, TOKEN2WAV

@@ -11,7 +11,7 @@ from cantata.contract.data.chat import ChatRequest, Modality
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, StageInput, Voice
 from cantata.contract.model.conversation import PlannedAnswer
-from cantata_layers.omni.conversation import TokenReader, message_of, thinker_input
+from cantata_layers.omni.conversation import message_of, thinker_input
 from cantata_layers.omni.inputs import EncoderInput
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
@@ -19,6 +19,7 @@ from cantata_layers.omni.tool_calls import ToolCallReader
 from cantata_layers.omni.tools import ToolTemplate
 from cantata_layers.openai_voices import aliases_of
 from cantata_layers.qwen_tokenizer import load_qwen_tokenizer
+from cantata_layers.token_reader import TokenReader
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config
 from cantata_models.qwen3_omni.inputs import TalkerInput
 from cantata_models.qwen3_omni.pipeline import ENCODER, SPEAKERS, TALKER, THINKER

@@ -291,8 +291,9 @@ class RemoteStage:
         """The process is gone: from here on it gets no requests."""
         if self.state in (StageState.ENDED, StageState.DRAINING):
             return
+        level = logging.INFO if self.state is StageState.LEAVING else logging.ERROR
+        logger.log(level, "%s", death.error)
         was_ready, self.state = self.state.is_running, StageState.ENDED
-        logger.error("%s", death.error)
         self.exit_code, self._ended_by = death.exit_code, death.error
         if self._stream is not None:
             self._stream.end()  # orders that wait for credit wait no longer

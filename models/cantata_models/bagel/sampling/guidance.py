@@ -1,9 +1,6 @@
-"""Guidance by what is in the context: away from the velocity without the prompt, and away from that
-without the pictures; then the velocity is made no longer than it was.
+"""How a picture is guided by what is in the context, as requests say it.
 
 Source: `_forward_flow` of the publisher's bagel.py.
-
-Letters: N tokens, P numbers of a token.
 """
 
 from __future__ import annotations
@@ -12,9 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import torch
-
-TINY = 1e-8
 
 
 class Renorm(StrEnum):
@@ -59,25 +53,3 @@ class Guidance:
             return (Branch.FULL,)
         without_images = (Branch.NO_IMAGES,) if self.image > 1 else ()
         return (Branch.FULL, Branch.NO_TEXT, *without_images)
-
-    def guided(
-        self, full: torch.Tensor, no_text: torch.Tensor, no_images: torch.Tensor | None
-    ) -> torch.Tensor:
-        """[N, P] float32 velocities of the branches -> the one to follow."""
-        moved = no_text + self.text * (full - no_text)
-        if self.renorm is Renorm.TEXT_CHANNEL:
-            return self._seen(moved * self._factor(full, moved, dim=-1), no_images)
-        moved = self._seen(moved, no_images)
-        dim = -1 if self.renorm is Renorm.CHANNEL else None
-        return moved * self._factor(full, moved, dim)
-
-    def _seen(self, velocity: torch.Tensor, no_images: torch.Tensor | None) -> torch.Tensor:
-        if no_images is None:
-            return velocity
-        return no_images + self.image * (velocity - no_images)
-
-    def _factor(self, kept: torch.Tensor, moved: torch.Tensor, dim: int | None) -> torch.Tensor:
-        wanted, found = (
-            torch.linalg.vector_norm(part, dim=dim, keepdim=True) for part in (kept, moved)
-        )
-        return torch.clamp(wanted / (found + TINY), min=self.least, max=1.0)

@@ -22,6 +22,7 @@ from cantata_models.bagel.network.mixture import Passed, Span
 from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Branch, Guidance
+from cantata_models.bagel.sampling.guided import guided
 from cantata_models.bagel.sampling.thought import Thinker, Thought
 from cantata_models.bagel.stages.pieces import Piece, Words
 
@@ -122,7 +123,8 @@ class Drawing:
         velocity = velocities[Branch.FULL]
         if Branch.NO_TEXT in velocities:
             no_images = velocities.get(Branch.NO_IMAGES)
-            velocity = self.guidance.guided(velocity, velocities[Branch.NO_TEXT], no_images)
+            no_text = velocities[Branch.NO_TEXT]
+            velocity = guided(self.guidance, velocity, no_text, no_images)
         latents = euler(self.latents, velocity, self.time, self.times[self.step + 1])
         return replace(self, latents=latents, velocity=velocity, step=self.step + 1)
 

@@ -20,7 +20,7 @@ DRAWING = f"{BAGEL}.tests.drawing"
 NETWORK, SAMPLING, STAGES = f"{BAGEL}.network", f"{BAGEL}.sampling", f"{BAGEL}.stages"
 MODULES = (
     *(f"{BAGEL}.{name}" for name in ("config", "prompts", "pictures")),
-    *(f"{SAMPLING}.{name}" for name in ("noise", "times", "guidance")),
+    *(f"{SAMPLING}.{name}" for name in ("noise", "times", "guidance", "guided")),
     *(f"{NETWORK}.{name}" for name in ("context", "rotation", "expert", "mixture")),
     *(f"{NETWORK}.{name}" for name in ("vision", "latents", "load", "reader")),
     f"{SAMPLING}.thought",
@@ -91,15 +91,15 @@ MUTANTS = (
         ("permute(1, 3, 2, 4, 0)", "permute(1, 3, 4, 2, 0)"),
     ),
     *mutants(
-        f"{SAMPLING}.guidance",
+        f"{SAMPLING}.guided",
         check_edit,
         ("full, moved, dim=-1), no_images)", "full, moved, dim=None), no_images)"),
-        ("no_images + self.image * (velocity", "velocity + self.image * (velocity"),
+        ("no_images + guidance.image * (velocity", "velocity + guidance.image * (velocity"),
     ),
+    *mutants(f"{SAMPLING}.guided", check_channel, ("min=guidance.least", "min=0.0")),
     *mutants(
         f"{SAMPLING}.guidance",
         check_channel,
-        ("min=self.least", "min=0.0"),
         ("not low < np.float32(time) <= high", "not low < np.float32(time) < 2"),
     ),
     *mutants(
