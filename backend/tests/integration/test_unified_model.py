@@ -29,6 +29,7 @@ from tiny_painter.scribe import MOST, PLUGIN
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 SLOTS = 8
+PATIENCE_S = 3600.0
 SAID = ("a", "What was said, said again.", "no")
 
 
@@ -38,7 +39,11 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pip
     save_tiny_painter(folder)
     located = LocatedModel(PLUGIN, folder)
     deployment = load_deployment(PLUGIN.deployment, located.pipeline)
-    service = create_service(ServicePlan(located, located.pipeline, deployment))
+    # On a busy machine, what is slow here would be rejected because of the wait.
+    denoiser = deployment.stages["denoiser"].model_copy(update={"max_wait_s": PATIENCE_S})
+    stages = {**deployment.stages, "denoiser": denoiser}
+    patient = deployment.model_copy(update={"stages": stages})
+    service = create_service(ServicePlan(located, located.pipeline, patient))
     await service.start()
     yield service
     await service.stop()
