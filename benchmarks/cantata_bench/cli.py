@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -10,6 +9,27 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from cantata.contract.data.errors import CantataError, ConfigError
+from cantata_bench.load_options import (
+    ApiKey,
+    Asr,
+    BatchMode,
+    Floor,
+    HonourRetryAfter,
+    LongMinutes,
+    MeasuredModel,
+    Rates,
+    Seconds,
+    Seed,
+    Stampede,
+    Streams,
+    TextLengths,
+    Texts,
+    Transport,
+    Transports,
+    Url,
+    Voices,
+    WarmUp,
+)
 from cantata_bench.model_page.command import model_command
 
 if TYPE_CHECKING:
@@ -24,85 +44,26 @@ _RECOGNISER = ("pocketsphinx", "jiwer")
 _RESULT, _REPORT, _PICTURE = "bench.json", "bench.md", "bench.png"
 
 
-class Transport(StrEnum):
-    """The protocol of the measured requests."""
-
-    WEBSOCKET = "websocket"
-    HTTP = "http"
-    BOTH = "both"
-
-
-class Texts(StrEnum):
-    """The length of the texts that are spoken."""
-
-    SHORT = "short"
-    MEDIUM = "medium"
-    LONG = "long"
-    MIXED = "mixed"
-
-
 @app.callback()
 def bench(
     context: typer.Context,
-    streams: Annotated[
-        list[int],
-        typer.Option(min=1, help="Load: this many streams at a time (closed loop). Repeatable."),
-    ] = [1, 2, 4, 8, 16, 32],  # noqa: B006
-    rate: Annotated[
-        list[float],
-        typer.Option(
-            min=0,
-            help="Load: this many requests per second, however long each takes (open loop); 0 for "
-            "none. Repeatable.",
-        ),
-    ] = [1.0, 4.0, 30.0],  # noqa: B006
-    stampede: Annotated[
-        bool,
-        typer.Option(
-            help="Load: three times the largest --streams, all arriving within two seconds."
-        ),
-    ] = True,
-    transport: Annotated[
-        Transport, typer.Option(help="Send requests over WebSocket, HTTP, or each in turn.")
-    ] = Transport.BOTH,
-    texts: Annotated[Texts, typer.Option(help="Length of the texts.")] = Texts.MIXED,
-    seconds: Annotated[
-        float, typer.Option(min=1, help="How long to measure each load, in seconds.")
-    ] = 20.0,
-    warm_up: Annotated[
-        float, typer.Option(min=0, help="Seconds of each load before measuring begins.")
-    ] = 3.0,
-    seed: Annotated[int, typer.Option(help="Random seed for the texts and the arrival times.")] = 0,
-    model: Annotated[
-        str | None, typer.Option(help="Model's name or checkpoint folder (with --url, a name).")
-    ] = None,
-    url: Annotated[
-        str | None,
-        typer.Option(help="Measure a running server instead of starting one; any vendor's."),
-    ] = None,
-    api_key: Annotated[
-        str | None, typer.Option(envvar="CANTATA_API_KEY", help="API key to send to --url.")
-    ] = None,
-    voice: Annotated[
-        list[str] | None,
-        typer.Option(help="Voice to request from --url; several take turns. Repeatable."),
-    ] = None,
-    honour_retry_after: Annotated[
-        bool,
-        typer.Option(help="Retry requests rejected with 429 when `retry-after` says; or give up."),
-    ] = True,
-    floor: Annotated[
-        bool, typer.Option(help="Also measure the bare model, without a server.")
-    ] = True,
-    batch_mode: Annotated[
-        bool, typer.Option(help="Also measure a server with `async_chunk: false`.")
-    ] = True,
-    long_minutes: Annotated[
-        float, typer.Option(min=0, help="Also speak one text of this many minutes; 0 for none.")
-    ] = 10.0,
-    asr: Annotated[
-        bool, typer.Option(help="Also measure the word error rate (needs the extra `bench`).")
-    ] = False,
+    streams: Streams = [1, 2, 4, 8, 16, 32],  # noqa: B006
+    rate: Rates = [1.0, 4.0, 30.0],  # noqa: B006
+    stampede: Stampede = True,
+    transport: Transports = Transport.BOTH,
+    texts: TextLengths = Texts.MIXED,
+    seconds: Seconds = 20.0,
+    warm_up: WarmUp = 3.0,
+    seed: Seed = 0,
+    model: MeasuredModel = None,
+    url: Url = None,
+    api_key: ApiKey = None,
+    voice: Voices = None,
+    honour_retry_after: HonourRetryAfter = True,
+    floor: Floor = True,
+    batch_mode: BatchMode = True,
+    long_minutes: LongMinutes = 10.0,
+    asr: Asr = False,
     folder: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("artifacts/bench"),
 ) -> None:
     """Measure a server, and simulate larger ones.
