@@ -109,19 +109,32 @@ class Turnstile:
         folder.mkdir(parents=True, exist_ok=True)
         self._gate = (folder / "gate").open("w")
         self._room = (folder / "room").open("w")
+        self._held_alone = False
 
     @contextmanager
-    def entered(self, *, alone: bool) -> Iterator[None]:
-        """For the time of the block."""
-        fcntl.flock(self._gate, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        finally:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
+    def entered(self, *, alone: bool, next_alone: bool) -> Iterator[None]:
+        """For the time of the block.
+
+        Args:
+            alone: wait until all others have left, and let none in.
+            next_alone: this process's next test runs alone, too. Then no other is let in between:
+                most of a timed test's cost is waiting until the others have ended theirs.
+        """
+        if not self._held_alone:
+            self._enter(fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:
             yield
         finally:
-            fcntl.flock(self._room, fcntl.LOCK_UN)
+            self._held_alone = alone and next_alone
+            if not self._held_alone:
+                fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    def _enter(self, kind: int) -> None:
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._room, kind)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
 
 
 turnstile = pytest.StashKey[Turnstile]()
@@ -142,6 +155,10 @@ def _rank(unit: str, item: pytest.Item) -> int:
     return _INTEGRATION if item.get_closest_marker("integration") else _OTHERS
 
 
+def _is_timed(item: pytest.Item | None) -> bool:
+    return item is not None and item.get_closest_marker("timed") is not None
+
+
 def _place(item: pytest.Item) -> int:
     return PLACES.get(item.nodeid.split("::", 1)[0], len(PLACES))
 
@@ -153,12 +170,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[Any]:
     """Outside a test's time limit: waiting for other tests does not count."""
     lock = item.config.stash.get(turnstile, None)
     if lock is None:
         return (yield)
-    with lock.entered(alone=item.get_closest_marker("timed") is not None):
+    with lock.entered(alone=_is_timed(item), next_alone=_is_timed(nextitem)):
         return (yield)
 
 

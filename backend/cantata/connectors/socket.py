@@ -17,9 +17,9 @@ import struct
 from collections.abc import Sequence
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
+from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Payload
-from cantata.contract.data.packing import pack, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -73,16 +73,17 @@ class SocketSender(ChunkSender):
 
         Raises:
             ConnectionError: the other end has closed.
+            TypeError: an array's numbers are not of its payload's kind.
         """
-        message = pack(chunks)
+        parts = EncodedChunks.of(chunks).parts
         try:
-            self._connected().send(message)
+            self._connected().send_bytes(*parts)
         except ConnectionError:
             logger.warning(
                 "edge %s: the process downstream was replaced", self._address.split("/")[1]
             )
             self.close()
-            self._connected().send(message)
+            self._connected().send_bytes(*parts)
 
     def close(self) -> None:
         """End the edge: no chunk follows."""
@@ -118,9 +119,9 @@ class SocketReceiver(ChunkReceiver):
         """Wait for the next message.
 
         Raises:
-            ConnectionError: the other end has closed.
+            ConnectionError: the other end has closed (`BrokenChannel`: or sent no chunks).
         """
-        return unpack(self._channel.receive())
+        return EncodedChunks.from_here(self._channel.receive_bytes()).chunks()
 
     def close(self) -> None:
         """Stop receiving."""

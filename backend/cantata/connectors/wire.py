@@ -1,4 +1,5 @@
-"""Length-prefixed pickles over local stream sockets, blocking or under asyncio.
+"""Length-prefixed messages over local stream sockets, blocking or under asyncio: bytes, or objects
+as pickles.
 
 Both ends are processes of one server, and no other process can reach the sockets, so pickle's
 trust in its input is justified. Never use this on a network.
@@ -13,6 +14,7 @@ import socket
 import struct
 from typing import Any
 
+Buffer = bytes | bytearray | memoryview
 _HEADER = struct.Struct("!4sI")
 _MAGIC = b"CnTa"
 _MAX_BYTES = 1 << 30
@@ -23,10 +25,8 @@ class BrokenChannel(ConnectionError):
     """The received bytes are not a message. Nothing after them can be read either."""
 
 
-def encode(message: object) -> bytes:
-    """One message in the wire format."""
-    body = pickle.dumps(message, protocol=5)
-    return _HEADER.pack(_MAGIC, len(body)) + body
+def _framed(*parts: Buffer) -> bytes:
+    return b"".join((_HEADER.pack(_MAGIC, sum(map(len, parts))), *parts))
 
 
 def _body_length(header: bytes | bytearray) -> int:
@@ -36,7 +36,11 @@ def _body_length(header: bytes | bytearray) -> int:
     return int(length)
 
 
-def _decode(body: bytes | bytearray) -> Any:
+def _pickled(message: object) -> bytes:
+    return pickle.dumps(message, protocol=5)
+
+
+def _unpickled(body: Buffer) -> Any:
     try:
         return pickle.loads(body)
     except Exception as error:  # the edge of a connection; pickle raises whatever it meets
@@ -60,7 +64,18 @@ class BlockingChannel:
         Raises:
             ConnectionError: the other end has closed.
         """
-        self._socket.sendall(encode(message))
+        self.send_bytes(_pickled(message))
+
+    def send_bytes(self, *parts: Buffer) -> None:
+        """Send one message as it is.
+
+        Args:
+            parts: of bytes, which it consists of in this order.
+
+        Raises:
+            ConnectionError: the other end has closed.
+        """
+        self._socket.sendall(_framed(*parts))
 
     def receive(self) -> Any:
         """Wait for the next message.
@@ -68,7 +83,15 @@ class BlockingChannel:
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
-        return _decode(self._read(_body_length(self._read(_HEADER.size))))
+        return _unpickled(self.receive_bytes())
+
+    def receive_bytes(self) -> bytearray:
+        """Wait for the next message, and leave it as it is.
+
+        Raises:
+            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
+        """
+        return self._read(_body_length(self._read(_HEADER.size)))
 
     def close(self) -> None:
         """Close the socket."""
@@ -107,7 +130,18 @@ class AsyncChannel:
         Raises:
             ConnectionError: the other end has closed.
         """
-        self._writer.write(encode(message))
+        await self.send_bytes(_pickled(message))
+
+    async def send_bytes(self, *parts: Buffer) -> None:
+        """Send one message as it is.
+
+        Args:
+            parts: of bytes, which it consists of in this order.
+
+        Raises:
+            ConnectionError: the other end has closed.
+        """
+        self._writer.write(_framed(*parts))
         await self._writer.drain()
 
     async def receive(self) -> Any:
@@ -116,9 +150,17 @@ class AsyncChannel:
         Raises:
             ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
         """
+        return _unpickled(await self.receive_bytes())
+
+    async def receive_bytes(self) -> bytes:
+        """Wait for the next message, and leave it as it is.
+
+        Raises:
+            ConnectionError: the other end has closed (`BrokenChannel`: or sent no message).
+        """
         try:
             length = _body_length(await self._reader.readexactly(_HEADER.size))
-            return _decode(await self._reader.readexactly(length))
+            return await self._reader.readexactly(length)
         except asyncio.IncompleteReadError as error:
             raise ConnectionError("the other end closed the connection") from error
 

@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "logs",
         "ticks",
     },
-    "cantata.cluster.link": {"cluster", "contract"},
+    "cantata.cluster.link": {"cluster", "connectors", "contract"},
     "cantata.cluster.edge": {"cluster", "contract", "logs", "scheduling"},
     "cantata.cluster.replica": {"cluster", "contract", "config", "logs", "ticks"},
     "cantata.cluster.ray": {"cluster", "cluster_options", "contract", "config", "strict_model"},
@@ -84,7 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "logs",
         "plugins",
     },
-    "cantata.cluster": {"contract", "config"},
+    "cantata.cluster": {"connectors", "contract", "config"},
     "cantata.until_told": set(),
     "cantata.other_hosts": {"cluster", "engine"},
     "cantata.replica": {

@@ -36,7 +36,8 @@ def test_beside_others(number):
 
 
 @pytest.mark.timed
-def test_alone():
+@pytest.mark.parametrize("number", range(3))
+def test_alone(number):
     note("alone")
 
 
@@ -52,7 +53,7 @@ def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> N
     assert [path for path in together if not (ROOT / path).is_file()] == []
 
 
-def test_while_a_timed_test_runs_no_other_does(tmp_path: Path) -> None:
+def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     notes = tmp_path / "notes"
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = timed\n")
@@ -69,14 +70,16 @@ def test_while_a_timed_test_runs_no_other_does(tmp_path: Path) -> None:
         timeout=120,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "40 passed" in ended.stdout
+    assert "48 passed" in ended.stdout
     found = [json.loads(line) for line in notes.read_text().splitlines()]
     assert len({pid for *_, pid in found}) == 3
-    alone = [(began, end) for name, began, end, _ in found if name == "alone"]
-    assert len(alone) == 4
-    for began, end in alone:
+    alone = sorted((began, end) for name, began, end, _ in found if name == "alone")
+    assert len(alone) == 12
+    for first in range(0, 12, 3):
+        began, end = alone[first][0], alone[first + 2][1]
         beside = [one for one in found if one[1] < end and began < one[2]]
-        assert [name for name, *_ in beside] == ["alone"]
+        assert [name for name, *_ in beside] == ["alone"] * 3
+        assert len({pid for *_, pid in beside}) == 1
 
 
 def test_durations_add_up_by_model() -> None:

@@ -236,7 +236,8 @@ def test_a_stage_that_is_not_the_last_puts_its_chunks_on_its_edge() -> None:
 
 
 class UndeclaredStage(EchoStage):
-    """Makes frames for one request and sound for a port that it does not have for another."""
+    """Makes frames for one request, sound for a port that it does not have for another, and numbers
+    that are no samples for a third."""
 
     def step(self) -> StepResult:
         made = super().step()
@@ -246,15 +247,17 @@ class UndeclaredStage(EchoStage):
                 return StepResult([replace(chunk, payload=Codes(np.ones((1, 2), np.int32)))])
             case "port":
                 return StepResult([replace(chunk, port="sound")])
+            case "shape":
+                return StepResult([replace(chunk, payload=Pcm(np.ones(3, np.float32)))])
         return made
 
 
 def test_what_a_stage_does_not_declare_fails_its_request_only() -> None:
     with running_loop(stage=UndeclaredStage()) as harness:
-        for request_id in ("frames", "port", "sound"):
+        for request_id in ("frames", "port", "shape", "sound"):
             harness.register(request_id)
         errors = {}
-        for request_id in ("frames", "port"):
+        for request_id in ("frames", "port", "shape"):
             harness.frames(request_id, 0, 1)
             while not isinstance(message := harness.control.receive(), Failed):
                 pass
@@ -265,6 +268,8 @@ def test_what_a_stage_does_not_declare_fails_its_request_only() -> None:
     assert errors == {
         "frames": "stage 'echo' made Codes for port 'pcm', which carries Pcm",
         "port": "stage 'echo' made a chunk for port 'sound'; its ports: ['pcm']",
+        "shape": "stage 'echo' made Pcm for port 'pcm', but an array of float32, shape (3,), "
+        "instead of float32, 2 axes",
     }
 
 

@@ -16,7 +16,7 @@ from enum import Enum
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.errors import Refused
 
-VERSION = 1
+VERSION = 2
 """Of frames, messages and their fields; ends of different versions do not connect."""
 _MAGIC = b"CnTaLink"
 _CHALLENGE_BYTES = 32

@@ -20,9 +20,10 @@ from cantata.cluster.link.frames import (
 )
 from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
-from cantata.cluster.link.outbox import Buffer, Outbox
+from cantata.cluster.link.outbox import Outbox
 from cantata.cluster.link.silence import TICK_S, Silence, check_loop
 from cantata.cluster.link.stream import Stream
+from cantata.connectors.wire import Buffer
 
 MAX_STREAMS = 4096
 """Streams open at the same time on one link."""

@@ -8,7 +8,8 @@ import threading
 from collections import deque
 from itertools import islice
 
-Buffer = bytes | bytearray | memoryview
+from cantata.connectors.wire import Buffer
+
 _AT_ONCE = 512
 """Buffers handed to the kernel in one call: those of about 128 chunks of sound."""
 

@@ -17,13 +17,13 @@ from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.keeping import keep_connected
 from cantata.cluster.link.link import Link
-from cantata.cluster.link.outbox import Buffer
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
 from cantata.cluster.stages.pouring import pour, send_chunks
+from cantata.connectors.encoded import EncodedChunks
+from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import StageDied
-from cantata.contract.data.packing import Packed
 from cantata.contract.model.pipeline import EdgeSpec
 
 logger = logging.getLogger(__name__)
@@ -96,13 +96,13 @@ class HostLink:
         self.is_leaving = True
         self._on_leaving()
 
-    async def put(self, edge: EdgeSpec, packed: Packed) -> None:
+    async def put(self, edge: EdgeSpec, encoded: EncodedChunks) -> None:
         """Send chunks to a stage there, once there is credit for them. Without a link they are
         dropped: their requests have failed with it."""
         stream = self._there.get(edge)
         if stream is not None:
             with suppress(LinkLost):
-                await send_chunks(stream, packed)
+                await send_chunks(stream, encoded)
 
     async def keep(self, order: PipelineOrder) -> None:
         """Connect, and reconnect whenever the link is lost, until cancelled.

@@ -1,6 +1,6 @@
 """The ends of an edge at a stage process on this machine, held by a relaying process.
 
-A relay passes messages on as they are packed; only stages need their chunks.
+A relay passes messages on as they are encoded; only stages need their chunks.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 
+from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.socket import check_user
 from cantata.connectors.wire import AsyncChannel
-from cantata.contract.data.packing import Packed
 
 logger = logging.getLogger(__name__)
 
-Take = Callable[[Packed], Awaitable[None]]
+Take = Callable[[EncodedChunks], Awaitable[None]]
 """Passes one message on; waits while there is no room for it."""
 
 
@@ -44,7 +44,7 @@ async def _relay(sock: socket.socket, take: Take) -> None:
     channel = await AsyncChannel.open(sock)
     try:
         while True:
-            await take(await channel.receive())
+            await take(EncodedChunks.from_here(await channel.receive_bytes()))
     except ConnectionError as error:  # the stage exited; its successor connects again
         logger.debug("an edge was closed: %s", error)
     finally:
@@ -65,7 +65,7 @@ class LocalOutlet:
         self._address = address
         self._channel: AsyncChannel | None = None
 
-    async def put(self, packed: Packed) -> None:
+    async def put(self, encoded: EncodedChunks) -> None:
         """Hand over one message; waits while the edge is full.
 
         What two processes in turn do not take is dropped: its requests have ended with them, and
@@ -74,7 +74,7 @@ class LocalOutlet:
         error: OSError | None = None
         for _ in range(2):
             try:
-                await (await self._connected()).send(packed)
+                await (await self._connected()).send_bytes(*encoded.parts)
                 return
             except OSError as problem:  # of the connection, or there is no descriptor for one
                 error = problem

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from cantata.cluster.stages.local_ends import Take
+from cantata.connectors.encoded import EncodedChunks, Heads
 from cantata.contract.data.chunks import Chunk, Payload
-from cantata.contract.data.packing import Packed, pack, unpack
 
 PARKED_S = 2.0
 """Longest wait; then a chunk is passed on, and the stage drops it unless it knows its request."""
@@ -50,15 +50,20 @@ class Parking:
         self._remember(request_id)
         self._release(request_id)
 
-    async def put(self, packed: Packed) -> None:
-        """Pass on those whose request is registered; waits while the stage has no room."""
+    async def put(self, encoded: EncodedChunks) -> None:
+        """Pass on those whose request is registered; waits while the stage has no room.
+
+        Raises:
+            BrokenChannel: these are no chunks.
+        """
+        heads = encoded.heads()
         async with self._passing:
-            if self._all_known(packed):
-                await self._take(packed)
+            if self._all_known(heads):
+                await self._take(encoded)
                 return
-            ready = [chunk for chunk in unpack(packed) if not self._is_parked(chunk)]
+            ready = [chunk for chunk in encoded.chunks() if not self._is_parked(chunk)]
             if ready:
-                await self._take(pack(ready))
+                await self._take(EncodedChunks.of(ready))
 
     def close(self) -> None:
         """Forget everything."""
@@ -68,13 +73,12 @@ class Parking:
             task.cancel()
         self._parked.clear()
 
-    def _all_known(self, packed: Packed) -> bool:
+    def _all_known(self, heads: Heads) -> bool:
         """Whether every chunk may go on; their requests stay in mind."""
-        for group in packed:
-            for request_id in group.request_ids:
-                if request_id in self._parked or request_id not in self._known:
-                    return False
-                self._known.move_to_end(request_id)
+        for request_id in heads.request_ids:
+            if request_id in self._parked or request_id not in self._known:
+                return False
+            self._known.move_to_end(request_id)
         return True
 
     def _is_parked(self, chunk: Chunk[Payload]) -> bool:
@@ -109,4 +113,4 @@ class Parking:
         async with self._passing:
             chunks: Sequence[Chunk[Payload]] = self._parked.pop(request_id, ())
             if chunks:
-                await self._take(pack(chunks))
+                await self._take(EncodedChunks.of(chunks))

@@ -15,7 +15,7 @@ from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.local_ends import LocalOutlet, Take, relay_from
 from cantata.cluster.stages.messages import PipelineOrder
 from cantata.cluster.stages.remote_stage import RemoteStage
-from cantata.contract.data.packing import Packed
+from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.engine.elsewhere import CrossingEdge
 from cantata.engine.plan import ServicePlan
@@ -107,14 +107,18 @@ class StagesOnHosts:
     def _carrying(self, edge: EdgeSpec) -> Take:
         return partial(self._carry, edge)
 
-    async def _carry(self, edge: EdgeSpec, packed: Packed) -> None:
-        """Pass chunks on to wherever their edge ends."""
+    async def _carry(self, edge: EdgeSpec, encoded: EncodedChunks) -> None:
+        """Pass chunks on to wherever their edge ends.
+
+        Raises:
+            BrokenChannel: these are no chunks.
+        """
         if edge.stage in self._stages:
-            self._stages[edge.stage].passed(packed)
+            self._stages[edge.stage].passed(encoded.heads())
         if edge in self._outlets:
-            await self._outlets[edge].put(packed)
+            await self._outlets[edge].put(encoded)
         else:
-            await self._links[self._hosts[edge.target]].put(edge, packed)
+            await self._links[self._hosts[edge.target]].put(edge, encoded)
 
     def _order(self, address: Address) -> PipelineOrder:
         located, deployment = self._plan.located, self._plan.deployment

@@ -5,23 +5,27 @@ from __future__ import annotations
 from cantata.cluster.link.errors import Garbage
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.stages.chunks import decode_chunks, encode_chunks
 from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import Kind
-from cantata.contract.data.packing import Packed
+from cantata.connectors.encoded import EncodedChunks
+from cantata.connectors.wire import BrokenChannel
 
 
-async def send_chunks(stream: Stream, packed: Packed) -> None:
+async def send_chunks(stream: Stream, encoded: EncodedChunks) -> None:
     """Send one message, once there is credit for it.
 
     Raises:
         LinkLost: it cannot arrive any more.
     """
-    await stream.send(Kind.CHUNKS, *encode_chunks(packed))
+    await stream.send(Kind.CHUNKS, *encoded.parts_for_elsewhere)
 
 
 async def pour(stream: Stream, take: Take) -> None:
     """Pass on what arrives, until the other end has ended.
+
+    Args:
+        stream: of the edge.
+        take: raises BrokenChannel for what are no chunks, which ends the link.
 
     Raises:
         LinkLost: nothing more arrives.
@@ -32,7 +36,6 @@ async def pour(stream: Stream, take: Take) -> None:
         if frame.kind != Kind.CHUNKS:
             raise stream.distrust(Garbage(f"a frame of kind {frame.kind} arrived on an edge"))
         try:
-            packed = decode_chunks(frame.body)
-        except Garbage as error:
-            raise stream.distrust(error) from error
-        await take(packed)
+            await take(EncodedChunks.from_elsewhere(frame.body))
+        except BrokenChannel as error:
+            raise stream.distrust(Garbage(str(error))) from error

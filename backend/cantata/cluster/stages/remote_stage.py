@@ -23,8 +23,8 @@ from cantata.cluster.stages.messages import (
 )
 from cantata.cluster.stages.translation import Said, news_of, order_of
 from cantata.cluster.stages.unfinished import Unfinished
+from cantata.connectors.encoded import Heads
 from cantata.contract.data.errors import StageDied
-from cantata.contract.data.packing import Packed, last_chunks
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -168,9 +168,9 @@ class RemoteStage:
         if self.state is StageState.READY:
             self.state = StageState.LEAVING
 
-    def passed(self, packed: Packed) -> None:
-        """These came from the stage on an edge."""
-        self._unfinished.passed(last_chunks(packed))
+    def passed(self, heads: Heads) -> None:
+        """Chunks with these heads came from the stage on an edge."""
+        self._unfinished.passed(heads.last)
 
     @property
     def _title(self) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Collection
 
 from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import error_of, fault_of
+from cantata.cluster.link.errors import Garbage
 from cantata.cluster.link.frames import Frame
-from cantata.cluster.link.outbox import Buffer
-from cantata.cluster.stages.chunks import decode_chunks, encode_chunks
 from cantata.cluster.stages.messages import (
     ExtendOrder,
     FailedNews,
@@ -18,7 +17,8 @@ from cantata.cluster.stages.messages import (
     time_of,
 )
 from cantata.cluster.stages.values import flatten, unflatten
-from cantata.contract.data.packing import pack, unpack
+from cantata.connectors.encoded import EncodedChunks
+from cantata.connectors.wire import BrokenChannel, Buffer
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -91,7 +91,7 @@ def said_of(news: News) -> Said:
     """News of a stage, as it is sent."""
     match news:
         case Output(chunks):
-            return Kind.CHUNKS, encode_chunks(pack(chunks))
+            return Kind.CHUNKS, EncodedChunks.of(chunks).parts_for_elsewhere
         case Failed(request_id, error):
             return Kind.FAILED, encode(FailedNews(request_id, fault_of(error)))
         case Aborted():
@@ -110,7 +110,10 @@ def news_of(frame: Frame) -> News | None:
     """
     match frame.kind:
         case Kind.CHUNKS:
-            return Output(tuple(unpack(decode_chunks(frame.body))))
+            try:
+                return Output(tuple(EncodedChunks.from_elsewhere(frame.body).chunks()))
+            except BrokenChannel as error:
+                raise Garbage(str(error)) from error
         case Kind.FAILED:
             failed = decode(frame.body, FailedNews)
             return Failed(failed.request_id, error_of(failed.fault))

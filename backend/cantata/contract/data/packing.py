@@ -1,4 +1,4 @@
-"""Packs a step's chunks into few large objects; pickled one by one, 32 chunks take four times the
+"""Packs a step's chunks into few large objects; encoded one by one, 32 chunks take four times the
 CPU.
 
 Chunks of one port share an array. What few chunks have (words, milestones) is stored apart.
@@ -6,7 +6,7 @@ Chunks of one port share an array. What few chunks have (words, milestones) is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -53,14 +53,6 @@ def pack(chunks: Sequence[Chunk[Payload]]) -> Packed:
 def unpack(packed: Packed) -> list[Chunk[Payload]]:
     """Unpack the chunks, in their order."""
     return [chunk for group in packed for chunk in _unpack_alike(group)]
-
-
-def last_chunks(packed: Packed) -> Iterator[tuple[str, str]]:
-    """Request id and port of each chunk that is its request's last at its port."""
-    for group in packed:
-        for request_id, final in zip(group.request_ids, group.finals, strict=True):
-            if final:
-                yield request_id, group.port
 
 
 def _others_of(payload: Payload) -> tuple[Any, ...]:

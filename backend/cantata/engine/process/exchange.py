@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cantata.connectors.base import ChunkSender
+from cantata.connectors.chunk_message import problem_of as payload_problem
 from cantata.connectors.hold import ChunkHold
 from cantata.connectors.socket import SocketReceiver
-from cantata.connectors.wire import BlockingChannel
+from cantata.connectors.wire import BlockingChannel, BrokenChannel
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.process.messages import FromStage, Output, ToStage
@@ -130,6 +131,10 @@ class Exchange:
                 f"stage {self._name!r} made {found} for port {chunk.port!r}, which carries "
                 f"{declared.__name__}"
             )
+        problem = payload_problem(chunk.payload)
+        if problem is not None:
+            found = type(chunk.payload).__name__
+            return f"stage {self._name!r} made {found} for port {chunk.port!r}, but {problem}"
         return None
 
     def publish(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> None:
@@ -176,7 +181,8 @@ class Exchange:
         try:
             chunks = receiver.get()
         except ConnectionError as error:  # upstream exited; its successor connects again
-            logger.debug("an edge was closed: %s", error)
+            level = logging.WARNING if isinstance(error, BrokenChannel) else logging.DEBUG
+            logger.log(level, "an edge was closed: %s", error)
             self._selector.unregister(receiver)
             receiver.close()
             return []

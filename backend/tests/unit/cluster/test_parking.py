@@ -9,8 +9,8 @@ import pytest
 
 from cantata.cluster.stages import parking as parking_module
 from cantata.cluster.stages.parking import Parking
+from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.data.chunks import Chunk, Payload, Rows
-from cantata.contract.data.packing import Packed, pack, unpack
 
 LIMIT_S = 20.0
 
@@ -25,9 +25,9 @@ class Stage:
         self.parking = Parking(self.take)
         self._news = asyncio.Event()
 
-    async def take(self, packed: Packed) -> None:
+    async def take(self, encoded: EncodedChunks) -> None:
         await self.room.wait()
-        self.got += [(chunk.request_id, chunk.index) for chunk in unpack(packed)]
+        self.got += [(chunk.request_id, chunk.index) for chunk in encoded.chunks()]
         self._news.set()
 
     async def has(self, *wanted: tuple[str, int]) -> None:
@@ -45,8 +45,8 @@ def chunk(request_id: str, index: int) -> Chunk[Payload]:
 async def test_a_chunk_waits_for_its_request_and_holds_up_no_other() -> None:
     stage = Stage()
     stage.parking.registered("known")
-    await stage.parking.put(pack([chunk("late", 0), chunk("known", 0)]))
-    await stage.parking.put(pack([chunk("late", 1), chunk("known", 1)]))
+    await stage.parking.put(EncodedChunks.of([chunk("late", 0), chunk("known", 0)]))
+    await stage.parking.put(EncodedChunks.of([chunk("late", 1), chunk("known", 1)]))
     assert stage.got == [("known", 0), ("known", 1)]
     assert stage.parking.parked == 2
     stage.parking.registered("late")
@@ -58,11 +58,11 @@ async def test_nothing_overtakes_what_waits() -> None:
     """Not even what comes between the registration and the stage's room for the rest."""
     stage = Stage()
     stage.parking.registered("full")
-    await stage.parking.put(pack([chunk("late", 0)]))
+    await stage.parking.put(EncodedChunks.of([chunk("late", 0)]))
     stage.room.clear()
-    blocked = asyncio.create_task(stage.parking.put(pack([chunk("full", 0)])))
+    blocked = asyncio.create_task(stage.parking.put(EncodedChunks.of([chunk("full", 0)])))
     stage.parking.registered("late")
-    behind = asyncio.create_task(stage.parking.put(pack([chunk("late", 1)])))
+    behind = asyncio.create_task(stage.parking.put(EncodedChunks.of([chunk("late", 1)])))
     stage.room.set()
     async with asyncio.timeout(LIMIT_S):
         await asyncio.gather(blocked, behind)
@@ -75,7 +75,7 @@ async def test_what_nobody_registers_goes_on_after_a_while(
     """The stage drops it, and nothing is kept."""
     monkeypatch.setattr(parking_module, "PARKED_S", 0.01)
     stage = Stage()
-    await stage.parking.put(pack([chunk("stray", 0)]))
+    await stage.parking.put(EncodedChunks.of([chunk("stray", 0)]))
     await stage.has(("stray", 0))
     assert stage.parking.parked == 0
 
@@ -83,7 +83,7 @@ async def test_what_nobody_registers_goes_on_after_a_while(
 async def test_there_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parking_module, "MAX_PARKED", 3)
     stage = Stage()
-    await stage.parking.put(pack([chunk(f"r{number}", 0) for number in range(4)]))
+    await stage.parking.put(EncodedChunks.of([chunk(f"r{number}", 0) for number in range(4)]))
     await stage.has(("r0", 0))
     assert stage.parking.parked == 3
     stage.parking.close()

@@ -18,13 +18,12 @@ from cantata.cluster.link.heart import Heart
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import WINDOW_BYTES, Stream
-from cantata.cluster.stages.chunks import encode_chunks
 from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.messages import DeathNews, Kind, StageReady
 from cantata.cluster.stages.remote_stage import RemoteStage
+from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.errors import StageDied
-from cantata.contract.data.packing import pack
 from cantata.contract.process.messages import Abort, Register, StageCapacity
 from cantata.engine.stage_process import Death, Report, StageState
 
@@ -133,7 +132,7 @@ async def test_a_stage_is_lost_when_its_message_cannot_be_handled(
     async with host() as there:
         stream = await there.ready()
         strange: Chunk[Payload] = Chunk("r", "?", 0, Codes(np.zeros((1, 1), np.int32)), final=True)
-        await stream.send(Kind.CHUNKS, *encode_chunks(pack([strange])))
+        await stream.send(Kind.CHUNKS, *EncodedChunks.of([strange]).parts_for_elsewhere)
         await stream.ended()
         [death] = there.deaths
         assert "no edge leads from there" in death.error.message

@@ -14,9 +14,9 @@ import pytest
 from cantata.cluster.stages import unfinished as unfinished_module
 from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
 from cantata.cluster.stages.unfinished import Unfinished
+from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.contract.data.chunks import Chunk, Payload, Rows
-from cantata.contract.data.packing import Packed, last_chunks, pack, unpack
 
 LIMIT_S = 20.0
 
@@ -28,9 +28,9 @@ def chunk(
 
 
 @asynccontextmanager
-async def relayed() -> AsyncIterator[tuple[str, asyncio.Queue[Packed]]]:
+async def relayed() -> AsyncIterator[tuple[str, asyncio.Queue[EncodedChunks]]]:
     """An address to which a stage sends, and what arrives behind it."""
-    address, arrived = new_address("test"), asyncio.Queue[Packed]()
+    address, arrived = new_address("test"), asyncio.Queue[EncodedChunks]()
     with listen(address) as listener:
         relaying = asyncio.create_task(relay_from(listener, arrived.put))
         yield address, arrived
@@ -45,7 +45,7 @@ async def test_a_relay_takes_what_a_stage_and_its_successor_send() -> None:
             await asyncio.to_thread(stage.put, [chunk(name, 0), chunk(name, 1)])
             stage.close()
             async with asyncio.timeout(LIMIT_S):
-                message = unpack(await arrived.get())
+                message = (await arrived.get()).chunks()
             assert [(one.request_id, one.index) for one in message] == [
                 (name, 0),
                 (name, 1),
@@ -56,13 +56,13 @@ async def test_an_outlet_finds_the_stage_s_successor() -> None:
     address = new_address("test")
     with listen(address) as listener:
         outlet = LocalOutlet(address)
-        await outlet.put(pack([chunk("first")]))
+        await outlet.put(EncodedChunks.of([chunk("first")]))
         stage = SocketReceiver(listener)
         assert stage.get()[0].request_id == "first"
         stage.close()
         received: list[str] = []
         while received != ["second"]:  # the kernel takes what comes before it knows of the end
-            await outlet.put(pack([chunk("second")]))
+            await outlet.put(EncodedChunks.of([chunk("second")]))
             received = await asyncio.to_thread(_next, listener)
         await outlet.close()
 
@@ -84,10 +84,10 @@ async def test_an_outlet_goes_on_after_chunks_that_nobody_took(
 ) -> None:
     address = new_address("test")
     outlet = LocalOutlet(address)
-    await outlet.put(pack([chunk("lost")]))
+    await outlet.put(EncodedChunks.of([chunk("lost")]))
     assert "chunks that no stage took were dropped" in caplog.text
     with listen(address) as listener:
-        await outlet.put(pack([chunk("next")]))
+        await outlet.put(EncodedChunks.of([chunk("next")]))
         assert await asyncio.to_thread(_next, listener) == ["next"]
     await outlet.close()
 
@@ -103,7 +103,7 @@ def test_a_request_is_held_until_the_last_chunk_of_each_port() -> None:
         chunk("begun"),
         chunk("unknown", final=True),
     ]
-    held.passed(last_chunks(pack(ends)))
+    held.passed(EncodedChunks.of(ends).heads().last)
     held.ended("failed")
     assert held.requests == {"half", "begun"}
 

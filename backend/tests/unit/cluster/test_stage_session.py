@@ -18,13 +18,13 @@ from cantata.cluster.stages.host.pipeline import StageLogs
 from cantata.cluster.stages.host.session import Session
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
 from cantata.cluster.stages.pouring import pour
-from cantata.contract.data.packing import Packed
+from cantata.connectors.encoded import EncodedChunks
 
 LIMIT_S = 20.0
 ORDER = PipelineOrder("singer", None, "", {}, {}, ("talker",))
 
 
-async def nothing(_: Packed) -> None:
+async def nothing(_: EncodedChunks) -> None:
     raise AssertionError("no chunk was sent")
 
 

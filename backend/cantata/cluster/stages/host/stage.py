@@ -12,7 +12,6 @@ from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import fault_of
 from cantata.cluster.link.errors import Garbage, LinkLost
 from cantata.cluster.link.frames import Frame
-from cantata.cluster.link.outbox import Buffer
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.host.pipeline import HostedPipeline
 from cantata.cluster.stages.messages import (
@@ -24,6 +23,7 @@ from cantata.cluster.stages.messages import (
     StageReady,
 )
 from cantata.cluster.stages.translation import Said, message_of, said_of
+from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.process.messages import (
     Ping,

@@ -1,31 +1,31 @@
-"""Chunks as they cross a link: typed, checked on arrival, and with ages instead of times.
+"""Chunks as a typed message, which is checked on arrival.
 
 Chunks of one port share an array, as in `contract.data.packing`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.link.errors import Garbage
-from cantata.cluster.link.outbox import Buffer
-from cantata.cluster.messages import Age, ages_of, milestones_of
+from cantata.connectors.wire import BrokenChannel
 from cantata.contract.data.chunks import (
+    Chunk,
     Codes,
     Image,
+    Milestone,
     Payload,
     Pcm,
     Progress,
     Rows,
     WordTiming,
+    array_of,
 )
-from cantata.contract.data.packing import ChunkGroup, Packed
+from cantata.contract.data.packing import ChunkGroup, pack, unpack
 
 PayloadName = Literal["Codes", "Rows", "Pcm", "Image", "Progress"]
 
@@ -61,7 +61,8 @@ class Beside:
     words: tuple[WordTiming, ...] = ()
     step: int = 0
     steps: int = 0
-    milestones: tuple[Age, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
+    """Of the clock of the machine that made the chunk."""
 
 
 _NOTHING = Beside()
@@ -88,19 +89,34 @@ class ChunkMessage:
 
     groups: tuple[SentGroup, ...]
 
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk[Payload]]) -> ChunkMessage:
+        """These chunks; their arrays must not change until it is encoded.
 
-def encode_chunks(packed: Packed) -> tuple[Buffer, ...]:
-    """The parts of a body; arrays are not copied and must not change any more."""
-    return encode(ChunkMessage(tuple(_sent(group) for group in packed)))
+        Raises:
+            TypeError: numbers of an array are not of its payload's kind.
+        """
+        return cls(tuple(map(_sent, pack(chunks))))
+
+    def chunks(self, behind_s: float) -> list[Chunk[Payload]]:
+        """The chunks, whose arrays are the message's.
+
+        Args:
+            behind_s: by how much the clock of the machine that made them is behind this one's.
+
+        Raises:
+            BrokenChannel: it contradicts itself.
+        """
+        return unpack(tuple(_received(group, behind_s) for group in self.groups))
 
 
-def decode_chunks(body: bytearray) -> Packed:
-    """What `encode_chunks` made; the arrays lie in `body`.
-
-    Raises:
-        Garbage: these are no chunks.
-    """
-    return tuple(_received(group) for group in decode(body, ChunkMessage).groups)
+def problem_of(payload: Payload) -> str | None:
+    """Why this payload cannot be sent; None if it can."""
+    form, array = _FORMS[type(payload).__name__], array_of(payload)
+    if array.ndim == form.axes and np.can_cast(array.dtype, form.number, "same_kind"):
+        return None
+    needed = f"{np.dtype(form.number)}, {form.axes} axes"
+    return f"an array of {array.dtype}, shape {array.shape}, instead of {needed}"
 
 
 def _sent(group: ChunkGroup) -> SentGroup:
@@ -110,16 +126,14 @@ def _sent(group: ChunkGroup) -> SentGroup:
     if array.dtype != form.number:
         array = array.astype(form.number, casting="same_kind")
     beside = {
-        number: Beside(
-            **dict(zip(form.others, others, strict=True)), milestones=ages_of(milestones)
-        )
+        number: Beside(**dict(zip(form.others, others, strict=True)), milestones=milestones)
         for number, (others, milestones) in extras.items()
     }
     ids, places, ends = tuple(request_ids), tuple(indexes), tuple(finals)
     return SentGroup(name, port, ids, places, ends, tuple(lengths), array, beside)
 
 
-def _received(group: SentGroup) -> ChunkGroup:
+def _received(group: SentGroup, behind_s: float) -> ChunkGroup:
     form, array, count = _FORMS[group.payload], group.array, len(group.request_ids)
     lists = (group.indexes, group.finals, group.lengths)
     problem = None
@@ -132,9 +146,11 @@ def _received(group: SentGroup) -> ChunkGroup:
     elif not set(group.beside) <= set(range(count)):
         problem = f"fields of chunks {sorted(group.beside)} of {count}"
     if problem is not None:
-        raise Garbage(f"what arrived is no {group.payload}: {problem}")
+        raise BrokenChannel(f"what arrived is no {group.payload}: {problem}")
     numbers = range(count) if form.kind is Progress else group.beside
-    extras = {number: _extra(form, group.beside.get(number, _NOTHING)) for number in numbers}
+    extras = {
+        number: _extra(form, group.beside.get(number, _NOTHING), behind_s) for number in numbers
+    }
     return ChunkGroup(
         form.kind,
         group.port,
@@ -147,9 +163,9 @@ def _received(group: SentGroup) -> ChunkGroup:
     )
 
 
-def _extra(form: _Form, beside: Beside) -> tuple[Any, ...]:
+def _extra(form: _Form, beside: Beside, behind_s: float) -> tuple[Any, ...]:
     others = tuple(getattr(beside, name) for name in form.others)
-    return others, milestones_of(beside.milestones)
+    return others, tuple(Milestone(one.step, one.at_s + behind_s) for one in beside.milestones)
 
 
 assert set(_FORMS) == set(get_args(PayloadName))
