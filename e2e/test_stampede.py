@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,7 @@ from cantata_bench.measure import in_own_process, stampede
 from cantata_bench.results import LoadSpec
 from cantata_bench.summary import summarise
 from cantata_bench.target import Target
+from tiers import scaled
 from timed import timed
 
 from .server import Server
@@ -21,13 +23,15 @@ SLOTS = 32
 """Slots of the deployment."""
 
 
+@pytest.mark.long
 @timed(one_sided=True)
 def test_in_a_stampede_the_admitted_hear_no_gap(
     server: Server, figures: Callable[..., None]
 ) -> None:
     """Listeners that reconnect for each text, and one second after a rejection. The client
     has the server's cores; where it was late itself, nothing was measured."""
-    base = LoadSpec(kind="live", texts="mixed", warm_up_s=2.0, seconds=4.0)
+    texts: Literal["medium", "mixed"] = scaled("medium", "mixed")
+    base = LoadSpec(kind="live", texts=texts, warm_up_s=2.0, seconds=4.0)
     *_, spec = stampede(SLOTS, base)
     report = in_own_process(measured_load, spec, Target(server.url), False)
     found = summarise(report.records, report.audio_in_window_s / spec.seconds)

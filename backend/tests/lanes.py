@@ -1,4 +1,4 @@
-"""Tests side by side (`pytest -n 3`): what shares a server stays together, timed tests run alone.
+"""Tests side by side (`pytest -n 4`): what shares a server stays together, timed tests run alone.
 
 One pytest run, one summary. Each file is one unit of work for one worker, so that its fixtures are
 set up once. Files that share a server are one unit. While a test marked `timed` runs,
@@ -19,10 +19,12 @@ import pytest
 SHARED_SERVER = "the shared server"
 """The unit of the files below, which only send requests to the server of `e2e/conftest.py`; no
 other worker needs to start it. In this order: those with a browser follow each other, and Gradio,
-which the server keeps once it was opened, comes after the idle server's figures."""
+which the server keeps once it was opened, comes after the idle server's figures. Their timed tests
+come right after the first file, which starts the server: together they wait only once until they
+are alone."""
 ON_SHARED_SERVER = (
-    "e2e/test_page.py",
     "e2e/test_page_code.py",
+    "e2e/test_page.py",
     "e2e/test_page_dark.py",
     "e2e/test_page_kept.py",
     "e2e/test_page_layout.py",
@@ -159,8 +161,13 @@ def _is_timed(item: pytest.Item | None) -> bool:
     return item is not None and item.get_closest_marker("timed") is not None
 
 
-def _place(item: pytest.Item) -> int:
-    return PLACES.get(item.nodeid.split("::", 1)[0], len(PLACES))
+def _place(item: pytest.Item) -> tuple[int, int]:
+    path = item.nodeid.split("::", 1)[0]
+    starts, timed, others = range(3)
+    turn = starts
+    if UNITS.get(path) == SHARED_SERVER and path != ON_SHARED_SERVER[0]:
+        turn = timed if _is_timed(item) else others
+    return turn, PLACES.get(path, len(PLACES))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -180,8 +187,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest units first, so that the workers finish together; of a unit, the files as they
-    are listed above."""
+    """The longest units first, so that the workers finish together; of a unit, the tests as told
+    above."""
     if turnstile not in config.stash:
         return
     ranks: dict[str, int] = {}

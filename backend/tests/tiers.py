@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
+T = TypeVar("T")
 LONG = bool(os.environ.get("CANTATA_LONG"))
 """Set by `make test-long`."""
 
 
-def scaled(short: int, full: int) -> int:
+def scaled(short: T, full: T) -> T:
     """The amount of work in a test marked `long`."""
     return full if LONG else short
