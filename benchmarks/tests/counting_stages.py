@@ -56,6 +56,9 @@ class CountingTalker:
     def has_work(self) -> bool:
         return bool(self.made)
 
+    def due_in_s(self) -> float | None:
+        return None
+
     def step(self) -> StepResult:
         chunks = []
         for request_id, index in list(self.made.items()):

@@ -52,6 +52,11 @@ class Cadence:
         periods = min(way_s / self._period_s + MARGIN, MOST_PERIODS) + (self._crowded > 0)
         return max(1, math.ceil(periods * stretch))
 
+    @property
+    def paused_s(self) -> float:
+        """When deliveries count as paused, on their clock, if there is none until then."""
+        return self._delivered_s + _PAUSE_PERIODS * self._period_s
+
     def holds_first(
         self,
         frames: int,
@@ -78,14 +83,14 @@ class Cadence:
             beginning: listeners without sound.
             listeners: all of them.
         """
-        interval_s = now_s - self._delivered_s
+        interval_s, paused = now_s - self._delivered_s, now_s >= self.paused_s
         self._delivered_s = now_s
         self.deliveries += 1
         self._interval_s *= _FADING
         self._batch_s *= _FADING
         comes = beginning >= max(CROWD, listeners / 4)
         self._crowded = _CROWDED if comes else max(0, self._crowded - 1)
-        if self.deliveries > 1 and interval_s < _PAUSE_PERIODS * self._period_s:
+        if self.deliveries > 1 and not paused:
             self._interval_s = max(self._interval_s, interval_s)
 
     def decoded(self, seconds: float) -> None:

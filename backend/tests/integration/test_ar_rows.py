@@ -104,7 +104,7 @@ def test_rows_need_a_model_that_exports_them(checkpoint: Path) -> None:
 async def pipeline(checkpoint: Path) -> AsyncIterator[Orchestrator]:
     talker = {"slots": 4, "max_model_len": 128}
     stages = {"thinker": talker, "repeater": talker, "decoder": {"slots": 4}}
-    deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, THINKING)
+    deployment = parse_deployment({"stages": stages}, THINKING)
     orchestrator = Orchestrator(THINKING, checkpoint, deployment, logging.WARNING)
     await orchestrator.start()
     yield orchestrator

@@ -21,9 +21,9 @@ class Crowd:
 
     def __init__(self, interval_s: float, stretch: float = 1.0) -> None:
         self._interval_s = interval_s
-        self._now_s = 0.0
+        self.now_s = 0.0
         deployment = CodecDeployment.model_validate({"slots": 4, "credit_s": 100.0})
-        self.stage = CodecStage(RunningSumDecoder(), deployment, clock=lambda: self._now_s)
+        self.stage = CodecStage(RunningSumDecoder(), deployment, clock=lambda: self.now_s)
         self._next: dict[str, int] = {}
         self.begin("old")
         for _ in range(10):
@@ -36,7 +36,7 @@ class Crowd:
 
     def deliver(self, *request_ids: str, final: bool = False) -> dict[str, list[int]]:
         """A frame of each; who was heard of after it, and with how many frames at a time."""
-        self._now_s += self._interval_s
+        self.now_s += self._interval_s
         codes = np.ones((1, 2), np.int32)
         self.stage.receive([codes_chunk(i, self._next[i], codes, final) for i in request_ids])
         for request_id in request_ids:
@@ -105,6 +105,20 @@ def test_it_does_not_wait_for_text_that_is_late() -> None:
     crowd = Crowd(SLOWLY_S)
     assert crowd.deliver("old", "new") == {"old": [1]}
     assert crowd.deliver("old") == {"old": [1], "new": [1]}
+
+
+def test_it_does_not_wait_when_nothing_is_delivered_any_more() -> None:
+    """All texts may be late at once."""
+    crowd = Crowd(SLOWLY_S)
+    assert crowd.stage.due_in_s() is None
+    assert crowd.deliver("old", "new") == {"old": [1]}
+    assert crowd.stage.due_in_s() == 4 * PERIOD_S
+    crowd.now_s += 3.9 * PERIOD_S
+    assert crowd.heard() == {}
+    crowd.now_s += 0.2 * PERIOD_S
+    assert crowd.heard() == {"new": [1]}
+    assert crowd.stage.due_in_s() is None
+    assert crowd.deliver("old", "new") == {"old": [1], "new": [1]}
 
 
 @pytest.mark.parametrize("leaves", ["ends", "is aborted"])

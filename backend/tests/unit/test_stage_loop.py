@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -99,6 +101,9 @@ class EchoStage:
 
     def has_work(self) -> bool:
         return bool(self.pending)
+
+    def due_in_s(self) -> float | None:
+        return None
 
     def step(self) -> StepResult:
         chunk = self.pending.pop(0)
@@ -271,6 +276,35 @@ def test_what_a_stage_does_not_declare_fails_its_request_only() -> None:
         "shape": "stage 'echo' made Pcm for port 'pcm', but an array of float32, shape (3,), "
         "instead of float32, 2 axes",
     }
+
+
+class PatientStage(EchoStage):
+    """Holds what it receives for a while."""
+
+    PATIENCE_S = 0.05
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived_s = math.inf
+
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        super().receive(chunks)
+        self.arrived_s = time.monotonic()
+
+    def has_work(self) -> bool:
+        return bool(self.pending) and time.monotonic() >= self.arrived_s + self.PATIENCE_S
+
+    def due_in_s(self) -> float | None:
+        due_s = self.arrived_s + self.PATIENCE_S
+        return max(0.0, due_s - time.monotonic()) if self.pending else None
+
+
+def test_a_stage_is_stepped_when_it_is_due_although_nothing_arrives() -> None:
+    with running_loop(stage=PatientStage()) as harness:
+        harness.register("a")
+        for index in range(3):
+            harness.frames("a", index, index, final=index == 2)
+            assert samples(harness.output()) == [("a", index, [index], index == 2)]
 
 
 def test_every_chunk_finds_its_request_however_the_sockets_race() -> None:

@@ -83,6 +83,11 @@ class Stage(Protocol):
         """Whether `step` has something to do now."""
         ...
 
+    def due_in_s(self) -> float | None:
+        """Seconds until `has_work` turns true even if nothing arrives; None: it stays as it is.
+        Asked while `has_work()` is false."""
+        ...
+
     def step(self) -> StepResult:
         """Run one batch. Called only while `has_work()`."""
         ...

@@ -159,6 +159,9 @@ class ArStage:
         """Whether a frame can be made, or a failure reported."""
         return bool(self._failures or self._silent) or self._engine.has_work()
 
+    def due_in_s(self) -> None:
+        """It waits for nothing but what arrives."""
+
     def step(self) -> StepResult:
         """One engine step: the new frame of each request that has one."""
         ended: list[str] = []

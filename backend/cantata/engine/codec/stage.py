@@ -229,6 +229,12 @@ class CodecStage:
             self._ready_units(s) or (s.complete and not s.frames) for s in self._streams.values()
         )
 
+    def due_in_s(self) -> float | None:
+        """Seconds until first packets that are held leave, at the latest."""
+        if not any(self._is_held(stream) for stream in self._streams.values()):
+            return None
+        return max(0.0, self._cadence.paused_s - self._clock())
+
     def step(self) -> StepResult:
         """Decode one batch."""
         failures, self._failures = self._failures, []
@@ -271,12 +277,15 @@ class CodecStage:
         """Whether its first frames are held for the next one, because later ones may come late.
 
         Not if it was passed over when others received frames: its text may be late, for an
-        unknown time. Nor in blocks: one is reserve enough.
+        unknown time. Nor if nothing is delivered any more: all their texts may be. Nor in blocks:
+        one is reserve enough.
         """
         if self._decoding.unit_frames > 1:
             return False
         was_given = stream.delivery == self._cadence.deliveries
         if stream.started_s is not None or stream.batch or not was_given:
+            return False
+        if self._clock() >= self._cadence.paused_s:
             return False
         others = (other for other in self._streams.values() if other is not stream)
         return self._cadence.holds_first(

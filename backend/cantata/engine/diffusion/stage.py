@@ -159,6 +159,9 @@ class DiffusionStage:
             return True
         return self._worker.idle and any(job.arrivals.complete for job in self._jobs.values())
 
+    def due_in_s(self) -> None:
+        """It waits for nothing but what arrives."""
+
     def step(self) -> StepResult:
         """Begin what has arrived; otherwise have the next forward computed."""
         if self._worker.idle:

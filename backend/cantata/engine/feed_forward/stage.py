@@ -164,6 +164,9 @@ class FeedForwardStage:
         can_begin = self._worker.idle and self._computations.waiting
         return bool(self._done) or can_begin or self._worker.finished
 
+    def due_in_s(self) -> None:
+        """It waits for nothing but what arrives."""
+
     def step(self) -> StepResult:
         """Send what is known. Begin the next batch, unless known outputs can be sent before."""
         if not self._done and self._worker.idle:

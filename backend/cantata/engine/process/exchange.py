@@ -74,9 +74,13 @@ class Exchange:
         self._watched = descriptor
         self._selector.register(descriptor, selectors.EVENT_READ)
 
-    def wait(self) -> None:
-        """Return when a message can be received, or what is watched has happened."""
-        self._selector.select()
+    def wait(self, timeout_s: float | None) -> None:
+        """Return when a message can be received, what is watched has happened, or the time is over.
+
+        Args:
+            timeout_s: None: never.
+        """
+        self._selector.select(timeout_s)
 
     def messages(self) -> Iterator[ToStage]:
         """The server's messages not yet read.

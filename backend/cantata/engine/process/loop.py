@@ -88,7 +88,7 @@ class StageLoop:
         try:
             while not (self._draining and self._is_idle()):
                 if not (self._stage.has_work() or self._intake):
-                    self._exchange.wait()
+                    self._exchange.wait(self._stage.due_in_s())
                     self._watch.idle_until(self._clock())
                 self._receive()
                 if self._stage.has_work():
