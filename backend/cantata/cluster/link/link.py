@@ -79,6 +79,8 @@ class Link:
         """`_flush` is about to run."""
         self._writing = False
         """The kernel has no room, and reports when it has."""
+        self._is_full = False
+        """There was no room for another frame: streams may be waiting for it."""
         self._emptied = asyncio.Event()
         """The kernel has taken all there was to send, or the link is lost."""
         self._lost: asyncio.Future[LinkLost] = self._loop.create_future()
@@ -194,6 +196,7 @@ class Link:
 
     def _put_parts(self, parts: Iterable[Buffer]) -> None:
         self._outbox.put(*parts)
+        self._is_full |= not self.has_room
         self._flush_soon()
 
     def _flush_soon(self) -> None:
@@ -215,13 +218,12 @@ class Link:
         if bool(self._outbox.size) != self._writing:
             self._writing = not self._writing
             if self._writing:
-                self._loop.add_writer(self._socket, self._writable)
+                self._loop.add_writer(self._socket, self._flush)
             else:
                 self._loop.remove_writer(self._socket)
-
-    def _writable(self) -> None:
-        self._flush()
-        if self.has_room:
+        # WHY here: the kernel may take everything at once, and never report that it has room.
+        if self._is_full and self.has_room:
+            self._is_full = False
             for stream in self._streams.values():
                 stream.look_again()
 

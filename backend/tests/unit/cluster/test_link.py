@@ -208,6 +208,19 @@ async def test_a_sender_waits_for_credit_and_others_do_not(heart: Heart) -> None
         filling.cancel()
 
 
+async def test_a_sender_goes_on_once_the_kernel_has_taken_everything(
+    heart: Heart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, so that it never reports that it has room; and no credit comes, since nobody
+    reads."""
+    monkeypatch.setattr(link_module, "ROOM_BYTES", 1000)
+    async with two_ends(heart) as (near, far):
+        stream, _ = await opened(near, far)
+        async with asyncio.timeout(20):
+            for _ in range(3):
+                await stream.send(DATA, bytes(2000))
+
+
 async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heart: Heart) -> None:
     """Nobody returns credit after that; both ends forget the stream."""
     async with two_ends(heart) as (near, far):
