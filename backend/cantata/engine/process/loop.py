@@ -1,7 +1,8 @@
 """The loop of a stage process: moves messages and chunks and steps the stage.
 
-Event driven: it blocks on its sockets while the stage is idle, and checks them between
-steps while it has work. Control messages go before chunks, so that every chunk finds its request.
+Event driven: while the stage is idle, it blocks on its sockets until something arrives or the stage
+is due; while the stage has work, it checks them between steps. Control messages go before chunks,
+so that every chunk finds its request.
 """
 
 from __future__ import annotations
