@@ -2,9 +2,9 @@ VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
 VOXCPM2_VENV ?= .venv-reference-voxcpm2
-# Tests side by side; timed ones run alone all the same. Twice as many as two cores: many tests
-# mostly wait, for sound that is played and for processes that start.
-WORKERS ?= 4
+# Tests side by side; timed ones run alone all the same. One more than two cores: the tests of the
+# page mostly wait for sound that is played.
+WORKERS ?= 3
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.

@@ -1,4 +1,4 @@
-"""Tests side by side (`pytest -n 4`): what shares a server stays together, timed tests run alone.
+"""Tests side by side (`pytest -n 3`): what shares a server stays together, timed tests run alone.
 
 One pytest run, one summary. Each file is one unit of work for one worker, so that its fixtures are
 set up once. Files that share a server are one unit. While a test marked `timed` runs,
