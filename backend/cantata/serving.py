@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +34,7 @@ class Listening:
     wyoming_port: int | None = None
     """None: Wyoming is not served."""
     shared: bool = False
-    """Others may listen on the same port; the kernel spreads connections over them."""
+    """Other servers of this user may accept from the same port."""
 
 
 class Source(Protocol):
@@ -160,8 +160,17 @@ async def serve(
     options: OperatorOptions,
     log_format: LogFormat,
     console: Console,
+    on_accepting: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal ends it.
+
+    Args:
+        listening: where.
+        source: of the models.
+        options: an operator's.
+        log_format: of the stages' processes.
+        console: for the address.
+        on_accepting: called once it accepts connections.
 
     Raises:
         CantataError: the sockets, the options or the models are not usable.
@@ -196,7 +205,7 @@ async def serve(
                 where = "{}:{}".format(*wyoming.getsockname()[:2])
                 console.print(f"Wyoming on {where}", highlight=False)
 
-        if not await serve_app(web_app, listener, announce):
+        if not await serve_app(web_app, listener, announce, on_accepting):
             raise CantataError(_why_not(web_app))
 
 
@@ -205,10 +214,10 @@ def _why_not(web_app: FastAPI) -> str:
 
 
 def _listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    from cantata.api.listening import listen
+    from cantata.api.listening import bound, listen
 
     try:
-        return listen(host, port, shared=shared)
+        return bound(host, port, shared=True) if shared else listen(host, port)
     except OSError as error:
         raise CantataError(f"cannot listen on {host}:{port}: {error.strerror}") from error
 

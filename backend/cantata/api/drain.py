@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,8 @@ from cantata.api.errors import refuse
 from cantata.api.lifecycle import NotReady
 
 _STILL_ANSWERED = ("/health", "/ready", "/metrics")
+_LATE_S = 5.0
+"""A connection that begins after the others have been notified is notified after this long."""
 
 
 class GoingAway(NotReady):
@@ -28,7 +31,10 @@ class Drain:
 
     def __init__(self) -> None:
         self.begun = False
-        """New requests are rejected."""
+        """Every connection closes after its response."""
+        self.rejects = True
+        """New requests are rejected from then on. False: another server gets new connections, and
+        what still arrives here is served."""
         self._announced = False
         self._connections: set[Callable[[], None]] = set()
 
@@ -38,7 +44,7 @@ class Drain:
         return len(self._connections)
 
     def begin(self) -> None:
-        """Reject new requests from now on; safe in a signal handler."""
+        """Close connections after their responses from now on; safe in a signal handler."""
         self.begun = True
 
     def announce(self) -> None:
@@ -55,16 +61,20 @@ class Drain:
             leave: notifies the client, and lets the connection end after what it speaks.
         """
         self._connections.add(leave)
+        late: asyncio.TimerHandle | None = None
+        if self._announced:
+            late = asyncio.get_running_loop().call_later(_LATE_S, leave)
         try:
-            if self._announced:
-                leave()
             yield
         finally:
             self._connections.discard(leave)
+            if late is not None:
+                late.cancel()
 
 
 class DrainMiddleware:
-    """503 for new requests while the server stops; every connection closes after its response."""
+    """Closes each connection after its response while the server stops; 503 for new requests,
+    unless another server gets those."""
 
     def __init__(self, app: ASGIApp, drain: Drain) -> None:
         self._app = app
@@ -80,7 +90,8 @@ class DrainMiddleware:
                 MutableHeaders(scope=message)["connection"] = "close"
             await send(message)
 
-        if scope["type"] == "http" and scope["path"] in _STILL_ANSWERED:
+        still_answered = scope["type"] == "http" and scope["path"] in _STILL_ANSWERED
+        if still_answered or not self._drain.rejects:
             await self._app(scope, receive, send_closing)
         else:
             await refuse(scope, receive, send_closing, GoingAway())

@@ -6,7 +6,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-_BACKLOG = 128
+BACKLOG = 128
+"""Connections that the kernel sets up before they are accepted."""
 _SEND_BUFFER_BYTES = 256 << 10
 _UNREAD_MS = 180_000
 """How long a client may read nothing before the kernel ends its connection: on close, asyncio waits
@@ -16,8 +17,24 @@ _KEEPALIVE_INTERVAL_S = 2
 """Idle time after which the kernel probes whether a client is still there."""
 
 
-def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one.
+
+    Raises:
+        OSError: the address is taken, unknown or not ours.
+    """
+    listener = bound(host, port)
+    try:
+        # A port can be bound by several sockets until one of them listens.
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket that can listen, and does not do so yet; port 0 takes a free one.
 
     Args:
         shared: other processes of this user may listen there too.
@@ -40,7 +57,7 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def bind(listener: socket.socket, address: Any) -> None:
-    """Make a TCP socket listen, with options that accepted connections inherit.
+    """Bind a TCP socket, with options that accepted connections inherit.
 
     The kernel would buffer megabytes for a client that does not read: minutes of speech that a
     cancel can't revoke. Its buffer is kept small, so that the utterance is held back instead.
@@ -56,7 +73,6 @@ def bind(listener: socket.socket, address: Any) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_AFTER_S)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
     listener.bind(address)
-    listener.listen(_BACKLOG)
     listener.setblocking(False)
 
 

@@ -26,7 +26,7 @@ _MAX_HEAD_BYTES = 32 << 10
 """Request line and headers; OpenAI's and browsers' stay below 4 KiB."""
 
 
-def make_server(app: FastAPI) -> SpeechServer:
+def make_server(app: FastAPI, on_accepting: Callable[[], None] = lambda: None) -> SpeechServer:
     """A server over an app made by `create_app`."""
     context: ApiContext = app.state.context
     return SpeechServer(
@@ -51,20 +51,42 @@ def make_server(app: FastAPI) -> SpeechServer:
         ),
         context.settings.connections,
         context.drain,
+        context.lifecycle.settled,
+        on_accepting,
     )
 
 
-async def serve(app: FastAPI, listener: socket.socket, on_ready: Callable[[], None]) -> bool:
+async def serve(
+    app: FastAPI,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+    on_accepting: Callable[[], None] = lambda: None,
+) -> bool:
     """Serve until a signal ends it.
+
+    Args:
+        app: made by `create_app`.
+        listener: listens; or is only bound, with `SO_REUSEPORT`, to a port that servers share.
+        on_ready: called once requests are served.
+        on_accepting: called once connections are accepted; a page may load, requests may have to
+            wait.
 
     Returns:
         False when the service could not be started, which ends the server at once.
     """
     prepare_for_streams()
     raise_descriptor_limit()
-    server = make_server(app)
+    accepting = asyncio.Event()
+
+    def note() -> None:
+        accepting.set()
+        on_accepting()
+
+    server = make_server(app, note)
     context: ApiContext = app.state.context
-    watching = asyncio.create_task(_watch(server, context, on_ready), name="cantata:watch-start")
+    watching = asyncio.create_task(
+        _watch(server, context, accepting, on_ready), name="cantata:watch-start"
+    )
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -74,9 +96,15 @@ async def serve(app: FastAPI, listener: socket.socket, on_ready: Callable[[], No
     return context.lifecycle.error is None
 
 
-async def _watch(server: SpeechServer, context: ApiContext, on_ready: Callable[[], None]) -> None:
+async def _watch(
+    server: SpeechServer,
+    context: ApiContext,
+    accepting: asyncio.Event,
+    on_ready: Callable[[], None],
+) -> None:
     await context.lifecycle.settled.wait()
     if context.lifecycle.phase is Phase.STARTED:
+        await accepting.wait()
         on_ready()
     elif context.lifecycle.phase is Phase.FAILED:
         server.stop()

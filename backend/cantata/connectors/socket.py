@@ -10,22 +10,17 @@ they have a file's permissions, so a receiver accepts connections of its own use
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import socket
-import struct
 from collections.abc import Sequence
 
 from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Payload
+from cantata.peer_user import check_user
 
 logger = logging.getLogger(__name__)
-
-
-_PEER = struct.Struct("3i")
-"""Process, user and group of a socket's peer."""
 
 
 def new_address(edge: str) -> str:
@@ -43,18 +38,6 @@ def listen(address: str) -> socket.socket:
     listener.bind(address)
     listener.listen()
     return listener
-
-
-def check_user(sock: socket.socket) -> None:
-    """Close the connection if its peer belongs to another user.
-
-    Raises:
-        ConnectionError: it was one.
-    """
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    if _PEER.unpack(credentials)[1] != os.getuid():
-        sock.close()
-        raise ConnectionError("a process of another user connected to an edge")
 
 
 class SocketSender(ChunkSender):

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +49,27 @@ async def main() -> int:
     edge = read_arguments(EdgeArguments, told["arguments"])
     directory = HeardDirectory()
     source = ModelsOnCluster(directory)
+    accepting = asyncio.Event()
 
-    def report() -> Mapping[str, Any] | None:
-        # The socket listens before the service is made.
-        return None if source.queued is None else {"listening": True, "waiting": source.queued}
+    def report() -> Mapping[str, Any]:
+        return {"accepting": accepting.is_set(), "waiting": source.queued}
 
     try:
         async with hosted(actor, report, directory.hear):
-            await _serve(edge, source)
+            await _serve(edge, source, accepting.set)
     except CantataError as error:
         actor.say({"error": error.message})
         return 1
     return 0
 
 
-async def _serve(edge: EdgeArguments, source: ModelsOnCluster) -> None:
+async def _serve(
+    edge: EdgeArguments, source: ModelsOnCluster, on_accepting: Callable[[], None]
+) -> None:
     listening = serving.Listening(_EVERYWHERE, edge.edges.port, shared=True)
     options = operator_options(edge)
-    await serving.serve(listening, source, options, LogFormat.TEXT, Console(stderr=True))
+    console = Console(stderr=True)
+    await serving.serve(listening, source, options, LogFormat.TEXT, console, on_accepting)
 
 
 def operator_options(edge: EdgeArguments) -> operator.OperatorOptions:

@@ -29,10 +29,10 @@ class PolledDirectory:
     """The cluster's directory, asked again and again.
 
     Args:
-        queued: requests that wait at this edge, by model; None: it does not listen yet.
+        queued: requests that wait at this edge, by model.
     """
 
-    def __init__(self, queued: Callable[[], Mapping[str, int] | None]) -> None:
+    def __init__(self, queued: Callable[[], Mapping[str, int]]) -> None:
         self._queued = queued
         self._id = uuid.uuid4().hex
 
@@ -43,7 +43,7 @@ class PolledDirectory:
         directory, known = DirectoryHandle(), frozenset[str]()
         while True:
             try:
-                present = from_plain(await directory.read(self._id, self._queued() or {}))
+                present = from_plain(await directory.read(self._id, self._queued()))
             except DirectoryGone as error:
                 logger.warning("the directory of replicas does not answer: %s", error)
             else:

@@ -30,9 +30,9 @@ class ModelsOnCluster:
         self._service: RemoteService | None = None
 
     @property
-    def queued(self) -> Mapping[str, int] | None:
-        """Requests that wait at this edge, by model; None: it does not listen yet."""
-        return None if self._service is None else self._service.waiting
+    def queued(self) -> Mapping[str, int]:
+        """Requests that wait at this edge, by model."""
+        return {} if self._service is None else self._service.waiting
 
     def prepare(self, options: OperatorOptions) -> OperatorOptions:
         """Nothing to find here."""

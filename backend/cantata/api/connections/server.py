@@ -7,7 +7,8 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Iterable
+from asyncio import FIRST_COMPLETED
+from collections.abc import Callable, Iterable
 from types import FrameType
 
 import uvicorn
@@ -16,6 +17,7 @@ from cantata.api.connections.acceptor import Acceptor, ConnectionGate
 from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.descriptors import connection_limit
 from cantata.api.connections.http import TimedHttp
+from cantata.api.connections.shared_port import SharedPort
 from cantata.api.drain import Drain
 from cantata.api.settings import ConnectionSettings
 from cantata.ticks import until_tick
@@ -27,19 +29,41 @@ _TICK_S = 1.0
 """Seconds between updates of the responses' `date`; uvicorn's own timer wakes an idle server ten
 times a second."""
 _FORCED_STOP_S = 2.0
+_READY_WITHIN_S = 10.0
+"""A server that shares its port leaves new connections to the others until it is ready, but no
+longer than this."""
 
 
 class SpeechServer(uvicorn.Server):
     """Accepts within the descriptor limit, closes what is half-sent or dead, and drains.
 
     The first SIGTERM or SIGINT lets running utterances end, up to a limit; a second ends at once.
+
+    Args:
+        config: as uvicorn takes it.
+        limits: time limits, and the number of connections.
+        drain: is told when the server stops.
+        ready: set once requests can be served, or never will be.
+        on_accepting: called once it accepts connections.
     """
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionSettings, drain: Drain) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        limits: ConnectionSettings,
+        drain: Drain,
+        ready: asyncio.Event,
+        on_accepting: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._limits = limits
         self._drain = drain
-        self._acceptors: list[Acceptor] = []
+        self._ready = ready
+        self._on_accepting = on_accepting
+        self._gate: ConnectionGate | None = None
+        self._acceptors: dict[socket.socket, Acceptor] = {}
+        self._shared: SharedPort | None = None
+        self._joining: asyncio.Task[None] | None = None
         self._dead_peers: DeadPeers | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
@@ -55,17 +79,16 @@ class SpeechServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets=[])
         connections = self.server_state.connections
-        gate = ConnectionGate(
+        self._gate = ConnectionGate(
             self._limits.max_connections or connection_limit(), lambda: len(connections)
         )
-
-        def make_protocol() -> TimedHttp:
-            return TimedHttp(
-                self.config, self.server_state, self.lifespan.state, self._limits, gate
-            )
-
-        self._acceptors = [Acceptor(listener, gate, make_protocol) for listener in sockets or ()]
         self._dead_peers = DeadPeers(self._transports, self._limits.unanswered_s)
+        for sock in sockets or ():
+            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                self._accept_from(sock)
+                self._on_accepting()
+            else:
+                self._share(sock)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal: reject new requests; the second one ends everything."""
@@ -85,21 +108,73 @@ class SpeechServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let running requests end, then close everything."""
+        await self._leave_port()
         await self._let_requests_end()
-        for acceptor in self._acceptors:
-            acceptor.close()
+        for listener in list(self._acceptors):
+            self._end_accepting(listener)
+        if self._shared is not None:
+            self._shared.close()
         if self._dead_peers is not None:
             self._dead_peers.close()
         await super().shutdown(sockets)
         if self.force_exit:
             await self._stop_in_a_hurry()
 
+    def _accept_from(self, listener: socket.socket) -> None:
+        gate = self._gate
+        assert gate is not None
+
+        def make_protocol() -> TimedHttp:
+            return TimedHttp(
+                self.config, self.server_state, self.lifespan.state, self._limits, gate
+            )
+
+        self._acceptors[listener] = Acceptor(listener, gate, make_protocol)
+
+    def _end_accepting(self, listener: socket.socket) -> None:
+        self._acceptors.pop(listener).close()
+
+    def _share(self, bound: socket.socket) -> None:
+        self._drain.rejects = False
+        self._shared = SharedPort(bound, self._accept_from, self._end_accepting)
+        self._joining = asyncio.create_task(self._join(self._shared), name="cantata:join-port")
+
+    async def _join(self, port: SharedPort) -> None:
+        if not port.alone:
+            waits = [asyncio.create_task(e.wait()) for e in (self._ready, self._stopping)]
+            await asyncio.wait(waits, timeout=_READY_WITHIN_S, return_when=FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        if self.should_exit:
+            return
+        try:
+            await port.join()
+        except OSError as error:
+            logger.error("cannot listen any more, another server has taken the port: %s", error)
+            self.stop()
+        else:
+            self._on_accepting()
+
+    async def _leave_port(self) -> None:
+        """Another server that shares the port takes new connections over. If there is none, they
+        are accepted here, and their requests rejected."""
+        if self._shared is not None and self._joining is not None:
+            await self._joining
+            self._drain.rejects = not await self._shared.leave()
+
+    def _is_busy(self) -> bool:
+        """Whether a request runs, or may still come on a connection accepted before others took
+        the port over."""
+        assert self._gate is not None
+        expected = 0 if self._drain.rejects else self._gate.open
+        return bool(self.server_state.tasks or self._drain.connections or expected)
+
     async def _let_requests_end(self) -> None:
-        """Reject new requests, on new connections and old ones, because the server is stopping."""
+        """End connections after their requests, because the server is stopping."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._limits.drain_timeout_s
         self._drain.announce()
-        while (self.server_state.tasks or self._drain.connections) and not self.force_exit:
+        while self._is_busy() and not self.force_exit:
             if loop.time() >= deadline:
                 self._cut_off()
                 return

@@ -60,15 +60,16 @@ class _Supervisor(ABC):
             )
         self._id = uuid.uuid4().hex
         self._process = await start_process(self.module, arguments)
+        self._informing = asyncio.create_task(self._inform(), name="cantata:inform")
         try:
             while not self._is_up(self._process.said):
                 said = await self._process.news()
                 if self._process.ended is not None:
                     raise ConfigError(str(said.get("error", self._ending())))
         except BaseException:
+            self._informing.cancel()
             self._process.kill()
             raise
-        self._informing = asyncio.create_task(self._inform(), name="cantata:inform")
         # WHY: Serve calls and awaits `__del__` when it stops a replica. One of the class would be
         # called by the interpreter, too, which awaits nothing.
         self.__dict__["__del__"] = self.drain
@@ -131,6 +132,7 @@ class Replica(_Supervisor):
         model = read_arguments(ModelArguments, arguments)
         self.drain_s, self._model = model.drain_s, model.name
         self._demand: Demand | None = None
+        self._loaded = False
         await self._start({"host": node_address(), "arguments": dict(arguments)})
         await self._met()
 
@@ -161,7 +163,8 @@ class Replica(_Supervisor):
         return bool(said.get("ready"))
 
     async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
-        if "address" not in said:  # its last report was an error
+        self._loaded = self._loaded or self._is_up(said)
+        if not self._loaded or "address" not in said:  # the last report may be an error
             return
         serving = not said["draining"] and self._process.ended is None
         self._demand = await directory.announce(
@@ -184,7 +187,7 @@ class Edge(_Supervisor):
         await self._start({"arguments": dict(arguments)})
 
     def _is_up(self, said: Mapping[str, Any]) -> bool:
-        return bool(said.get("listening"))
+        return bool(said.get("accepting"))
 
     async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
         present = from_plain(await directory.read(self._id, said.get("waiting", {})))

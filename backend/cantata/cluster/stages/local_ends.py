@@ -11,8 +11,8 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.socket import check_user
 from cantata.connectors.wire import AsyncChannel
+from cantata.peer_user import check_user
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,9 @@
 """`python fake_server_process.py OPTIONS`: a real server process over the fake service.
 
 OPTIONS is JSON: `connections` and `voices_dir` are settings of the server, `behaviour` of the
-fake model. It prints its address, and lets utterances sound once it reads a line. In a process of
-its own, signals and limits of the operating system meet the server alone.
+fake model, `port` is one to share (0: a free one). It prints its address, and lets utterances
+sound once it reads a line. In a process of its own, signals and limits of the operating system
+meet the server alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from fake_service import FakeService
 
 from cantata.api.app import create_app
-from cantata.api.listening import listen, url_of
+from cantata.api.listening import bound, listen, url_of
 from cantata.api.serve import serve
 from cantata.api.settings import ConnectionSettings, ReferenceSettings, ServerSettings
 
@@ -32,7 +33,10 @@ async def main(options: dict[str, Any]) -> None:
         references=ReferenceSettings(voices_dir=Path(voices_dir) if voices_dir else None),
     )
     app = create_app(service, settings)
-    listener = listen("127.0.0.1", 0)
+    if (port := options.get("port")) is None:
+        listener = listen("127.0.0.1", 0)
+    else:
+        listener = bound("127.0.0.1", port, shared=True)
 
     def on_line() -> None:
         if not sys.stdin.readline():

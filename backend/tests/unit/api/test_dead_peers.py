@@ -17,7 +17,7 @@ import pytest
 from fake_service import FakeService, eventually, expected_pcm
 from live_server import running
 
-from cantata.api.listening import bind
+from cantata.api.listening import BACKLOG, bind
 from cantata.api.settings import ConnectionSettings, ServerSettings
 from cantata.audio.pcm import encode_s16le
 
@@ -104,6 +104,7 @@ async def test_a_pulled_cable_frees_the_place(cable: Cable) -> None:
     how.chunk_samples = 4800  # in total more than any buffer holds
     listener = cable.socket(cable.server)
     bind(listener, (SERVER_ADDRESS, 0))
+    listener.listen(BACKLOG)
     async with running(service, limits(1.0), listener=listener):
         port = listener.getsockname()[1]
         await eventually(lambda: service.ready)

@@ -14,7 +14,7 @@ from fake_service import FakeModel, eventually
 from live_server import Server, running
 from socket_client import client
 
-from cantata.api.listening import listen
+from cantata.api.listening import bound, listen
 from cantata.audio.pcm import encode_s16le
 from cantata.contract.service import AdmissionReport
 from dashboard import exposed, expressions, labels, shown
@@ -166,11 +166,8 @@ async def test_an_early_rejection_is_said_in_words(
 
 
 async def test_two_edges_share_a_port(cluster: FakeCluster) -> None:
-    first = listen("127.0.0.1", 0, shared=True)
-    port = first.getsockname()[1]
-    second = listen("127.0.0.1", port, shared=True)
-    with pytest.raises(OSError, match="in use"):
-        listen("127.0.0.1", port)
+    first = bound("127.0.0.1", 0, shared=True)
+    second = bound("127.0.0.1", first.getsockname()[1], shared=True)
     other = type(cluster.edge)(
         Listed({replica.host.address for replica in cluster.replicas}), cluster.edge._replicas._key
     )
@@ -179,6 +176,8 @@ async def test_two_edges_share_a_port(cluster: FakeCluster) -> None:
         running(other, listener=second),  # type: ignore[arg-type]
     ):
         await eventually(lambda: other.ready and cluster.edge.ready)
+        with pytest.raises(OSError, match="in use"):
+            listen("127.0.0.1", first.getsockname()[1])
         body = {"model": "solo", "input": TEXT, "voice": "alloy", "response_format": "pcm"}
         for _ in range(20):
             async with httpx.AsyncClient(base_url=one.url, timeout=60, verify=False) as asking:
