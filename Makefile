@@ -9,6 +9,8 @@ PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
 TORCH_INDEX ?=
+# Leaves out tests of tests, and repetitions under other conditions; empty: runs them, as CI does.
+SHORT ?= --short
 # What to serve: a model's name or a checkpoint folder; empty is the embedded voice.
 MODEL ?=
 
@@ -42,9 +44,9 @@ serve: install ## Start the server (MODEL=name-or-folder, HOST=, PORT=).
 say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
-test: $(VENV)/.dev ## Run every test: unit tests, stage processes on vLLM, all levels of the test pyramid.
+test: $(VENV)/.dev ## Test everything: units, stage processes on vLLM, all levels of the pyramid (SHORT= : as CI does).
 	scripts/browser-packages.sh $(BIN)/python
-	$(BIN)/python -m pytest -n $(WORKERS) --junitxml=artifacts/tests.xml
+	$(BIN)/python -m pytest -n $(WORKERS) $(SHORT) --junitxml=artifacts/tests.xml
 
 test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 clients, ten minutes of speech, 10,000 random requests.
 	CANTATA_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) -m long --timeout=3600

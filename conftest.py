@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["lanes", "durations"]
+pytest_plugins = ["lanes", "tiers", "durations"]
 
 # A test fails for what has changed, not by luck; `make fuzz` looks for new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

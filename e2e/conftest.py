@@ -206,7 +206,7 @@ def browser_page(browser: Browser, kept: Path, request: pytest.FixtureRequest) -
     """A blank tab; a failure leaves its trace, picture and sound in artifacts/. No script of the
     page may throw what it does not catch."""
     context = browser.new_context(viewport={"width": 1280, "height": 940})
-    context.tracing.start(snapshots=True)
+    context.tracing.start()
     page = context.new_page()
     thrown: list[str] = []
     page.on("pageerror", lambda error: thrown.append(str(error)))

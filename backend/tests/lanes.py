@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,9 @@ class Turnstile:
 
 
 turnstile = pytest.StashKey[Turnstile]()
-_SHARED, _E2E, _INTEGRATION, _OTHERS = range(4)
+_SPREAD = 0.8
+"""The last fifth of the units that compute comes after all that wait, so that the workers finish
+together: most of these are short."""
 
 
 def unit_of(nodeid: str) -> str:
@@ -149,12 +151,35 @@ def unit_of(nodeid: str) -> str:
     return UNITS.get(path, path)
 
 
-def _rank(unit: str, item: pytest.Item) -> int:
-    if unit == SHARED_SERVER:
-        return _SHARED
+def _waits(item: pytest.Item) -> bool:
+    """Whether most of its time is waiting: for sound that is played, processes, deadlines."""
     if item.get_closest_marker("e2e"):
-        return _E2E
-    return _INTEGRATION if item.get_closest_marker("integration") else _OTHERS
+        return True
+    in_backend = item.nodeid.startswith("backend/")
+    return in_backend and item.get_closest_marker("integration") is not None
+
+
+def in_turn(waiting: Sequence[str], computing: Sequence[str]) -> list[str]:
+    """All units, so that at any time some worker computes while others wait: with several that
+    wait, the cores are idle, and with three that compute, each takes longer."""
+    places = {unit: _SPREAD * place / len(waiting) for place, unit in enumerate(waiting)}
+    places |= {unit: place / len(computing) for place, unit in enumerate(computing)}
+    return sorted(places, key=lambda unit: places[unit])
+
+
+def _in_order(units: Mapping[str, bool]) -> list[str]:
+    """The longest ones first: one that waits and one that computes.
+
+    Args:
+        units: in the order of the collection, and whether each mostly waits.
+    """
+    longest = [unit for unit in (SHARED_SERVER, VLLM) if unit in units]
+    rest = [unit for unit in units if unit not in longest]
+    waiting = [unit for unit in rest if units[unit]]
+    computing = [unit for unit in rest if not units[unit]]
+    waiting.sort(key=lambda unit: unit != OWN_SERVER and not unit.startswith("e2e/"))
+    computing.sort(key=lambda unit: not unit.startswith("models/"))
+    return longest + in_turn(waiting, computing)
 
 
 def _is_timed(item: pytest.Item | None) -> bool:
@@ -187,14 +212,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest units first, so that the workers finish together; of a unit, the tests as told
-    above."""
+    """Units as told above, and so the tests of each."""
     if turnstile not in config.stash:
         return
-    ranks: dict[str, int] = {}
+    units: dict[str, bool] = {}
     for item in items:
         unit = unit_of(item.nodeid)
-        ranks[unit] = min(ranks.get(unit, _OTHERS), _rank(unit, item))
+        units[unit] = units.get(unit, False) or _waits(item)
+    ranks = {unit: rank for rank, unit in enumerate(_in_order(units))}
     items.sort(key=lambda item: (ranks[unit_of(item.nodeid)], _place(item)))
 
 

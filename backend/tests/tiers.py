@@ -1,9 +1,17 @@
-"""Short forms of long tests: `make test` runs the short forms, `make test-long` the full ones."""
+"""Which tests run, and in which form.
+
+`pytest --short`, which `make test` runs, leaves out what shows only that other tests are effective
+or repeats them under other conditions; `.ci/run` runs those, too. `make test-long` runs the full
+form of long tests.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("CANTATA_LONG"))
@@ -13,3 +21,27 @@ LONG = bool(os.environ.get("CANTATA_LONG"))
 def scaled(short: T, full: T) -> T:
     """The amount of work in a test marked `long`."""
     return full if LONG else short
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--short",
+        action="store_true",
+        help="leave out tests marked `thorough`, or keep each one of so many",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a parametrized test, `every` counts its cases."""
+    if not config.getoption("short"):
+        return
+    seen: Counter[str] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        marker = item.get_closest_marker("thorough")
+        test = item.nodeid.partition("[")[0]
+        every = marker.kwargs.get("every") if marker else 1
+        (kept if every and seen[test] % every == 0 else left_out).append(item)
+        seen[test] += 1
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)

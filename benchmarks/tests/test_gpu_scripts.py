@@ -234,6 +234,7 @@ def test_serving_is_skipped_without_a_cuda_build_of_vllm(checkpoint: Path, tmp_p
     assert "requirements/cuda.txt" in result.reason
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_serving_is_measured_where_vllm_runs(checkpoint: Path, tmp_path: Path) -> None:
     result = run_part("serve", checkpoint, "cpu", True, tmp_path)

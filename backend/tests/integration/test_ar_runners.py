@@ -42,6 +42,7 @@ CONVERSATIONS = {
 """Each about a picture of two rows."""
 
 
+@pytest.mark.thorough
 def test_second_runner_equals_first(tmp_path: Path) -> None:
     save_tiny_checkpoint(tmp_path)
     requests = varied_payloads(5)

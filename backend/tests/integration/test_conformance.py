@@ -40,7 +40,15 @@ PLUGINS = {
 ON_HOSTS = "-on-hosts"
 SPREAD = PLUGINS if LONG else {TINY_LATENT.name, "solo"}
 """Whose stages stand on two hosts, too."""
-PLACED = [*sorted(PLUGINS), *(f"{name}{ON_HOSTS}" for name in sorted(SPREAD))]
+PLACED = [
+    *sorted(PLUGINS),
+    f"{TINY_LATENT.name}{ON_HOSTS}",
+    *(
+        pytest.param(f"{name}{ON_HOSTS}", marks=pytest.mark.thorough)
+        for name in sorted(SPREAD)
+        if name != TINY_LATENT.name
+    ),
+]
 Said = dict[tuple[str, int], NDArray[np.float32]]
 MAX_FRAMES = 12
 """Random weights do not end a text by themselves. Half a second to a second, by model."""

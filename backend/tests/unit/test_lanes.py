@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from durations import by_model
-from lanes import IN_PROCESS_VLLM, ON_OWN_SERVER, ON_SHARED_SERVER, unit_of
+from lanes import IN_PROCESS_VLLM, ON_OWN_SERVER, ON_SHARED_SERVER, in_turn, unit_of
 from tiers import scaled
 
 ROOT = Path(__file__).parents[3]
@@ -51,6 +51,14 @@ def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> N
     assert len({unit_of(f"{path}::test_it[1]") for path in together}) == 1
     assert unit_of("backend/tests/unit/test_pace.py::test_it") == "backend/tests/unit/test_pace.py"
     assert [path for path in together if not (ROOT / path).is_file()] == []
+
+
+def test_units_that_wait_and_units_that_compute_take_turns() -> None:
+    waiting, computing = ["w0", "w1"], [f"c{number}" for number in range(10)]
+    order = in_turn(waiting, computing)
+    assert order == ["w0", "c0", "c1", "c2", "c3", "w1", *computing[4:]]
+    assert in_turn([], computing) == computing
+    assert in_turn(waiting, []) == waiting
 
 
 def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_path: Path) -> None:
@@ -97,3 +105,38 @@ def test_long_tests_have_a_short_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scaled(2, 10) == 2
     monkeypatch.setattr("tiers.LONG", True)
     assert scaled(2, 10) == 10
+
+
+CASES = """
+import pytest
+
+@pytest.mark.thorough(every=3)
+@pytest.mark.parametrize("case", range(7))
+def test_each(case): pass
+
+@pytest.mark.thorough
+def test_again(): pass
+
+def test_it(): pass
+"""
+
+
+@pytest.mark.parametrize(("options", "count"), [((), 9), (("--short",), 4)])
+def test_a_short_run_leaves_out_what_repeats(
+    options: tuple[str, ...], count: int, tmp_path: Path
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
+    (tmp_path / "test_cases.py").write_text(CASES)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "tiers", *options],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "backend" / "tests"), *sys.path]),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert f"{count} passed" in ended.stdout, ended.stdout + ended.stderr

@@ -94,6 +94,7 @@ def test_a_weight_of_another_dtype_or_device_is_not_packed() -> None:
     assert not is_packed(weight.to("meta"))
 
 
+@pytest.mark.thorough
 @with_fewer_instructions
 def test_so_they_are_with_avx2() -> None:
     run_again([Path(__file__)], "every_model", "avx2")

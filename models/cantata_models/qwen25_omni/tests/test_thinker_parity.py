@@ -252,6 +252,7 @@ def each_row_of_a_film_by_its_time(made: LoadedThinker, patch: pytest.MonkeyPatc
     patch.setattr(layout, "_time", replace(layout._time, film_block=None))
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )

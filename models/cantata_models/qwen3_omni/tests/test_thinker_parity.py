@@ -242,6 +242,7 @@ def whole_positions(made: LoadedThinker, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(made.thinker.rotation, "angles", lambda positions: angles(positions.floor()))
 
 
+@pytest.mark.thorough(every=3)
 @pytest.mark.parametrize(
     ("name", "inject"), fault.cases, ids=lambda part: getattr(part, "__name__", part)
 )

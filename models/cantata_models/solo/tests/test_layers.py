@@ -54,6 +54,7 @@ def test_a_product_is_right(inner: int, outer: int, half: bool) -> None:
     assert bool(((layer(rows) - expected).abs() <= allowed).all())
 
 
+@pytest.mark.thorough(every=2)
 @with_fewer_instructions
 @pytest.mark.parametrize("smaller", SMALLER_SETS)
 def test_so_it_is_with_fewer_instructions(smaller: str) -> None:
