@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Iterator
@@ -41,6 +42,7 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """Extensions report what is never freed as leaked."""
-    gc.unfreeze()
+# At the very end, since extensions report what is never freed as leaked. WHY not whenever vLLM asks
+# for it: it ends each engine with two searches of a million objects, 0.8 s of CPU.
+atexit.register(gc.unfreeze)
+gc.unfreeze = lambda: None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from cantata.plugins import installed_plugins
 from cantata_bench.asr import transcribe, word_error_rate
 
 TEXT = "We walked along the river until the sun went down."
@@ -50,3 +52,6 @@ def test_the_doctor_finds_this_installation_well() -> None:
     checked = cantata("doctor")
     assert checked.returncode == 0, checked.stdout
     assert "vLLM" in checked.stdout
+    exact = re.findall(r"numerics of (\S+) +│ (\w+)", checked.stdout)
+    plugins = installed_plugins().values()
+    assert exact == [(one.name, "ok") for one in plugins if one.check_numerics is not None]

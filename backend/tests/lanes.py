@@ -140,6 +140,12 @@ class Turnstile:
 
 
 turnstile = pytest.StashKey[Turnstile]()
+_WAITING = (
+    "backend/tests/integration/",
+    "backend/tests/unit/api/",
+    "backend/tests/unit/cluster/",
+)
+"""Folders of tests of running servers."""
 _SPREAD = 0.8
 """The last fifth of the units that compute comes after all that wait, so that the workers finish
 together: most of these are short."""
@@ -153,10 +159,7 @@ def unit_of(nodeid: str) -> str:
 
 def _waits(item: pytest.Item) -> bool:
     """Whether most of its time is waiting: for sound that is played, processes, deadlines."""
-    if item.get_closest_marker("e2e"):
-        return True
-    in_backend = item.nodeid.startswith("backend/")
-    return in_backend and item.get_closest_marker("integration") is not None
+    return item.nodeid.startswith(_WAITING) or item.get_closest_marker("e2e") is not None
 
 
 def in_turn(waiting: Sequence[str], computing: Sequence[str]) -> list[str]:

@@ -42,6 +42,7 @@ def test_the_doctor_says_which_kernels_are_used_and_which_differ() -> None:
     assert "CPU" in inexact.advice
 
 
+@pytest.mark.thorough  # the doctor's test says the same
 @pytest.mark.parametrize("name", installed_plugins())
 def test_products_of_every_model_are_exact_per_row(name: str) -> None:
     check = installed_plugins()[name].check_numerics
