@@ -146,6 +146,9 @@ _WAITING = (
     "backend/tests/unit/cluster/",
 )
 """Folders of tests of running servers."""
+_SECONDS = {"e2e/": 35, OWN_SERVER: 150, "backend/tests/integration/": 20, "models/": 3}
+"""Of a file, roughly, by folder."""
+_USUAL_SECONDS = 2
 _SPREAD = 0.8
 """The last fifth of the units that compute comes after all that wait, so that the workers finish
 together: most of these are short."""
@@ -165,9 +168,20 @@ def _waits(item: pytest.Item) -> bool:
 def in_turn(waiting: Sequence[str], computing: Sequence[str]) -> list[str]:
     """All units, so that at any time some worker computes while others wait: with several that
     wait, the cores are idle, and with three that compute, each takes longer."""
-    places = {unit: _SPREAD * place / len(waiting) for place, unit in enumerate(waiting)}
-    places |= {unit: place / len(computing) for place, unit in enumerate(computing)}
+    places = dict(zip(computing, _begins(computing), strict=True))
+    places |= {
+        unit: _SPREAD * begins for unit, begins in zip(waiting, _begins(waiting), strict=True)
+    }
     return sorted(places, key=lambda unit: places[unit])
+
+
+def _begins(units: Sequence[str]) -> list[float]:
+    """When each begins, as a share of the time that all take, one after the other."""
+    seconds = [
+        next((s for folder, s in _SECONDS.items() if unit.startswith(folder)), _USUAL_SECONDS)
+        for unit in units
+    ]
+    return [sum(seconds[:place]) / sum(seconds) for place in range(len(units))]
 
 
 def _in_order(units: Mapping[str, bool]) -> list[str]:

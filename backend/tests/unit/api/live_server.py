@@ -26,6 +26,8 @@ class Server:
     service: FakeService
     stop: Callable[[], None]
     """As on a signal."""
+    accepting: asyncio.Event
+    """Set once it accepts connections: at once, or when it may share a port."""
 
     @property
     def solo(self) -> FakeModel:
@@ -66,12 +68,13 @@ async def running(
     listener = listener or listen("127.0.0.1", 0)
     if small_buffers:
         listener.setsockopt(SOL_SOCKET, SO_SNDBUF, 4096)
-    server = make_server(app)
+    accepting = asyncio.Event()
+    server = make_server(app, accepting.set)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
 
     try:
         await eventually(lambda: server.started or serving.done())
-        yield Server(url_of(listener), app, service, server.stop)
+        yield Server(url_of(listener), app, service, server.stop, accepting)
     finally:
         server.stop()
         await serving

@@ -52,6 +52,10 @@ class Started(AsyncExitStack):
     def port(self) -> int:
         return int(self.server.url.rpartition(":")[2])
 
+    async def until_serving(self) -> None:
+        await self.server.accepting.wait()
+        await eventually(lambda: self.service.ready)
+
     @property
     def served(self) -> int:
         return len(self.service.solo.counts.requests)
@@ -91,6 +95,7 @@ async def test_every_request_is_answered_while_servers_are_replaced() -> None:
     async with AsyncExitStack() as stack:
         old = [await stack.enter_async_context(Started(0))]
         port = old[0].port
+        await old[0].until_serving()
         old.append(await stack.enter_async_context(Started(port)))
         async with listeners(port) as answers:
             for _ in range(3):
@@ -103,12 +108,13 @@ async def test_every_request_is_answered_while_servers_are_replaced() -> None:
 async def test_a_newcomer_takes_what_a_server_has_left() -> None:
     async with Started(0) as first, AsyncExitStack() as stack:
         port = first.port
+        await first.until_serving()
         second = await stack.enter_async_context(Started(port))
-        await eventually(lambda: listening(port) == 2)
+        await second.until_serving()
         await first.aclose()
         assert listening(port) == 2
         third = await stack.enter_async_context(Started(port))
-        await eventually(lambda: third.service.ready)
+        await third.until_serving()
         assert {(await ask(port)).status_code for _ in range(MANY)} == {200}
         assert (min(second.served, third.served) > 0, listening(port)) == (True, 2)
         await second.aclose()
@@ -119,11 +125,11 @@ async def test_a_newcomer_takes_what_a_server_has_left() -> None:
 async def test_what_was_accepted_before_is_served_after() -> None:
     """Its client cannot know that the server stops."""
     async with Started(0) as first:
-        await eventually(lambda: first.service.ready)
+        await first.until_serving()
         accepted = socket.create_connection(("127.0.0.1", first.port))
         await ask(first.port)
         async with Started(first.port) as second:
-            await eventually(lambda: listening(first.port) == 2)
+            await second.until_serving()
             first.server.stop()
             await eventually(lambda: first.server.app.state.context.drain.begun)
             assert {(await ask(first.port)).status_code for _ in range(MANY)} == {200}
@@ -139,7 +145,7 @@ async def test_a_server_that_is_alone_rejects_what_comes_while_it_stops() -> Non
     service = FakeService()
     service.solo.behaviour.may_sound = asyncio.Event()
     async with Started(0, service) as alone:
-        await eventually(lambda: service.ready)
+        await alone.until_serving()
         under_way = asyncio.create_task(ask(alone.port))
         await eventually(lambda: service.solo.counts.open == 1)
         alone.server.stop()
@@ -152,16 +158,17 @@ async def test_a_server_that_is_alone_rejects_what_comes_while_it_stops() -> Non
 async def test_a_server_gets_nothing_before_it_is_ready() -> None:
     service = FakeService()
     service.may_start.clear()
-    async with Started(0) as first, Started(first.port, service) as second:
-        await eventually(lambda: first.service.ready)
-        for _ in range(MANY):
-            assert (await ask(first.port)).status_code == 200
-        assert (listening(first.port), second.served) == (1, 0)
-        service.may_start.set()
-        await eventually(lambda: listening(first.port) == 2)
-        for _ in range(MANY):
-            assert (await ask(first.port)).status_code == 200
-        assert second.served > 0
+    async with Started(0) as first:
+        await first.until_serving()
+        async with Started(first.port, service) as second:
+            for _ in range(MANY):
+                assert (await ask(first.port)).status_code == 200
+            assert (listening(first.port), second.served) == (1, 0)
+            service.may_start.set()
+            await second.until_serving()
+            for _ in range(MANY):
+                assert (await ask(first.port)).status_code == 200
+            assert second.served > 0
 
 
 async def test_a_server_that_hangs_delays_the_others_briefly(
@@ -173,7 +180,7 @@ async def test_a_server_that_hangs_delays_the_others_briefly(
             hangs.bind(f"\0cantata/port/127.0.0.1:{first.port}/0")
             hangs.listen()
             async with Started(first.port) as second:
-                await eventually(lambda: listening(first.port) == 2)
+                await second.until_serving()
                 await first.aclose()
                 assert listening(second.port) == 2
 
@@ -214,7 +221,7 @@ server.send(b"y")
 @pytest.mark.skipif(os.getuid() != 0, reason="starts a process of another user")
 async def test_other_users_neither_get_nor_give_sockets() -> None:
     async with Started(0) as server:
-        await eventually(lambda: listening(server.port) == 1)
+        await server.until_serving()
         stranger = await asyncio.create_subprocess_exec(
             "/usr/bin/env", "python3", "-c", STRANGER, f"cantata/port/127.0.0.1:{server.port}/",
             user=NOBODY, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
