@@ -9,7 +9,7 @@ PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.
 TORCH_INDEX ?=
-# Leaves out tests of tests, and repetitions under other conditions; empty: runs them, as CI does.
+# Leaves out what shows only that tests are effective, and the like; empty: runs it, as CI does.
 SHORT ?= --short
 # What to serve: a model's name or a checkpoint folder; empty is the embedded voice.
 MODEL ?=

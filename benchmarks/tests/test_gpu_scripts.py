@@ -160,6 +160,7 @@ def test_the_table_shows_what_a_graph_gains() -> None:
     assert "skipped, 0 rows in 0.1 s: vLLM is not installed" in page
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_the_script_measures_parts_and_writes_them_down(tmp_path: Path) -> None:
     command = [sys.executable, str(RUN), "--out", str(tmp_path / "out"), "--shape", "tiny"]
@@ -213,6 +214,7 @@ def test_patches_are_measured_by_steps_and_requests(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 def test_a_part_that_fails_says_why_and_leaves_the_others_alone(tmp_path: Path) -> None:
     checkpoint = write_checkpoint(tmp_path / "checkpoint", TINY_LARGE, "custom_voice", 0)
@@ -226,6 +228,7 @@ def test_a_part_that_fails_says_why_and_leaves_the_others_alone(tmp_path: Path) 
     assert exit_code({"predictor": results["predictor"]}) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.integration
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here it can be measured")
 def test_serving_is_skipped_without_a_cuda_build_of_vllm(checkpoint: Path, tmp_path: Path) -> None:

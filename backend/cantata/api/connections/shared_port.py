@@ -81,9 +81,11 @@ class SharedPort:
             self._door.close()
         if self._visits:
             await asyncio.wait(self._visits)
+        if not self._listeners:  # it never joined
+            return True
         for listener in self._listeners:
             self._end(listener)
-        if self._listeners and not await asyncio.to_thread(self._give):
+        if not await asyncio.to_thread(self._give):
             for listener in self._listeners:
                 self._begin(listener)
             return False

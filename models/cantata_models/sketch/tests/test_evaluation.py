@@ -36,6 +36,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> torch.nn.Sequential:
     return train_judge(made_pictures().pixels, tmp_path_factory.mktemp("judge") / "j.pt", 60)
 
 
+@pytest.mark.thorough
 def test_the_judge_names_real_pictures(judge: torch.nn.Sequential) -> None:
     pictures = made_pictures()
     kinds = [kind_of(name) for name in pictures.names]
@@ -44,6 +45,7 @@ def test_the_judge_names_real_pictures(judge: torch.nn.Sequential) -> None:
     assert reliability(judge, pictures.pixels[::-1], kinds) < 0.7
 
 
+@pytest.mark.thorough
 def test_the_judge_is_not_fooled_by_a_colour(judge: torch.nn.Sequential) -> None:
     pictures = made_pictures()
     squares = np.stack([shape("square", ink) for ink in INKS.values()])
@@ -51,6 +53,7 @@ def test_the_judge_is_not_fooled_by_a_colour(judge: torch.nn.Sequential) -> None
     assert all(kind.endswith("square") for kind in kinds)
 
 
+@pytest.mark.thorough
 def test_truly_painted_pictures_keep_their_kind(judge: torch.nn.Sequential) -> None:
     pictures = made_pictures()
     assert judged_pairs(judge, pictures, painted_pictures(pictures)) > 0.6

@@ -145,6 +145,7 @@ def made_workspace(folder: Path) -> stages.Workspace:
     return work
 
 
+@pytest.mark.thorough
 def test_a_training_from_pictures_to_a_checkpoint(tmp_path: Path) -> None:
     torch.manual_seed(0)
     work = made_workspace(tmp_path)
