@@ -91,7 +91,7 @@ class SpeechServer(uvicorn.Server):
                 self._share(sock)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal: reject new requests; the second one ends everything."""
+        """A signal: end after what runs; the second one ends everything."""
         if self.should_exit and sig == signal.SIGTERM:
             # uvicorn itself hurries only at a second SIGINT.
             self.force_exit = True
