@@ -227,13 +227,17 @@ async def test_other_users_neither_get_nor_give_sockets() -> None:
             user=NOBODY, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         assert stranger.stdout is not None
-        async with asyncio.timeout(60):
-            assert await stranger.stdout.readline() == b"refused\n"
-            port = server.port
-            await server.aclose()
-            assert listening(port) == 0
-            assert await stranger.stdout.read() == b"0\n"
-        await stranger.wait()
+        try:
+            async with asyncio.timeout(60):
+                assert await stranger.stdout.readline() == b"refused\n"
+                port = server.port
+                await server.aclose()
+                assert listening(port) == 0
+                assert await stranger.stdout.read() == b"0\n"
+        finally:
+            if stranger.returncode is None:
+                stranger.kill()
+            await stranger.wait()
 
 
 async def test_connections_that_nobody_has_accepted_move_to_another_server() -> None:
