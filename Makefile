@@ -44,7 +44,7 @@ serve: install ## Start the server (MODEL=name-or-folder, HOST=, PORT=).
 say: install ## Speak TEXT="..." into speech.wav.
 	$(BIN)/cantata say "$(TEXT)" -o speech.wav
 
-test: $(VENV)/.dev ## Test everything: units, stage processes on vLLM, all levels of the pyramid (SHORT= : as CI does).
+test: $(VENV)/.dev ## Test units, stage processes on vLLM, all levels of the pyramid; SHORT= adds what else CI runs.
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(WORKERS) $(SHORT) --junitxml=artifacts/tests.xml
 

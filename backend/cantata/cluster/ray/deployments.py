@@ -67,8 +67,8 @@ class _Supervisor(ABC):
                 if self._process.ended is not None:
                     raise ConfigError(str(said.get("error", self._ending())))
         except BaseException:
-            self._informing.cancel()
             self._process.kill()
+            await self._end_informing()
             raise
         # WHY: Serve calls and awaits `__del__` when it stops a replica. One of the class would be
         # called by the interpreter, too, which awaits nothing.
@@ -89,6 +89,9 @@ class _Supervisor(ABC):
         """Let the process finish what runs, and then end."""
         code = await self._process.stop(self.drain_s)
         logger.info("process %d ended with %d", self._process.pid, code)
+        await self._end_informing()
+
+    async def _end_informing(self) -> None:
         self._informing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._informing
