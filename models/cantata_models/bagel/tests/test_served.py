@@ -35,6 +35,8 @@ from cantata_models.bagel.tests.parity.scenarios import SEED, SIZES, scenario_na
 from threads import threads
 from tiny_painter.idle import assert_idle
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
