@@ -26,9 +26,8 @@ MOST_TIMES_BARE_AT_BEST = 5.0
 too, and fails if every packet is late."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bare() -> Iterator[BareModel]:
-    """For the session: it takes seconds to load, and other files' tests run between these two."""
     with bare_model() as model:
         model.first_packet_s(TEXT)  # warm
         yield model

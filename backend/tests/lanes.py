@@ -19,11 +19,16 @@ import pytest
 SHARED_SERVER = "the shared server"
 """The unit of the files below, which only send requests to the server of `e2e/conftest.py`; no
 other worker needs to start it. In this order: those with a browser follow each other, and Gradio,
-which the server keeps once it was opened, comes after the idle server's figures. Their timed tests
-come right after the first file, which starts the server: together they wait only once until they
-are alone."""
+which the server keeps once it was opened, comes after the idle server's figures. The timed tests of
+all come right after the `STARTS`: together they wait only once until they are alone."""
+STARTS = (
+    "e2e/test_page_code.py",  # the shared server
+    "e2e/test_first_packet.py",  # the bare model beside it
+)
+"""What takes long to start, so that no timed test has to, for which all others wait."""
 ON_SHARED_SERVER = (
-    "e2e/test_page_code.py",
+    *STARTS,
+    "e2e/test_stampede.py",
     "e2e/test_page.py",
     "e2e/test_page_dark.py",
     "e2e/test_page_kept.py",
@@ -38,9 +43,7 @@ ON_SHARED_SERVER = (
     "e2e/test_concurrency.py",
     "e2e/test_crowd.py",
     "e2e/test_firefox.py",
-    "e2e/test_first_packet.py",
     "e2e/test_judges.py",
-    "e2e/test_stampede.py",
     "e2e/test_realtime.py",
     "e2e/test_voice.py",
     "e2e/test_word_times.py",
@@ -207,8 +210,8 @@ def _place(item: pytest.Item) -> tuple[int, int]:
     path = item.nodeid.split("::", 1)[0]
     starts, timed, others = range(3)
     turn = starts
-    if UNITS.get(path) == SHARED_SERVER and path != ON_SHARED_SERVER[0]:
-        turn = timed if _is_timed(item) else others
+    if UNITS.get(path) == SHARED_SERVER:
+        turn = timed if _is_timed(item) else starts if path in STARTS else others
     return turn, PLACES.get(path, len(PLACES))
 
 
