@@ -2,9 +2,9 @@ VENV ?= .venv
 CLIENTS_VENV ?= .venv-clients
 REFERENCE_VENV ?= .venv-reference
 VOXCPM2_VENV ?= .venv-reference-voxcpm2
-# Tests side by side; timed ones run alone all the same. One more than two cores: the tests of the
-# page mostly wait for sound that is played.
-WORKERS ?= 3
+# Tests side by side; timed ones run alone all the same. For two cores: three workers, since the
+# tests of the page mostly wait for sound that is played, and one for tests that wait even more.
+WORKERS ?= 4
 PORT ?= 8000
 HOST ?= 127.0.0.1
 # Address of PyTorch's index of CPU wheels; needed only where pip finds no CPU build by itself.

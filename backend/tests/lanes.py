@@ -1,4 +1,4 @@
-"""Tests side by side (`pytest -n 3`): what shares a server stays together, timed tests run alone.
+"""Tests side by side (`pytest -n 4`): what shares a server stays together, timed tests run alone.
 
 One pytest run, one summary. Each file is one unit of work for one worker, so that its fixtures are
 set up once. Files that share a server are one unit. While a test marked `timed` runs,
@@ -19,15 +19,10 @@ import pytest
 SHARED_SERVER = "the shared server"
 """The unit of the files below, which only send requests to the server of `e2e/conftest.py`; no
 other worker needs to start it. In this order: those with a browser follow each other, and Gradio,
-which the server keeps once it was opened, comes after the idle server's figures. The timed tests of
-all come right after the `STARTS`: together they wait only once until they are alone."""
-STARTS = (
-    "e2e/test_page_code.py",  # the shared server
-    "e2e/test_first_packet.py",  # the bare model beside it
-)
-"""What takes long to start, so that no timed test has to, for which all others wait."""
+which the server keeps once it was opened, comes after the idle server's figures."""
 ON_SHARED_SERVER = (
-    *STARTS,
+    "e2e/test_page_code.py",
+    "e2e/test_first_packet.py",
     "e2e/test_stampede.py",
     "e2e/test_page.py",
     "e2e/test_page_dark.py",
@@ -57,6 +52,13 @@ ON_OWN_SERVER = (
     "e2e/test_page_access.py",
     "e2e/test_page_connection.py",
     "e2e/test_continuity.py",
+)
+TIMED = "timed tests without the shared server"
+"""The unit of the files below."""
+WITH_TIMED_TESTS = (
+    "backend/tests/integration/test_cancellation.py",
+    "backend/tests/integration/test_pipeline.py",
+    "benchmarks/tests/test_calm.py",
 )
 VLLM = "vLLM in the test's process"
 """The unit of the files below: its imports take ten CPU seconds in each worker."""
@@ -101,9 +103,18 @@ IN_PROCESS_VLLM = (
 UNITS = {
     **dict.fromkeys(ON_SHARED_SERVER, SHARED_SERVER),
     **dict.fromkeys(ON_OWN_SERVER, OWN_SERVER),
+    **dict.fromkeys(WITH_TIMED_TESTS, TIMED),
     **dict.fromkeys(IN_PROCESS_VLLM, VLLM),
 }
 PLACES = {path: place for place, path in enumerate(UNITS)}
+STARTS = (
+    "e2e/test_page_code.py",  # the shared server
+    "e2e/test_first_packet.py",  # the bare model beside it
+    "backend/tests/integration/test_cancellation.py",
+)
+"""Of the units `SHARED_SERVER` and `TIMED`, the files that start what takes long. The timed tests
+of all files come right after these: together they wait only once until they are alone, and nothing
+starts meanwhile."""
 
 
 class Turnstile:
@@ -143,13 +154,14 @@ class Turnstile:
 
 
 turnstile = pytest.StashKey[Turnstile]()
-_WAITING = (
-    "backend/tests/integration/",
-    "backend/tests/unit/api/",
-    "backend/tests/unit/cluster/",
-)
+COMPUTING = 3
+"""Workers, for two cores. A fourth takes only units of `_SERVERS`, and ends with the last of them;
+until then the others take none."""
+_SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/cluster/")
+"""Folders of tests of servers without a model, which compute for a third of their time."""
+_WAITING = ("backend/tests/integration/", *_SERVERS)
 """Folders of tests of running servers."""
-_SECONDS = {"e2e/": 35, OWN_SERVER: 150, "backend/tests/integration/": 20, "models/": 3}
+_SECONDS = {"e2e/": 35, OWN_SERVER: 100, TIMED: 60, "backend/tests/integration/": 20, "models/": 3}
 """Of a file, roughly, by folder."""
 _USUAL_SECONDS = 2
 _SPREAD = 0.8
@@ -210,7 +222,7 @@ def _place(item: pytest.Item) -> tuple[int, int]:
     path = item.nodeid.split("::", 1)[0]
     starts, timed, others = range(3)
     turn = starts
-    if UNITS.get(path) == SHARED_SERVER:
+    if UNITS.get(path) in (SHARED_SERVER, TIMED):
         turn = timed if _is_timed(item) else starts if path in STARTS else others
     return turn, PLACES.get(path, len(PLACES))
 
@@ -251,6 +263,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class UnitScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return unit_of(nodeid)
+
+        def _is_beside(self, node: Any) -> bool:
+            """Whether this is the worker beside those that compute."""
+            return self.numnodes > COMPUTING and node.gateway.id == f"gw{self.numnodes - 1}"
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if self.numnodes > COMPUTING:
+                beside = self._is_beside(node)
+                fitting = (unit for unit in self.workqueue if unit.startswith(_SERVERS) == beside)
+                self.workqueue.move_to_end(next(fitting, next(iter(self.workqueue))), last=False)
+            super()._assign_work_unit(node)
+
+        def _reschedule(self, node: Any) -> None:
+            if self._is_beside(node) and not any(u.startswith(_SERVERS) for u in self.workqueue):
+                node.shutdown()
+            else:
+                super()._reschedule(node)
 
     config.option.loadscopereorder = False
     return UnitScheduling(config, log)

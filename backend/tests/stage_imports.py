@@ -1,4 +1,4 @@
-"""Side by side (`pytest -n 3`), each worker's fork server imports what stages of every kind need.
+"""Side by side (`pytest -n 4`), a worker's fork server imports what stages of every kind need.
 
 WHY: the first service of a process decides what its fork server imports. After one that only draws,
 every talker would import vLLM by itself, which takes four CPU seconds.
@@ -12,10 +12,8 @@ from cantata.config import KINDS
 from cantata.engine import fork_server
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    starts_stages = any(
-        item.get_closest_marker("integration") or item.get_closest_marker("e2e")
-        for item in session.items
-    )
-    if hasattr(session.config, "workerinput") and starts_stages:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    starts_stages = item.get_closest_marker("integration") or item.get_closest_marker("e2e")
+    if hasattr(item.config, "workerinput") and starts_stages:
         fork_server.complete([kind.imports for kind in KINDS.values() if kind.imports])

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from durations import by_model
-from lanes import IN_PROCESS_VLLM, ON_OWN_SERVER, ON_SHARED_SERVER, in_turn, unit_of
+from lanes import (
+    IN_PROCESS_VLLM,
+    ON_OWN_SERVER,
+    ON_SHARED_SERVER,
+    WITH_TIMED_TESTS,
+    in_turn,
+    unit_of,
+)
 from tiers import scaled
 
 ROOT = Path(__file__).parents[3]
@@ -46,7 +53,37 @@ def test_last():
 """
 
 
-@pytest.mark.parametrize("together", [ON_SHARED_SERVER, ON_OWN_SERVER, IN_PROCESS_VLLM])
+ONE_TEST = """
+import os, time
+from pathlib import Path
+
+
+def test_it():
+    time.sleep({seconds})
+    with Path("{notes}").open("a") as file:
+        file.write(f"{{os.getpid()}}\\n")
+"""
+
+
+def run_side_by_side(folder: Path, workers: int, passed: int) -> None:
+    """Run the tests in a folder with this many workers; all pass."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "lanes"]
+    path = os.pathsep.join([str(ROOT / "backend" / "tests"), *sys.path])
+    ended = subprocess.run(
+        [*command, "-n", str(workers), "--import-mode=importlib"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"{passed} passed" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "together", [ON_SHARED_SERVER, ON_OWN_SERVER, WITH_TIMED_TESTS, IN_PROCESS_VLLM]
+)
 def test_files_that_share_something_are_one_unit(together: tuple[str, ...]) -> None:
     assert len({unit_of(f"{path}::test_it[1]") for path in together}) == 1
     assert unit_of("backend/tests/unit/test_pace.py::test_it") == "backend/tests/unit/test_pace.py"
@@ -67,18 +104,7 @@ def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_p
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = timed\n")
     for number in range(4):
         (tmp_path / f"test_{number}.py").write_text(MODULE.format(notes=notes))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "lanes", "-n", "3"]
-    path = os.pathsep.join([str(ROOT / "backend" / "tests"), *sys.path])
-    ended = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "48 passed" in ended.stdout
+    run_side_by_side(tmp_path, workers=3, passed=48)
     found = [json.loads(line) for line in notes.read_text().splitlines()]
     assert len({pid for *_, pid in found}) == 3
     alone = sorted((began, end) for name, began, end, _ in found if name == "alone")
@@ -88,6 +114,23 @@ def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_p
         beside = [one for one in found if one[1] < end and began < one[2]]
         assert [name for name, *_ in beside] == ["alone"] * 3
         assert len({pid for *_, pid in beside}) == 1
+
+
+def test_a_fourth_worker_runs_all_that_mostly_waits_and_nothing_else(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "pytest.ini").touch()
+    of_servers, others = tmp_path / "of servers", tmp_path / "others"
+    tests = {"backend/tests/unit/api": (of_servers, 0.02), "backend/tests/unit": (others, 0.2)}
+    for folder, (notes, seconds) in tests.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        for number in range(9):
+            module = ONE_TEST.format(seconds=seconds, notes=notes)
+            (tmp_path / folder / f"test_{number}.py").write_text(module)
+    run_side_by_side(tmp_path, workers=4, passed=18)
+    beside, computing = set(of_servers.read_text().split()), set(others.read_text().split())
+    assert len(beside) == 1
+    assert len(computing) == 3
+    assert not beside & computing
 
 
 def test_durations_add_up_by_model() -> None:
