@@ -155,8 +155,8 @@ class Turnstile:
 
 turnstile = pytest.StashKey[Turnstile]()
 COMPUTING = 3
-"""Workers, for two cores. A fourth takes only units of `_SERVERS`, and ends with the last of them;
-until then the others take none."""
+"""Workers, for two cores. If there are more, the last takes only units of `_SERVERS` and ends with
+them; the others take such a unit when none but these are left."""
 _SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/cluster/")
 """Folders of tests of servers without a model, which compute for a third of their time."""
 _WAITING = ("backend/tests/integration/", *_SERVERS)
@@ -264,22 +264,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return unit_of(nodeid)
 
-        def _is_beside(self, node: Any) -> bool:
-            """Whether this is the worker beside those that compute."""
-            return self.numnodes > COMPUTING and node.gateway.id == f"gw{self.numnodes - 1}"
-
         def _assign_work_unit(self, node: Any) -> None:
             if self.numnodes > COMPUTING:
-                beside = self._is_beside(node)
-                fitting = (unit for unit in self.workqueue if unit.startswith(_SERVERS) == beside)
-                self.workqueue.move_to_end(next(fitting, next(iter(self.workqueue))), last=False)
+                is_last = node.gateway.id == f"gw{self.numnodes - 1}"
+                fitting = (unit for unit in self.workqueue if unit.startswith(_SERVERS) == is_last)
+                chosen = next(fitting, None)
+                if chosen is not None:
+                    self.workqueue.move_to_end(chosen, last=False)
+                elif is_last:
+                    node.shutdown()
+                    return
             super()._assign_work_unit(node)
-
-        def _reschedule(self, node: Any) -> None:
-            if self._is_beside(node) and not any(u.startswith(_SERVERS) for u in self.workqueue):
-                node.shutdown()
-            else:
-                super()._reschedule(node)
 
     config.option.loadscopereorder = False
     return UnitScheduling(config, log)

@@ -116,21 +116,26 @@ def test_while_a_timed_test_runs_no_other_does_nor_between_two_of_one_file(tmp_p
         assert len({pid for *_, pid in beside}) == 1
 
 
-def test_a_fourth_worker_runs_all_that_mostly_waits_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("of_servers", "workers"), [(9, {"beside": 1, "computing": 3}), (0, {"computing": 3})]
+)
+def test_a_fourth_worker_runs_what_mostly_waits_and_nothing_else(
+    tmp_path: Path, of_servers: int, workers: dict[str, int]
+) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "pytest.ini").touch()
-    of_servers, others = tmp_path / "of servers", tmp_path / "others"
-    tests = {"backend/tests/unit/api": (of_servers, 0.02), "backend/tests/unit": (others, 0.2)}
-    for folder, (notes, seconds) in tests.items():
+    for name, folder, count, seconds in (
+        ("beside", "backend/tests/unit/api", of_servers, 0.02),
+        ("computing", "backend/tests/unit", 9, 0.2),
+    ):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        for number in range(9):
-            module = ONE_TEST.format(seconds=seconds, notes=notes)
+        module = ONE_TEST.format(seconds=seconds, notes=tmp_path / name)
+        for number in range(count):
             (tmp_path / folder / f"test_{number}.py").write_text(module)
-    run_side_by_side(tmp_path, workers=4, passed=18)
-    beside, computing = set(of_servers.read_text().split()), set(others.read_text().split())
-    assert len(beside) == 1
-    assert len(computing) == 3
-    assert not beside & computing
+    run_side_by_side(tmp_path, workers=4, passed=of_servers + 9)
+    pids = {name: set((tmp_path / name).read_text().split()) for name in workers}
+    assert {name: len(of_name) for name, of_name in pids.items()} == workers
+    assert len(set.union(*pids.values())) == sum(workers.values())
 
 
 def test_durations_add_up_by_model() -> None:
