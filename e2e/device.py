@@ -36,7 +36,8 @@ registerProcessor("device-recorder", class extends AudioWorkletProcessor {
 
 INSTALL = """
 (() => {
-  const device = { left: [], right: [], rate: 0, frames: 0, firstSoundAt: null, lastSoundAt: null };
+  const device = { left: [], right: [], rate: 0, frames: 0 };
+  device.firstSoundAt = device.firstSoundSeenAt = device.lastSoundAt = null;
   const recorder = URL.createObjectURL(new Blob([%r], { type: "text/javascript" }));
   const { addModule } = AudioWorklet.prototype;
   AudioWorklet.prototype.addModule = async function (...given) {
@@ -57,6 +58,7 @@ INSTALL = """
         if (!block.some((level) => Math.abs(level) > 1e-4)) return;
         const at = ended - ((blocks.length - n) / 2) * (128 / context.sampleRate);
         device.firstSoundAt ??= at;
+        device.firstSoundSeenAt ??= performance.now() / 1000;
         device.lastSoundAt = at;
       });
       device.frames += (blocks.length / 2) * 128;
@@ -67,7 +69,7 @@ INSTALL = """
   device.clear = () => {
     device.left = [];
     device.right = [];
-    device.firstSoundAt = device.lastSoundAt = null;
+    device.firstSoundAt = device.firstSoundSeenAt = device.lastSoundAt = null;
   };
   window.device = device;
 })();
@@ -165,9 +167,14 @@ class Device:
         """When the first sound reached the device, by `performance.now()`."""
         return float(self.page.evaluate("window.device.firstSoundAt"))
 
-    def first_sound_at_unix_s(self) -> float:
-        """When the first sound reached the device, by the machine's clock (`time.time()`)."""
-        return self.first_sound_at_s() + self.page.evaluate("performance.timeOrigin") / 1000
+    def first_sound_seen_at_unix_s(self) -> float:
+        """When the first sound was in a message of the recorder, by the machine's clock
+        (`time.time()`). Up to a message (43 ms) after `first_sound_at_s`, but never before the
+        sound: the audio clock runs ahead for moments on a busy machine."""
+        seen_at_s, origin_ms = self.page.evaluate(
+            "[window.device.firstSoundSeenAt, performance.timeOrigin]"
+        )
+        return float(seen_at_s + origin_ms / 1000)
 
     def last_sound_at_s(self) -> float:
         """When the last sound reached the device, by `performance.now()`."""

@@ -54,7 +54,7 @@ ON_OWN_SERVER = (
     "e2e/test_continuity.py",
 )
 TIMED = "timed tests without the shared server"
-"""The unit of the files below."""
+"""The unit of the files below. In different units, each would wait until it is alone."""
 WITH_TIMED_TESTS = (
     "backend/tests/integration/test_cancellation.py",
     "backend/tests/integration/test_pipeline.py",
@@ -155,8 +155,8 @@ class Turnstile:
 
 turnstile = pytest.StashKey[Turnstile]()
 COMPUTING = 3
-"""Workers, for two cores. If there are more, the last takes only units of `_SERVERS` and ends with
-them; the others take such a unit when none but these are left."""
+"""Workers, for two cores. If there are more, the last runs only units of `_SERVERS` and ends with
+them; the others run such a unit only when no other is left."""
 _SERVERS = ("backend/tests/unit/api/", "backend/tests/unit/cluster/")
 """Folders of tests of servers without a model, which compute for a third of their time."""
 _WAITING = ("backend/tests/integration/", *_SERVERS)
@@ -257,7 +257,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Units in the order of the collection, each to the next worker that is free."""
+    """Units in the order of the collection, each to the next worker that is free and for it."""
     from xdist.scheduler import LoadScopeScheduling
 
     class UnitScheduling(LoadScopeScheduling):
