@@ -26,7 +26,7 @@ registerProcessor("device-recorder", class extends AudioWorkletProcessor {
     output.forEach((out, n) => out.set(channels[n]));
     this.#blocks.push(...channels);
     if (this.#blocks.length >= 2 * BLOCKS) {
-      this.port.postMessage({ blocks: this.#blocks, endTime: currentTime + 128 / sampleRate });
+      this.port.postMessage(this.#blocks);
       this.#blocks = [];
     }
     return true;
@@ -36,8 +36,7 @@ registerProcessor("device-recorder", class extends AudioWorkletProcessor {
 
 INSTALL = """
 (() => {
-  const device = { left: [], right: [], rate: 0, frames: 0 };
-  device.firstSoundAt = device.firstSoundSeenAt = device.lastSoundAt = null;
+  const device = { left: [], right: [], rate: 0, firstSoundAt: null };
   const recorder = URL.createObjectURL(new Blob([%r], { type: "text/javascript" }));
   const { addModule } = AudioWorklet.prototype;
   AudioWorklet.prototype.addModule = async function (...given) {
@@ -50,18 +49,10 @@ INSTALL = """
     const { context } = this;
     const tap = new AudioWorkletNode(context, "device-recorder", { outputChannelCount: [2] });
     device.rate = context.sampleRate;
-    tap.port.onmessage = ({ data: { blocks, endTime } }) => {
-      const ago = context.currentTime - endTime;
-      const ended = performance.now() / 1000 - ago;
-      blocks.forEach((block, n) => {
-        (n %% 2 ? device.right : device.left).push(block);
-        if (!block.some((level) => Math.abs(level) > 1e-4)) return;
-        const at = ended - ((blocks.length - n) / 2) * (128 / context.sampleRate);
-        device.firstSoundAt ??= at;
-        device.firstSoundSeenAt ??= performance.now() / 1000;
-        device.lastSoundAt = at;
-      });
-      device.frames += (blocks.length / 2) * 128;
+    tap.port.onmessage = ({ data: blocks }) => {
+      blocks.forEach((block, n) => (n %% 2 ? device.right : device.left).push(block));
+      const audible = blocks.some((block) => block.some((level) => Math.abs(level) > 1e-4));
+      if (audible) device.firstSoundAt ??= Date.now();
     };
     connect.call(this, tap);
     return connect.call(tap, target, ...rest);
@@ -69,7 +60,7 @@ INSTALL = """
   device.clear = () => {
     device.left = [];
     device.right = [];
-    device.firstSoundAt = device.firstSoundSeenAt = device.lastSoundAt = null;
+    device.firstSoundAt = null;
   };
   window.device = device;
 })();
@@ -164,18 +155,7 @@ class Device:
         return left[loud[0] : loud[-1] + 1] if len(loud) else left[:0]
 
     def first_sound_at_s(self) -> float:
-        """When the first sound reached the device, by `performance.now()`."""
-        return float(self.page.evaluate("window.device.firstSoundAt"))
-
-    def first_sound_seen_at_unix_s(self) -> float:
-        """When the first sound was in a message of the recorder, by the machine's clock
-        (`time.time()`). Up to a message (43 ms) after `first_sound_at_s`, but never before the
-        sound: the audio clock runs ahead for moments on a busy machine."""
-        seen_at_s, origin_ms = self.page.evaluate(
-            "[window.device.firstSoundSeenAt, performance.timeOrigin]"
-        )
-        return float(seen_at_s + origin_ms / 1000)
-
-    def last_sound_at_s(self) -> float:
-        """When the last sound reached the device, by `performance.now()`."""
-        return float(self.page.evaluate("window.device.lastSoundAt"))
+        """When the page got the recorder's first message with sound, by `time.time()`: up to the
+        length of a message (43 ms) late, and never early. WHY not reckoned by the audio clock: on a
+        busy machine it runs ahead for moments."""
+        return float(self.page.evaluate("window.device.firstSoundAt")) / 1000

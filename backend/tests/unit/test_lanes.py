@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,12 @@ from pathlib import Path
 
 
 def test_it():
-    time.sleep({seconds})
-    with Path("{notes}").open("a") as file:
-        file.write(f"{{os.getpid()}}\\n")
+    deadline_s = time.monotonic() + 60
+    # None is left for another worker.
+    while len(list(Path("{notes}").glob("beside-*"))) < {awaited}:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    Path(f"{notes}/{name}-{number}-{{os.getpid()}}").touch()
 """
 
 
@@ -124,18 +128,20 @@ def test_a_fourth_worker_runs_what_mostly_waits_and_nothing_else(
 ) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "pytest.ini").touch()
-    for name, folder, count, seconds in (
-        ("beside", "backend/tests/unit/api", of_servers, 0.02),
-        ("computing", "backend/tests/unit", 9, 0.2),
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name, folder, count, awaited in (
+        ("beside", "backend/tests/unit/api", of_servers, 0),
+        ("computing", "backend/tests/unit", 9, of_servers),
     ):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        module = ONE_TEST.format(seconds=seconds, notes=tmp_path / name)
         for number in range(count):
+            module = ONE_TEST.format(notes=notes, name=name, number=number, awaited=awaited)
             (tmp_path / folder / f"test_{number}.py").write_text(module)
     run_side_by_side(tmp_path, workers=4, passed=of_servers + 9)
-    pids = {name: set((tmp_path / name).read_text().split()) for name in workers}
-    assert {name: len(of_name) for name, of_name in pids.items()} == workers
-    assert len(set.union(*pids.values())) == sum(workers.values())
+    ran = {(name, pid) for name, _, pid in (note.name.split("-") for note in notes.iterdir())}
+    assert Counter(name for name, _ in ran) == workers
+    assert len({pid for _, pid in ran}) == sum(workers.values())
 
 
 def test_durations_add_up_by_model() -> None:
