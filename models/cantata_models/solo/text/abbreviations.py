@@ -11,6 +11,7 @@ from cantata_models.solo.text.tokens import (
     Strength,
     rule,
     say,
+    say_span,
     sentence_end_follows,
 )
 from cantata_models.solo.text.wordlists import word_set
@@ -138,6 +139,9 @@ _UNDOTTED = {
     "Ltd": "limited",
     "eg": "for example",
     "ie": "that is",
+    "TL;DR": "T L D R",
+    "tl;dr": "T L D R",
+    "Fwd": "forward",
     "WWI": "world war one",
     "WW1": "world war one",
     "WWII": "world war two",
@@ -164,6 +168,9 @@ _NUMBERED = {
     "eq": "equation",
     "Art": "article",
     "Rm": "room",
+    "Ste": "suite",
+    "Fl": "floor",
+    "Bldg": "building",
     "Ext": "extension",
     "ext": "extension",
     "Pt": "part",
@@ -177,6 +184,17 @@ _OPENERS = word_set(
     "The A An It He She They We You I But And In On At This That These Those There If When While "
     "As So Then What Why How Who My Our His Her Their Its For After Before However "
     "Mr Mrs Ms"
+)
+_ANSWERS = re.compile(
+    r"\b(?:sa(?:id|ys?|ying)|answer(?:s|ed)?|repl(?:y|ied)|means?t?|votes?d?|just|simply|definitely"
+    r"|absolutely|probably|(?:tell|told|tells)\s\w{1,12}|again|oh|,)\s$",
+    re.ASCII | re.IGNORECASE,
+)
+# "Is it? The answer is no. 5 people came."
+_COUNTED_AFTER = re.compile(
+    r"\s\d{1,6}\s(?:[a-z]{2,15}\s)?(?:people|men|women|children|others|[a-z]{2,20}s)\s"
+    r"(?!(?:and|or|in|on|of|for)\b)[a-z]{2}",
+    re.ASCII,
 )
 _NEXT_WORD = re.compile(r"[\"')\]]*\s+[\"'(\[]*([A-Za-z]+)", re.ASCII)
 
@@ -222,6 +240,19 @@ def _undotted(match: re.Match[str]) -> Expansion:
 
 def _numbered(match: re.Match[str]) -> Expansion:
     return say(match, _NUMBERED[match["name"]])
+
+
+def _number_or_no(match: re.Match[str]) -> Expansion:
+    """Reads "no. 5" as "number five", unless the answer "no." ends a sentence before it."""
+    left = match.string[max(0, match.start() - 30) : match.start()]
+    if _ANSWERS.search(left) or _COUNTED_AFTER.match(match.string, match.end()):
+        return [*say_span(match.start(), match.end() - 1, "no"), Pause(Strength.SENTENCE)]
+    return say(match, "number")
+
+
+def _place(match: re.Match[str]) -> Expansion:
+    name = match["name"]
+    return say(match, _NUMBERED.get(name) or _DOTTED[name])
 
 
 def _direction(match: re.Match[str]) -> Expansion:
@@ -270,11 +301,13 @@ RULES = (
         _direction,
     ),
     rule(rf"{_LEFT}(?P<name>St|Dr)(?:\.|(?![\w'-]))(?!\w)", _saint_or_street),
+    rule(rf"{_LEFT}no\.(?=\s\d)", _number_or_no),
     rule(rf"{_LEFT}(?P<name>{_names(_NUMBERED)})\.\s?(?=\(?\d)", _numbered),
     rule(
         rf"{_LEFT}(?P<name>[Cc]h|[Vv]ol|[Ff]ig|[Ss]ec|[Pp]t|pp?)\.\s(?=(?:[IVXLC]{{1,7}}|[ivxlc]{{2,7}})(?!\w))",
         _numbered,
     ),
+    rule(rf"{_LEFT}(?P<name>Apt|Ste|Bldg|Rm)(?=\s\#?\d)", _place),
     rule(r"(?<=\d(?:st|nd|rd|th) )ed\.(?!\w)", _edition),
     rule(rf"{_LEFT}(?P<name>{_names(_DOTTED)})\.(?!\w)", _dotted),
     rule(rf"{_LEFT}(?P<name>{_names(_INSIDE)})\.(?!\w)", _inside),

@@ -39,6 +39,12 @@ _WEEKDAYS = {
 _WEEKDAY = r"(?P<weekday>Mon|Tues|Tue|Wed|Thurs|Thu|Fri|Sat|Sun)"
 _ANY_WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _ANY_MONTH = _MONTH.replace("?P<month>", "?:")
+_DATE_BEFORE = re.compile(
+    r"\b(?:on|due|dated?|since|until|till|expires|expiring|exp|dob|born|deadline|arrives|departs"
+    r"|posted|updated|released|(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|tues|wed|thu|thurs"
+    r"|fri|sat|sun)[.:,]?\s(?:on\s|by\s)?$",
+    re.ASCII | re.IGNORECASE,
+)
 _SHORT_MONTH = r"(?P<month>Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)"
 _MERIDIEM = r"(?P<meridiem>[AaPp](?:\.\s?[Mm]\.|[Mm](?![\w])\.?))"
 
@@ -85,6 +91,46 @@ def _digits_date(match: re.Match[str]) -> Expansion:
     return say(match, words + numbers.year(value + (2000 if value < 50 else 1900)))
 
 
+def _named_month(match: re.Match[str]) -> Expansion:
+    """Reads "15-Mar-2024" and "15-MAR-24"."""
+    month = _month(match["month"])
+    assert month is not None
+    value = int(match["year"])
+    if len(match["year"]) == 2:
+        value += 2000 if value < 50 else 1900
+    return say(match, [month, *numbers.ordinal(int(match["day"])), *numbers.year(value)])
+
+
+def _short_date(match: re.Match[str]) -> Expansion:
+    """Reads "12/05" as a date, month first, where a zero or the words before say that it is one."""
+    month, day = int(match["a"]), int(match["b"])
+    left = match.string[max(0, match.start() - 24) : match.start()]
+    said = _DATE_BEFORE.search(left) is not None
+    if not said and "0" not in (match["a"][0], match["b"][0]):
+        return None
+    if month > 12:
+        month, day = day, month
+    if match[0] in ("9/11", "24/7", "50/50") or not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    return say(match, [_MONTHS[month - 1], *numbers.ordinal(day)])
+
+
+def _pointed_day(match: re.Match[str]) -> Expansion:
+    """Reads "5. Nov 2020" as the day that Europeans write so."""
+    left = match.string[max(0, match.start() - 12) : match.start()]
+    if not (match["year"] or re.search(r"\b(?:on|the|since|until|by|from|of)\s$", left, re.I)):
+        return None
+    return _day_first(match)
+
+
+def _century_decade(match: re.Match[str]) -> Expansion:
+    """Reads "the 830s"."""
+    century, rest = divmod(int(match["decade"]), 100)
+    if not rest:
+        return say(match, numbers.plural(numbers.cardinal(century * 100)))
+    return say(match, [*numbers.cardinal(century), *numbers.plural(numbers.cardinal(rest))])
+
+
 def _iso_date(match: re.Match[str]) -> Expansion:
     month, day = int(match["month"]), int(match["day"])
     if not (1 <= month <= 12 and 1 <= day <= 31):
@@ -123,6 +169,9 @@ def _time(match: re.Match[str]) -> Expansion:
     words = _clock(
         hour, groups.get("minute"), groups.get("second"), meridiem[0].lower() if meridiem else None
     )
+    if groups.get("part"):
+        # A running time: "three fifty nine point four".
+        words += ["point", *numbers.digits(groups["part"])]
     items = say(match, words)
     if meridiem and meridiem.endswith(".") and sentence_end_follows(match.string, match.end()):
         items.append(Pause(Strength.SENTENCE))
@@ -227,10 +276,40 @@ RULES = (
         _day_first,
     ),
     rule(rf"(?<!\w){_MONTH},?\s{{1,2}}{_YEAR}{_NO_DIGITS_FOLLOW}", _date),
-    rule(r"(?<!\w)'?(?P<decade>1\d\d0|20\d0|[2-9]0)'?s(?!\w)", _decade),
     rule(
-        r"(?<![\w:.])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?(?![\d:])"
-        rf"(?:\s?{_MERIDIEM})?",
+        rf"(?<!\w)(?P<day>\d{{1,2}})[-/ ]{_SHORT_MONTH[:-1]}"
+        r"|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC|May|June|July)[-/](?P<year>\d{4}|\d\d)(?!\w)",
+        _named_month,
+    ),
+    rule(r"(?<![\w/.])(?P<a>\d{1,2})/(?P<b>\d{1,2})(?![\w/%\"]|[.,]\d)", _short_date),
+    rule(
+        rf"(?<![\w.,])(?P<day>[12]\d|3[01]|0?[1-9])\.\s{{1,2}}{_MONTH}(?![a-z])(?:,?\s{_YEAR}{_NO_DIGITS_FOLLOW})?",
+        _pointed_day,
+    ),
+    rule(r"(?<!\w)'?(?P<decade>(?!1000)1\d\d0|20\d0|[2-9]0)'?s(?!\w)", _decade),
+    rule(
+        r"(?:(?<=\bthe )|(?<=early )|(?<=late )|(?<=mid-)|(?<=\bin ))(?P<decade>[1-9]\d0)'?s(?!\w)",
+        _century_decade,
+    ),
+    rule(
+        rf"(?<![\w:.])(?P<hour>[01]?\d|2[0-4])[.](?P<minute>[0-5]\d)\s?{_MERIDIEM}",
+        _time,
+    ),
+    rule(
+        r"(?<![\w:.])(?P<hour>[01]?\d|2[0-4])[.](?P<minute>[0-5]\d)"
+        r"(?=\s?(?:[-–]|to|and)\s?\d{1,2}(?:[.:][0-5]\d)?\s?[AaPp]\.?[Mm]\b)",
+        _time,
+    ),
+    rule(
+        r"(?:(?<=\b[Aa]t )|(?<=\b[Uu]ntil )|(?<=\b[Tt]ill )|(?<=\b[Ss]ince ))"
+        r"(?P<hour>[01]?\d|2[0-3])[.](?P<minute>[0-5]\d)"
+        r"(?=[,;]?\s(?:on|today|tomorrow|tonight|sharp|hrs|hours|GMT|UTC|[CEB]E?ST"
+        r"|[MTWFS][a-z]{2,5}day)\b|\s?h\b)",
+        _time,
+    ),
+    rule(
+        r"(?<![\w:.])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
+        rf"(?:\.(?P<part>\d{{1,3}})(?!\d))?(?![\d:])(?:\s?{_MERIDIEM})?",
         _time,
     ),
     rule(rf"(?<![\w:.])(?P<hour>\d{{1,2}})\s?{_MERIDIEM}", _time),

@@ -2,8 +2,9 @@
 """Folds any Unicode text to the characters that the rules know, keeping the caller's offsets.
 
 Compatibility forms and accents are folded (NFKD). Decimal digits of every script become ASCII
-digits. Typographic quotes and foreign full stops become ASCII ones. Letters of other scripts, emoji
-and characters without a spoken form become spaces, so they are not spoken. Greek letters are kept,
+digits. Typographic quotes and foreign full stops become ASCII ones. Line breaks that were escaped
+once too often (a backslash and an n) become line breaks. Letters of other scripts, emoji and
+characters without a spoken form become spaces, so they are not spoken. Greek letters are kept,
 since single ones are read by name. The content of a `[[...]]` override is unchanged.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+
+from cantata_models.solo.text.latex import COMMANDS, SILENT
 
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 """Not folded: a power is not a digit of the number before it."""
@@ -62,6 +65,11 @@ _SPECIAL = {
 # Deleted outright: marks, and the joiners and selectors inside words and emoji.
 _DROPPED_CATEGORIES = frozenset({"Mn", "Me", "Cf"})
 _OVERRIDE = re.compile(OVERRIDE)
+_ESCAPED_BREAK = re.compile(r"\\{1,2}(?P<letter>[nrt])(?P<rest>[A-Za-z]{0,20})", re.ASCII)
+_WINDOWS_PATH = re.compile(
+    r"(?<![A-Za-z])[A-Za-z]:(?:\\{1,2}[\w.-]{1,60}){1,20}|\\\\\w[\w.-]{0,60}(?:\\[\w.-]{1,60}){1,20}",
+    re.ASCII,
+)
 # Thousands separators outside American English: "10 000" with a thin space, and "10'000".
 _GROUP_MARK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f'’](?=\d{3}(?!\d))")
 
@@ -89,11 +97,14 @@ def fold(text: str) -> Folded:
     """Folds text character by character."""
     kept = {place for found in _OVERRIDE.finditer(text) for place in range(*found.span())}
     group_marks = {found.start() for found in _GROUP_MARK.finditer(text)}
+    escapes = _escaped_breaks(text)
     pieces: list[str] = []
     origin: list[int] = []
     for index, char in enumerate(text):
         if index in group_marks:
             piece = ","
+        elif index in escapes:
+            piece = escapes[index]
         elif index in kept or (char.isascii() and char.isprintable()):
             piece = char
         else:
@@ -104,6 +115,25 @@ def fold(text: str) -> Folded:
         pieces.append(piece)
         origin.extend([index] * len(piece))
     return Folded("".join(pieces), tuple(origin), text)
+
+
+def _escaped_breaks(text: str) -> dict[int, str]:
+    """What each character of a `\\n` or `\\t` stands for that was escaped once too often.
+
+    The same characters may begin a command of LaTeX or a folder of a Windows path.
+    """
+    if "\\" not in text:
+        return {}
+    paths = {place for found in _WINDOWS_PATH.finditer(text) for place in range(*found.span())}
+    stands_for: dict[int, str] = {}
+    for found in _ESCAPED_BREAK.finditer(text):
+        name = found["letter"] + found["rest"]
+        if found.start() in paths or name in COMMANDS or name in SILENT:
+            continue
+        letter = found.start("letter")
+        stands_for |= dict.fromkeys(range(found.start(), letter + 1), "")
+        stands_for[found.start()] = " " if found["letter"] == "t" else "\n"
+    return stands_for
 
 
 def _fold_char(char: str) -> str:

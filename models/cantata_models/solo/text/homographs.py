@@ -67,6 +67,8 @@ class Neighbours:
     unless: frozenset[str] = frozenset()
     within: frozenset[str] = frozenset()
     """Words that call for `other` from up to six words later."""
+    earlier: frozenset[str] = frozenset()
+    """Words that call for `other` from up to four words before."""
 
     def choose(self, words: Sequence[str], index: int) -> _Phones:
         """Returns the phones of words[index]."""
@@ -79,7 +81,9 @@ class Neighbours:
         if before in self.unless:
             return self.usual
         told = before in self.before or after in self.after
-        return self.other if told or self.within & {*words[index + 1 : index + 7]} else self.usual
+        told = told or bool(self.within & {*words[index + 1 : index + 7]})
+        told = told or bool(self.earlier & {*words[max(0, index - 4) : index]})
+        return self.other if told else self.usual
 
 
 Homograph = NounVerb | Neighbours
@@ -113,8 +117,10 @@ def _neighbours(
     after: frozenset[str] = frozenset(),
     unless: frozenset[str] = frozenset(),
     within: frozenset[str] = frozenset(),
+    earlier: frozenset[str] = frozenset(),
 ) -> Neighbours:
-    return Neighbours(tuple(usual.split()), tuple(other.split()), before, after, unless, within)
+    phones = tuple(usual.split()), tuple(other.split())
+    return Neighbours(*phones, before, after, unless, within, earlier)
 
 
 def _noun_verb(phones: str) -> NounVerb:
@@ -176,6 +182,17 @@ _NOUNS_AND_VERBS = table(
     refund: R IY F AH N D | R IH F AH N D
     reject: R IY JH EH K T | R IH JH EH K T
     separate: S EH P ER AH T | S EH P ER EY T
+    subject: S AH B JH IH K T | S AH B JH EH K T
+    document: D AA K Y AH M AH N T | D AA K Y AH M EH N T
+    implement: IH M P L AH M AH N T | IH M P L AH M EH N T
+    supplement: S AH P L AH M AH N T | S AH P L AH M EH N T
+    complement: K AA M P L AH M AH N T | K AA M P L AH M EH N T
+    compliment: K AA M P L AH M AH N T | K AA M P L AH M EH N T
+    experiment: IH K S P EH R AH M AH N T | IH K S P EH R AH M EH N T
+    addict: AE D IH K T | AH D IH K T
+    annex: AE N EH K S | AH N EH K S
+    designate: D EH Z IH G N AH T | D EH Z IH G N EY T
+    initiate: IH N IH SH IY AH T | IH N IH SH IY EY T
     subordinate: S AH B AO R D AH N AH T | S AH B AO R D AH N EY T
     """
 )
@@ -210,7 +227,11 @@ HOMOGRAPHS: dict[str, Homograph] = {
     "lead": _neighbours(
         "L IY D",
         "L EH D",
-        before=word_set("molten liquid toxic contain contains containing leaded"),
+        before=word_set("molten liquid toxic contain contains containing leaded heavy"),
+        earlier=word_set(
+            "mercury zinc tin copper pounds ounces tons paint pipes pipe poisoned made"
+        ),
+        unless=word_set("to the will would can could should must may might they we you i who"),
         after=word_set(
             "pipe pipes paint poisoning acid battery batteries pencil pencils free bullet bullets "
             "levels exposure oxide shot weights"
@@ -231,7 +252,10 @@ HOMOGRAPHS: dict[str, Homograph] = {
         unless=word_set("the strong high"),
     ),
     "wound": _neighbours(
-        "W UW N D", "W AW N D", after=word_set("up down around through tightly back its round")
+        "W UW N D",
+        "W AW N D",
+        before=word_set("tightly being"),
+        after=word_set("up down around through tightly back its round clock"),
     ),
     "use": _neighbours(
         "Y UW Z",
@@ -273,14 +297,17 @@ HOMOGRAPHS: dict[str, Homograph] = {
     "tear": _neighbours(
         "T EH R",
         "T IH R",
-        before=word_set("single salty shed lone"),
-        after=word_set("gas duct ducts drop drops rolled ran fell stained slid"),
+        before=word_set("single salty shed lone silent"),
+        after=word_set("gas duct ducts drop drops rolled ran fell stained slid trickled"),
+        earlier=word_set(
+            "shed sheds shedding wiped wipe wiping wept cried blinked brushed eye cheek"
+        ),
     ),
     "tears": _neighbours(
         "T IH R Z",
         "T EH R Z",
         before=word_set("he she it that which"),
-        after=word_set("up apart through it off down"),
+        after=word_set("up apart through it off down easily"),
         unless=word_set("the her his my their in to of"),
     ),
     "bow": _neighbours(
@@ -306,7 +333,10 @@ HOMOGRAPHS: dict[str, Homograph] = {
     "minute": _neighbours(
         "M IH N AH T",
         "M AY N UW T",
-        after=word_set("detail details amount amounts quantity quantities particles traces"),
+        after=word_set(
+            "detail details amount amounts quantity quantities particles traces difference "
+            "differences change changes variation variations fraction fractions cracks doses"
+        ),
     ),
     "content": _neighbours(
         "K AA N T EH N T",
@@ -345,6 +375,16 @@ HOMOGRAPHS: dict[str, Homograph] = {
     ),
     "sow": _neighbours(
         "S OW", "S AW", before=word_set("a the pregnant old"), after=word_set("and")
+    ),
+    "aged": _neighbours("EY JH D", "EY JH IH D", after=word_set("man woman couple")),
+    "learned": _neighbours(
+        "L ER N D",
+        "L ER N IH D",
+        after=word_set("man woman men scholar scholars colleague judge friend counsel society"),
+        unless=_PRONOUNS | _AUXILIARIES,
+    ),
+    "blessed": _neighbours(
+        "B L EH S T", "B L EH S IH D", before=frozenset({"the"}), after=word_set("virgin sacrament")
     ),
     "row": _neighbours("R OW", "R AW", before=word_set("blazing furious")),
 }

@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001 (IPA letters that look like Latin ones are what this file is about)
-"""IPA to phones, for the `[[...]]` override: symbols of General American and British English.
+"""IPA to phones, for the `[[...]]` override: symbols of General American and British English, and
+the capitals that misaki, Kokoro's text front end, writes for diphthongs.
 
 Symbols are read by longest match. Stress, length, syllable and tie marks are ignored, as are the
 narrow marks that do not change the phone (aspiration, dark l, non-syllabic vowels). British vowels
@@ -101,6 +102,16 @@ _SYMBOLS = {
         ɫ̩: AH L
         m̩: AH M
         n̩: AH N
+        A: EY
+        I: AY
+        O: OW
+        Q: OW
+        W: AW
+        Y: OY
+        T: T
+        ᵊ: AH
+        ᵊl: AH L
+        ᵻ: IH
         """
     ).items()
 }

@@ -39,6 +39,7 @@ _COMMON_PAIRS = {
     "60/40": "sixty forty",
     "80/20": "eighty twenty",
 }
+_COMMON_SPLITS = {"50-50": "fifty fifty", "24-7": "twenty four seven", "20-20": "twenty twenty"}
 
 # A count before a plural is a quantity, not a year: "1234 people", "1500 apples".
 _PLURAL_FOLLOWS = re.compile(
@@ -59,6 +60,7 @@ _SOFTWARE = re.compile(
 _STATE = re.compile(r"\b[A-Z]\.?[A-Z]\.?\s$", re.ASCII)
 _NUMBERED_PLACE = re.compile(
     r"\b(?:boeing|airbus|room|flight|highway|route|suite|apartment|bus|interstate|error|status|extension"
+    r"|(?:error|status|exit|http)\scode"
     r"|ext\.?)\s$",
     re.ASCII | re.IGNORECASE,
 )
@@ -116,22 +118,35 @@ def _fraction(match: re.Match[str]) -> Expansion:
     pair = _COMMON_PAIRS.get(match[0])
     if pair is not None:
         return say(match, pair)
-    if match["top"] == match["bottom"]:
+    if match["top"] == match["bottom"] and not match["ordinal"]:
         count = numbers.cardinal(int(match["top"]))
         return say(match, [*count, "out", "of", *count])
     if match["bottom"] == "1":
         return say(match, [*numbers.number(match["top"]), "to", "one"])
     words = numbers.fraction(int(match["top"]), int(match["bottom"]))
     if match["whole"] is None:
-        return say(match, words)
+        left = match.string[max(0, match.start() - 4) : match.start()]
+        # "a half mile", not "a one half mile".
+        return say(
+            match, words[1:] if words[0] == "one" and re.search(r"\b[Aa]\s{1,2}$", left) else words
+        )
     if words[0] == "one" and words[1] != "over":
         words = ["an" if words[1].startswith("e") else "a", *words[1:]]
     return say(match, [*numbers.number(match["whole"]), "and", *words])
 
 
+def _split(match: re.Match[str]) -> Expansion:
+    return say(match, _COMMON_SPLITS[match[0].replace("–", "-")])
+
+
 def _scientific(match: re.Match[str]) -> Expansion:
     power = numbers.cardinal(int(match["exponent"].replace("−", "-")))
     return say(match, [*numbers.number(match["number"]), "times", "ten", "to", "the", *power])
+
+
+def _negative_power(match: re.Match[str]) -> Expansion:
+    value = int("".join(str(SUPERSCRIPTS.index(char)) for char in match["power"]))
+    return say(match, ["to", "the", "minus", *numbers.cardinal(value)])
 
 
 def _power(match: re.Match[str]) -> Expansion:
@@ -170,10 +185,6 @@ def _by(match: re.Match[str]) -> Expansion:
     return say(match, [*(numbers.grouped(match["side"])), "by"])
 
 
-def _hash(match: re.Match[str]) -> Expansion:
-    return say(match, ["number", *numbers.number(match["number"])])
-
-
 RULES = (
     rule(rf"(?P<number>{NUMBER})[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\w)", _scientific),
     rule(
@@ -187,6 +198,7 @@ RULES = (
         _version,
     ),
     rule(r"(?<![\w-])\d{1,9}(?:-\d{1,9}){2,9}(?![\w-])", _code),
+    rule(r"(?<![\w-])(?:50[-–]50|24-7|20-20)(?![\w-])", _split),
     rule(rf"(?<!\w)(?P<number>{NUMBER})'s(?!\w)", _possessive),
     rule(r"(?<!\w)(?P<number>[45]\d\d)\((?P<letter>[a-k])\)(?:\((?P<digit>\d)\))?", _named_plan),
     rule(r"(?<![\w/])(?P<year>(?:19|20)\d\d)/(?P<next>\d\d)(?![\w/])", _season),
@@ -194,12 +206,13 @@ RULES = (
     rule(rf"(?<!\w)(?P<number>{NUMBER})(?P<short>M|m|mn|bn|tn)(?!\w)", _large),
     rule(r"(?<!\w)(?P<number>\d{1,3}\.\d{1,3})(?P<short>B)(?!\w)", _large),
     rule(
-        r"(?:(?P<whole>\d{1,9})\s)?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})(?![\w/])",
+        r"(?:(?P<whole>\d{1,9})(?:\s{1,2}|-))?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})"
+        r"(?:(?P<ordinal>st|nd|rd|th)s?)?(?![\w/])",
         _fraction,
     ),
     rule(r"(?<![\w.,])(?P<side>\d{1,5})(?:x(?=\d)|\sx(?=\s\d))", _by),
-    rule(rf"(?<!\w)\#\s?(?P<number>{NUMBER})(?![\w])", _hash),
     rule(r"(?P<number>\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th|ST|ND|RD|TH)(?!\w)", _ordinal),
+    rule(f"[-−](?P<power>[{SUPERSCRIPTS}]{{1,4}})", _negative_power),
     rule(f"[{SUPERSCRIPTS}]{{1,4}}", _power),
 )
 PLAIN = rule(rf"{SIGN}(?:{NUMBER}|\.\d{{1,40}})", _plain)

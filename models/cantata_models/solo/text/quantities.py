@@ -17,9 +17,13 @@ _MULTIPLE = (
 
 # After a space these letters usually mean something else ("5 V signs", "2 L shapes").
 _ATTACHED_ONLY = frozenset({*"VWLl", "cc", "kb"})
+# These letters are units only where the number looks measured: "1.5 A", "273 K", not "seat 23A".
+_MEASURED_ONLY = frozenset("KANJT")
 _PER = (
-    r"(?:/(?P<per>hr|hour|h|dL|dl|sec|second|s|minute|min|day|week|month|mo|year|yr|km|kg|g|L|lb|ml|l|m)"
-    r"(?P<per_power>\^?[23](?!\w)|[²³]?))?"
+    r"(?:/(?P<per>hr|hour|h|dL|dl|sec|second|s|minute|min|day|week|month|mo|year|yr|km|kg|kWh|K|g|L|lb"
+    r"|mL|ml|mol|mm|cm|in|ft|GB|MB|TB|l|m|100\s?km)"
+    r"(?P<per_power>\^?[23](?!\w)|[²³]?)"
+    r"|\s?•?\s?(?P<inverse>s|min|h|m|cm|mm|km|kg|g|mol|L|K|A|V|J|W)[-−](?P<inverse_power>[¹²³]))?"
 )
 # "5m users" means millions.
 _COUNTED = re.compile(
@@ -27,21 +31,40 @@ _COUNTED = re.compile(
     r"|parameters|years|tons|households|customers|members|barrels)\b",
     re.ASCII,
 )
+_DESCRIBED = re.compile(
+    r"-[a-z]|\s(?:bill|note|coin|deal|fund|loan|budget|package|contract|prize|fine|house|home|gift"
+    r"|investment|lawsuit|settlement|grant|donation|discount|coupon|voucher|plan|project|company"
+    r"|bonus|fee|deposit|ticket|valuation|market|industry)s?\b",
+    re.ASCII,
+)
+# "a 65W charger": after an article and before a noun, a unit stays singular.
+_ARTICLE_BEFORE = re.compile(r"\b(?:an?|another)\s$", re.IGNORECASE | re.ASCII)
+_NOUN_AFTER = re.compile(
+    r"[\s-](?!(?:of|and|or|in|on|at|to|for|from|per|a|an|each|is|was|by|with|if|when|than|more|less)\b)"
+    r"[A-Za-z]",
+    re.ASCII,
+)
 _POWERS = {"": [], "²": ["square"], "2": ["square"], "³": ["cubic"], "3": ["cubic"]}
 _OF_TIME = {"": [], "square": ["squared"], "cubic": ["cubed"]}
-_PER_WORDS = {"mo": "month", "sec": "second", "wk": "week"}
+_PER_WORDS = {
+    "mo": "month",
+    "sec": "second",
+    "wk": "week",
+    "100km": "one hundred kilometers",
+    "100 km": "one hundred kilometers",
+    "K": "kelvin",
+}
+_COMPASS = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _UNIT = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
 
 
-def _is_one(text: str) -> bool:
-    return text.lstrip("-−") == "1"
+def _is_one(text: str | None) -> bool:
+    return text is not None and text.lstrip("-−") == "1"
 
 
 def _before_noun(match: re.Match[str]) -> bool:
     """Whether the amount describes a noun: "a $100 bill", "a $5-a-day plan"."""
-    return (
-        re.compile(r"-[a-z]|\s(?:bill|note|coin)s?\b").match(match.string, match.end()) is not None
-    )
+    return _DESCRIBED.match(match.string, match.end()) is not None
 
 
 def _money(match: re.Match[str]) -> Expansion:
@@ -51,7 +74,8 @@ def _money(match: re.Match[str]) -> Expansion:
     short = match["short"] or (match["letter"] or "").strip()
     multiple = match["multiple"] or MULTIPLES.get(short)
     if multiple:
-        return say(match, [*sign, *numbers.number(amount), multiple, *currency.many.split()])
+        name = currency.one if _before_noun(match) else currency.many
+        return say(match, [*sign, *numbers.number(amount), multiple, *name.split()])
     whole, _, minor = amount.partition(".")
     if len(minor) != 2 or not currency.minor_one:
         name = currency.one if _is_one(amount) or _before_noun(match) else currency.many
@@ -97,12 +121,20 @@ def _percent(match: re.Match[str]) -> Expansion:
 def _unit(match: re.Match[str]) -> Expansion:
     name = match["unit"]
     if name in _ATTACHED_ONLY and match["gap"] and match["number"].isdigit():
+        followed = re.compile(r"\s[A-Z\d]").match(match.string, match.end())
+        if name not in "VW" or len(match["number"]) < 2 or followed:
+            return None
+    if name in _MEASURED_ONLY and not (
+        "." in match["number"] or (name == "K" and match["gap"] and len(match["number"]) > 2)
+    ):
         return None
     if name == "m" and not match["gap"] and _COUNTED.match(match.string, match.end()):
         return None
     one, many = UNITS[name]
     # "a 5-km run": before a noun, a unit stays singular.
-    words = one if _is_one(match["number"]) or match["gap"] == "-" else many
+    left = match.string[max(0, match.start() - 10) : match.start()]
+    described = _ARTICLE_BEFORE.search(left) and _NOUN_AFTER.match(match.string, match.end())
+    words = one if _is_one(match["number"]) or match["gap"] == "-" or described else many
     power = ["square"] if match["square"] else _POWERS[match["power"].lstrip("^")]
     thousand = ["thousand"] if match["thousand"] else []
     amount = [*numbers.number(match["number"]), *thousand]
@@ -110,14 +142,14 @@ def _unit(match: re.Match[str]) -> Expansion:
 
 
 def _per(match: re.Match[str]) -> list[str]:
-    per = match["per"]
+    per = match["per"] or match["inverse"]
     if not per:
         return []
     name = UNITS[per].one if per in UNITS else _PER_WORDS.get(per, per)
-    power = _POWERS[(match["per_power"] or "").lstrip("^")]
+    power = _POWERS[(match["per_power"] or match["inverse_power"] or "").strip("^¹")]
     if name == "second" and power:
         return ["per", name, *_OF_TIME[power[0]]]
-    return ["per", *power, name]
+    return ["per", *power, *name.split()]
 
 
 def _feet_and_inches(match: re.Match[str]) -> Expansion:
@@ -125,12 +157,25 @@ def _feet_and_inches(match: re.Match[str]) -> Expansion:
     return say(match, words)
 
 
+def _angle(match: re.Match[str]) -> Expansion:
+    """Reads "40°42'N" as a position."""
+    words = [
+        *numbers.number(match["degrees"]),
+        "degrees",
+        *numbers.number(match["minutes"]),
+        "minutes",
+    ]
+    if match["seconds"]:
+        words += [*numbers.number(match["seconds"]), "seconds"]
+    return say(match, [*words, *([_COMPASS[match["side"]]] if match["side"] else [])])
+
+
 def _bare_unit(match: re.Match[str]) -> Expansion:
     one, many = UNITS[match["unit"]]
     # "1/4 tsp" against "2 1/4 tsp": another rule already read the fraction.
     left = match.string[max(0, match.start() - 9) : match.start()]
     below_one = re.search(
-        r"(?<!\d )(?<!\d)\d{1,2}/\d{1,2}\s?$|\b(?:half|per|an?|each)\s(?:an?\s)?$", left
+        r"(?<!\d)(?<!\d[ -])(?<!\d  )\d{1,2}/\d{1,2}\s?$|\b(?:half|per|an?|each)\s(?:an?\s)?$", left
     )
     power = _POWERS[match["power"]]
     words = (one if match["per"] or below_one else many).split()
@@ -146,11 +191,44 @@ def _length_mark(match: re.Match[str]) -> Expansion:
     """Reads 12" and 6' as inches and feet, unless the mark closes a quotation."""
     mark = match["mark"]
     left = match.string[max(0, match.start() - 200) : match.start()]
-    if left.count('"') % 2 if mark == '"' else re.search(r"(?<!\w)'", left):
+    if _is_quoted(left) if mark == '"' else re.search(r"(?<!\w)'(?!\d0s)", left):
         return None
     one, many = ("inch", "inches") if mark == '"' else ("foot", "feet")
-    name = one if _is_one(match["number"]) or match["noun"] is not None else many
-    return say_span(match.start(), match.end("mark"), [*_amount(match), name])
+    article = re.search(r"\b(?:an?|the|this|that|each|every|my|your|our)\s$", left, re.I)
+    left_of_room = re.compile(r"(?:\s?[x×]\s?\d{1,3}['\"]){1,3}\s[a-z]{3}").match(
+        match.string, match.end()
+    )
+    single = (
+        left_of_room
+        or _is_one(match["number"])
+        or _below_one(match)
+        or article
+        or match["noun"] is not None
+    )
+    words = _fraction_words(match) if match["bottom"] else _amount(match)
+    return say_span(match.start(), match.end("mark"), [*words, one if single else many])
+
+
+def _is_quoted(left: str) -> bool:
+    """Whether a quotation is open at the end of a text, in which `"` may also mean inches."""
+    quoted = False
+    for place, char in enumerate(left):
+        if char == '"' and (quoted or not left[place - 1 : place].isdigit()):
+            quoted = not quoted
+    return quoted
+
+
+def _below_one(match: re.Match[str]) -> bool:
+    return match["bottom"] is not None and match["whole"] is None
+
+
+def _fraction_words(match: re.Match[str]) -> list[str]:
+    words = numbers.fraction(int(match["top"]), int(match["bottom"]))
+    if match["whole"] is None:
+        return words
+    if words[0] == "one" and words[1] != "over":
+        words = ["an" if words[1].startswith("e") else "a", *words[1:]]
+    return [*numbers.number(match["whole"]), "and", *words]
 
 
 def _amount(match: re.Match[str]) -> list[str]:
@@ -178,7 +256,8 @@ def _by(match: re.Match[str]) -> Expansion:
 _SYMBOL = r"(?P<currency>US\$|AU\$|CA\$|NZ\$|HK\$|[ACSR]\$|[$€£¥₹₩₽₺₪₫₱₦฿₿])"
 _CODE = (
     r"(?P<currency>USD|EUR|GBP|JPY|CHF|AUD|CAD|NZD|HKD|SGD|BRL|CNY|RMB|INR|KRW|MXN|SEK|NOK|DKK|PLN"
-    r"|TRY|RUB|ILS|THB|ZAR|BTC)"
+    r"|TRY|RUB|ILS|THB|ZAR|BTC|PKR|LKR|NPR|AED|SAR|HUF|CZK|IDR|PHP|VND|TWD|NGN|KES|EGP"
+    r"|(?:Rs|Re)(?!\w))\.?"
 )
 _SIGN = r"(?P<sign>(?:(?<![\w)])[-−])?)"
 _AMOUNT = rf"(?P<number>{DECIMAL_COMMA}|{NUMBER}|\.\d{{1,2}})"
@@ -187,6 +266,11 @@ _RANGE = rf"(?P<low>{NUMBER})(?:[kKmMbB]|mn|bn)?\s?[-–]\s?(?P<number>{NUMBER})
 _AGAIN = r"(?:\s(?:US\s)?(?:dollars|euros|pounds|yen|rupees|bucks)\b)?"
 
 RULES = (
+    rule(
+        r"(?<![\w.])(?P<degrees>\d{1,3})°\s?(?P<minutes>\d{1,2}(?:\.\d{1,4})?)'"
+        r"(?:\s?(?P<seconds>\d{1,2}(?:\.\d{1,3})?)(?:\"|''))?\s?(?P<side>[NSEW](?!\w))?",
+        _angle,
+    ),
     rule(rf"{_SYMBOL}\s?{_RANGE}(?:{_MULTIPLE})?(?![\w.,]\d|\w|[-–])", _money_range),
     rule(rf"{_SIGN}{_SYMBOL}\s?{_AMOUNT}(?:{_MULTIPLE}(?!\w))?{_AGAIN}", _money),
     rule(rf"(?<!\w)(?:(?P<currency>[$€£¥])(?P<sign>[-−])){_AMOUNT}(?:{_MULTIPLE}(?!\w))?", _money),
@@ -204,9 +288,12 @@ RULES = (
         _feet_and_inches,
     ),
     rule(
-        r"(?<![\w.])(?P<number>\d{1,3}(?:\.\d{1,3})?)(?P<mark>[\"'])"
-        r"(?:(?=\s?[x×]\s?\d)|(?=\s(?:by|wide|tall|long|high|deep|thick)\b)"
-        r"|(?P<noun>(?=\s[a-z]{3})))",
+        r"(?<![\w.])(?:(?P<number>\d{1,3}(?:\.\d{1,3})?)"
+        r"|(?:(?P<whole>\d{1,3})(?:\s{1,2}|-))?(?P<top>\d{1,2})/(?P<bottom>\d{1,2}))(?P<mark>[\"'])"
+        r"(?:(?=\s?[x×]\s?\d)|(?=[^\w\s\"']|\s[^\w\s]|\s?$)"
+        r"|(?=\s(?:by|wide|tall|long|high|deep|thick|and|or|to|in|of|from|at|apart|away|is|are|was|on"
+        r"|for|with|but|which|I|You|We|He|She|It|The)\b)"
+        r"|(?P<noun>(?=\s\(?[A-Za-z0-9]{2}|-[a-z])))",
         _length_mark,
     ),
     rule(
@@ -219,17 +306,18 @@ RULES = (
     rule(
         rf"(?P<number>{SIGN}(?:{DECIMAL_COMMA}|{NUMBER}))"
         rf"(?P<thousand>(?:k(?=\s(?:{_UNIT})\b))?)(?P<gap>[\s-]?)(?P<square>(?:sq\.?\s)?)"
-        rf"(?P<unit>{_UNIT})(?P<power>(?:\^?[23]|[²³])?){_PER}(?:\.(?=\s[a-z])|(?![\w/'-]))",
+        rf"(?P<unit>{_UNIT})(?P<power>(?:\^?[23]|[²³])?){_PER}(?:\.(?=\s[a-z])|(?![\w'-]|/(?!\d)))",
         _unit,
     ),
     rule(
         rf"(?<![\w'])(?P<unit>kg|km|cm|mm|mph|kHz|MHz|GHz|kWh|GB|MB|TB|Mbps|Gbps|tsp|tbsp"
-        rf"|oz|lbs)(?P<power>[²³]?){_PER}(?:\.(?=\s[a-z])|(?![\w'-]))",
+        rf"|oz|lbs|lb|ml|mL|mcg|mmHg)(?P<power>[²³]?){_PER}(?:\.(?=\s[a-z])|(?![\w'-]))",
         _bare_unit,
     ),
     rule(
         r"(?<=\w)/(?P<per>hour|hr|day|night|week|wk|month|mo|year|yr|person|user|second|sec|minute"
-        r"|min|kg|km|unit|item|head|h)(?!\w)",
+        r"|min|kg|km|unit|item|head|seat|share|ton|barrel|mile|dozen|piece|page|word|call|lb|oz|gal"
+        r"|kWh|GB|MB|TB|h)(?!\w)",
         _per_period,
     ),
     # Before another single letter it is part of a spelled run: "degrees C X X".

@@ -57,6 +57,8 @@ def _roman(match: re.Match[str]) -> Expansion:
         return say(match, numbers.ordinal(value)) if len(match[0]) > 1 else None
     word = _word_before(match)
     counted = word.lower() in _COUNTED_BY_ROMAN and (not word.islower() or len(numeral) > 1)
+    # "Section C" is a letter; "Section V" is a numeral.
+    counted = counted and (len(numeral) > 1 or value <= 10)
     if counted and value < 400:
         return say(match, _possessive(numbers.cardinal(value), match))
     # "Henry I think" is a pronoun; "Henry I of England" and "Henry I." are not.
@@ -93,7 +95,9 @@ def _ordinal(match: re.Match[str]) -> Expansion:
 
 
 def _in_brackets(match: re.Match[str]) -> Expansion:
-    """Reads a list item's number, "(ii)"."""
+    """Reads a list item's number, "(ii)"; the bracket of "f(x)" is no list's."""
+    if match.string[max(0, match.start() - 2) : match.start() - 1].isalnum():
+        return None
     value = numbers.roman(match["numeral"].upper())
     return None if value is None or value >= 40 else say(match, numbers.cardinal(value))
 

@@ -110,7 +110,7 @@ def _hyphen(match: re.Match[str]) -> Expansion:
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     left = text[max(0, start - 8) : start]
     if re.match(r"[\d$€£.]", after) and re.search(
-        r"\d(?:[kmb%s°]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", left, re.I
+        r"\d(?:[kmb%s°]|°[cf]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", left, re.I
     ):
         equation = match[0] == "-" and re.compile(r"\d{1,9}\s?=").match(text, end)
         return say(match, "minus" if equation else "to")

@@ -49,6 +49,22 @@ CURRENCIES = {
         CNY: yuan, yuan
         RMB: yuan, yuan
         INR: rupee, rupees, paisa, paise
+        Rs: rupee, rupees, paisa, paise
+        Re: rupee, rupees, paisa, paise
+        PKR: pakistani rupee, pakistani rupees
+        LKR: sri lankan rupee, sri lankan rupees
+        NPR: nepalese rupee, nepalese rupees
+        AED: dirham, dirhams
+        SAR: saudi riyal, saudi riyals
+        HUF: forint, forints
+        CZK: czech crown, czech crowns
+        IDR: rupiah, rupiah
+        PHP: philippine peso, philippine pesos
+        VND: dong, dong
+        TWD: taiwan dollar, taiwan dollars
+        NGN: naira, naira
+        KES: kenyan shilling, kenyan shillings
+        EGP: egyptian pound, egyptian pounds
         KRW: won, won
         MXN: mexican peso, mexican pesos
         SEK: swedish krona, swedish kronor
@@ -124,6 +140,102 @@ UNITS = {
         g: gram, grams
         mg: milligram, milligrams
         µg: microgram, micrograms
+        mcg: microgram, micrograms
+        ug: microgram, micrograms
+        ng: nanogram, nanograms
+        pg: picogram, picograms
+        mmHg: millimeter of mercury, millimeters of mercury
+        mm Hg: millimeter of mercury, millimeters of mercury
+        cmH2O: centimeter of water, centimeters of water
+        inHg: inch of mercury, inches of mercury
+        mEq: milliequivalent, milliequivalents
+        IU: international unit, international units
+        mIU: milli international unit, milli international units
+        mol: mole, moles
+        mmol: millimole, millimoles
+        µmol: micromole, micromoles
+        nmol: nanomole, nanomoles
+        kmol: kilomole, kilomoles
+        mM: millimolar, millimolar
+        µM: micromolar, micromolar
+        nM: nanomolar, nanomolar
+        kDa: kilodalton, kilodaltons
+        Da: dalton, daltons
+        amu: atomic mass unit, atomic mass units
+        µL: microliter, microliters
+        µl: microliter, microliters
+        uL: microliter, microliters
+        Bq: becquerel, becquerels
+        kBq: kilobecquerel, kilobecquerels
+        MBq: megabecquerel, megabecquerels
+        Sv: sievert, sieverts
+        mSv: millisievert, millisieverts
+        µSv: microsievert, microsieverts
+        Gy: gray, grays
+        mGy: milligray, milligrays
+        lx: lux, lux
+        lux: lux, lux
+        lm: lumen, lumens
+        cd: candela, candelas
+        atm: atmosphere, atmospheres
+        bar: bar, bars
+        rad: radian, radians
+        mrad: milliradian, milliradians
+        K: kelvin, kelvin
+        °K: kelvin, kelvin
+        J: joule, joules
+        mJ: millijoule, millijoules
+        GJ: gigajoule, gigajoules
+        N: newton, newtons
+        A: amp, amps
+        µA: microamp, microamps
+        kA: kiloamp, kiloamps
+        mW: milliwatt, milliwatts
+        TWh: terawatt hour, terawatt hours
+        VA: volt amp, volt amps
+        kVA: kilovolt amp, kilovolt amps
+        µV: microvolt, microvolts
+        MV: megavolt, megavolts
+        nF: nanofarad, nanofarads
+        pF: picofarad, picofarads
+        µF: microfarad, microfarads
+        mH: millihenry, millihenries
+        µH: microhenry, microhenries
+        mT: millitesla, millitesla
+        T: tesla, tesla
+        GeV: giga electron volt, giga electron volts
+        TeV: tera electron volt, tera electron volts
+        dm: decimeter, decimeters
+        ly: light year, light years
+        AU: astronomical unit, astronomical units
+        kpc: kiloparsec, kiloparsecs
+        Mpc: megaparsec, megaparsecs
+        acre: acre, acres
+        cwt: hundredweight, hundredweight
+        kt: kiloton, kilotons
+        kn: knot, knots
+        kts: knot, knots
+        lb-ft: pound foot, pound feet
+        ft-lb: foot pound, foot pounds
+        ft-lbs: foot pound, foot pounds
+        lbf: pound force, pounds force
+        kgf: kilogram force, kilograms force
+        GPa: gigapascal, gigapascals
+        cfm: C F M, C F M
+        GPM: gallon per minute, gallons per minute
+        gpm: gallon per minute, gallons per minute
+        MP: megapixel, megapixels
+        Mpx: megapixel, megapixels
+        ppb: part per billion, parts per billion
+        bps: basis point, basis points
+        bp: basis point, basis points
+        Tbps: terabit per second, terabits per second
+        EB: exabyte, exabytes
+        TFLOPS: teraflop, teraflops
+        dBA: D B A, D B A
+        pts: point, points
+        qts: quart, quarts
+        mils: mil, mils
         lb: pound, pounds
         lbs: pound, pounds
         oz: ounce, ounces

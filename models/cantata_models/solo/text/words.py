@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import re
 
-from cantata_models.solo.text import numbers
+from cantata_models.solo.text import acronyms, numbers
 from cantata_models.solo.text.fixes import FIXES
 from cantata_models.solo.text.lexicon import load_lexicon
 from cantata_models.solo.text.tokens import Expansion, Item, Spoken, rule, say, say_span
 from cantata_models.solo.text.wordlists import word_set
 
-# Read letter by letter although the lexicon lists a word with the same spelling.
-_SPELLED_CAPITALS = word_set(
-    "AC AD AI AKA AR BC BCE CD CE CET CLI CST CSV CV DIY DJ DM DNS EDT EST ETA EU FAQ FYI GI GM "
-    "GMT GOP HR HQ ID IDE IP IQ IT LA LED MIT MST OS PC PDT PE PM PR PST QA RSS RV SD SMS SSH SUV "
-    "TA TB TV UI UK UN US USB UTC UV UX VC VIP VR WHO XP"
-)
-# Those of them that are ordinary words when the surrounding text is in capitals.
-_WORDS_TOO = word_set("AD ID IT LA LED TA UN US WHO")
-# Short acronyms read as words although they are not in the lexicon.
-_SAID_CAPITALS = word_set(
-    "COVID GIF JPEG YAML JSON LASER SWAT YOLO FOMO LAN WAN RAM ROM CUDA OLED TOEFL SIM PIN LIDAR"
-)
 _MIXED_CASE = {
     "IoT": "I O T",
     "macOS": "mac O S",
@@ -44,7 +32,13 @@ _LETTER_BEFORE = re.compile(
     r"|point|exhibit|series|model|side|part|letter|an))\s$",
     re.ASCII | re.IGNORECASE,
 )
+# In "a + b" and "a[i]" it is no article.
+_VARIABLE_AFTER = re.compile(r"\s(?:[=<>+*/^&@-]{1,3}|\\[a-z]{2,9})\s|[=<>+*/^_\[]", re.ASCII)
 _MAX_SPELLED = 5
+_ELEMENTS = word_set(
+    "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Ti V Cr Mn Fe Co Ni Cu Zn Br Ag I Ba "
+    "Au Hg Pb U"
+)
 _NAME_PREFIXES = word_set("Mc Mac De Di Du La Le Van Fitz")
 
 
@@ -70,10 +64,10 @@ def word_items(text: str, start: int) -> list[Item]:
         return [_single_letter(text, start, start + 1)]
     if text in _MIXED_CASE:
         return say_span(start, start + len(text), _MIXED_CASE[text])
-    if is_listed(lower) and text not in _SPELLED_CAPITALS:
-        return [Spoken(lower, start, start + len(text))]
     if text.isupper():
         return _capitals(text, start)
+    if is_listed(lower):
+        return [Spoken(lower, start, start + len(text))]
     parts = list(_CASE_PARTS.finditer(text))
     if len(parts) > 1 and parts[0][0] not in _NAME_PREFIXES:
         return [item for part in parts for item in word_items(part[0], start + part.start())]
@@ -100,7 +94,9 @@ def _capitals(text: str, start: int) -> list[Item]:
     # "SOOO" and "YESSS" are shouted; "WWW" and "SSSI" start with the repeat, so they are letters.
     if _LENGTHENED_LATER.search(lower) and is_listed(shortened):
         return [Spoken(shortened, start, start + len(text))]
-    if text in _SAID_CAPITALS or (len(text) > _MAX_SPELLED and is_speakable(lower)):
+    if text in acronyms.SAID or acronyms.is_word(text):
+        return [Spoken(lower, start, start + len(text))]
+    if len(text) > _MAX_SPELLED and is_speakable(lower):
         return [Spoken(lower, start, start + len(text))]
     return spell(text, start)
 
@@ -123,7 +119,7 @@ def _is_shouted(match: re.Match[str]) -> bool:
     before = _NEIGHBOUR_BEFORE.search(text, max(0, match.start() - 34), match.start())
     after = _NEIGHBOUR_AFTER.match(text, match.end())
     names = [found[1] for found in (before, after) if found is not None]
-    return any(name not in _SPELLED_CAPITALS and name.lower() in load_lexicon() for name in names)
+    return any(map(acronyms.is_word, names))
 
 
 def _word(match: re.Match[str]) -> Expansion:
@@ -132,10 +128,18 @@ def _word(match: re.Match[str]) -> Expansion:
         return _with_apostrophe(text, start)
     if text == "A" and not _is_letter_a(match):
         return [Spoken("a", start, start + 1)]
-    always_spelled = text in _SPELLED_CAPITALS and text not in _WORDS_TOO
-    if text.isupper() and len(text) > 1 and not always_spelled and _is_shouted(match):
+    if text == "a" and _VARIABLE_AFTER.match(match.string, match.end()):
+        return [Spoken("A", start, start + 1)]
+    if text.isupper() and _may_be_shouted(text) and _is_shouted(match):
         return [Spoken(text.lower(), start, match.end())]
     return word_items(text, start)
+
+
+def _may_be_shouted(text: str) -> bool:
+    """Whether capitals are a word when their neighbours are shouted."""
+    if text in acronyms.WORDS_TOO:
+        return True
+    return len(text) > 3 and text not in acronyms.SPELLED and is_listed(text.lower())
 
 
 def _is_letter_a(match: re.Match[str]) -> bool:
@@ -166,7 +170,10 @@ def _with_apostrophe(text: str, start: int) -> list[Item]:
 
 def _plural_letters(match: re.Match[str]) -> Expansion:
     """Reads "CDs" and "PhDs" as letter names, the last one in the plural."""
-    if match[0].lower() in load_lexicon() and match["letters"] not in _SPELLED_CAPITALS:
+    letters = match["letters"]
+    if letters in acronyms.SAID or acronyms.is_word(letters):
+        return [Spoken(match[0].lower(), match.start(), match.end())]
+    if match[0].lower() in load_lexicon() and len(letters) > 3:
         return None
     *head, last = spell(match["letters"], match.start())
     assert isinstance(last, Spoken)
@@ -209,6 +216,27 @@ def _and(match: re.Match[str]) -> Expansion:
 MIXED = rule(
     r"(?:[A-Za-z]{1,30}\d{1,30}|\d{1,30}[A-Za-z]{1,30})[A-Za-z0-9]{0,60}", _letters_and_digits
 )
+
+
+def _chemical(match: re.Match[str]) -> Expansion:
+    """Reads "NaCl" and "CaCO3" letter by letter."""
+    text = match[0]
+    symbols = re.findall(r"[A-Z][a-z]?", text)
+    if not _ELEMENTS.issuperset(symbols) or not any(len(symbol) > 1 for symbol in symbols):
+        return None
+    if is_listed(text.lower()) or text in _MIXED_CASE:
+        return None
+    items: list[Item] = []
+    for part in re.finditer(r"[A-Za-z]+|\d+", text):
+        start = match.start() + part.start()
+        if part[0].isdigit():
+            items += say_span(start, start + len(part[0]), numbers.number(part[0]))
+        else:
+            items += spell(part[0], start)
+    return items
+
+
+CHEMICAL = rule(r"(?<!\w)(?:[A-Z][a-z]?\d{0,3}){2,8}(?!\w)", _chemical)
 RULES = (
     rule(r"(?<![A-Za-z0-9])'[nN]'(?!\w)", _and),
     rule(r"(?P<left>[A-Z]{1,3})&(?P<right>[A-Z]{1,3})(?P<ending>'s)?(?!\w)", _joined_letters),

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 (characters that look alike are meant)
-"""Normalisation against the table in `normalization.txt`, and the span of every word."""
+"""Normalisation against `normalization.txt` and `everyday/`, and the span of every word."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import pytest
 from cantata_models.solo.text.normalize import normalize
 from cantata_models.solo.text.tokens import Item, Spoken, Strength
 
-_ESCAPE = re.compile(r"\\n|\\u[0-9a-f]{4}")
-TABLE = Path(__file__).with_name("normalization.txt")
+_ESCAPE = re.compile(r"\\{2}|\\n|\\u[0-9a-f]{4}")
+_FOLDER = Path(__file__).parent
+TABLES = (_FOLDER / "normalization.txt", *sorted((_FOLDER / "everyday").glob("*.txt")))
 
 
 def read_cases() -> list[tuple[str, str]]:
-    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    lines = [line for table in TABLES for line in table.read_text(encoding="utf-8").splitlines()]
     cases = [line.split(" => ") for line in lines if " => " in line and not line.startswith("# ")]
     return [(_ESCAPE.sub(_unescaped, text), said.strip()) for text, said in cases]
 
 
 def _unescaped(match: re.Match[str]) -> str:
+    if match[0] == "\\\\":
+        return "\\"
     return "\n" if match[0] == r"\n" else chr(int(match[0][2:], 16))
 
 
@@ -39,7 +42,7 @@ def test_text_is_said_as_the_table_has_it(text: str, said: str) -> None:
 
 
 def test_table_is_large() -> None:
-    assert len(read_cases()) >= 550
+    assert len(read_cases()) >= 1200
 
 
 @pytest.mark.parametrize(
