@@ -61,7 +61,7 @@ def check_text(model: ServedModel, text: str) -> None:
     Raises:
         InvalidRequest: says which, and the limit.
     """
-    if not text.strip():
+    if not text:
         raise InvalidRequest("input is empty; send at least one character to speak", param="input")
     if len(text) > model.max_input_characters:
         raise InvalidRequest(

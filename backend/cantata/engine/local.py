@@ -28,7 +28,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
 from cantata.contract.process.stage import Stage
 from cantata.contract.service import Samples, SpeechChunk
-from cantata.contract.voices import find_voice
+from cantata.contract.voices import find_voice, with_aliases
 from cantata.engine.devices import check_devices
 from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
 from cantata.logs import new_work_id
@@ -53,6 +53,8 @@ class LocalModel:
         check_devices(self._deployment)
         self._builder = plugin.speech_builder(located.checkpoint)
         self._name = plugin.name
+        aliases = self._deployment.voice_aliases
+        self._voices = with_aliases(self._builder.voices, aliases, plugin.name)
         self._stages: list[Stage] = []
 
     @property
@@ -73,7 +75,7 @@ class LocalModel:
             InvalidRequest: nothing can be spoken, or an option cannot be served.
         """
         check_length(len(request.text), self._deployment.max_input_characters)
-        voice = find_voice(self._builder.voices, request.voice or None, self._name)
+        voice = find_voice(self._voices, request.voice or None, self._name)
         return plan_utterance(
             self._builder, new_work_id(), replace(request, voice=voice.id), batch=False
         )

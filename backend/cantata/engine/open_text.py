@@ -15,7 +15,7 @@ from cantata.contract.service import SpeechChunk
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.stretched import stretched
-from cantata.markup import ArrivingMarkup
+from cantata.markup import ArrivingMarkup, is_silent
 
 
 class OpenText:
@@ -40,6 +40,9 @@ class OpenText:
     ) -> None:
         self._feed = feed
         self._markup = ArrivingMarkup()
+        self._silent = ""
+        """Text that came before the first words; a talker would make up a sound for it alone."""
+        self._has_words = False
         self._push(self._markup.push(text))
         self._pieces = pieces
         self._batch = batch
@@ -53,14 +56,21 @@ class OpenText:
         assert self._request is not None, "begin comes first"
         return self._request
 
+    @property
+    def is_wordless(self) -> bool:
+        """Whether the text has ended and is only punctuation, emoji and the like."""
+        return self._closed and self._silent != "" and not self._has_words
+
     async def begin(self, timeout_s: float) -> None:
-        """Take text until speaking can begin.
+        """Take text until speaking can begin, or until a text without words has ended.
 
         Raises:
             ChunkTimeout: no piece came within `timeout_s` of the one before.
             InvalidRequest: the text ended, and nothing in it can be spoken.
         """
         while (request := self._feed.start()) is None:
+            if self.is_wordless:
+                return
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._take()
@@ -84,10 +94,15 @@ class OpenText:
             self._push(self._markup.push(await anext(self._pieces)))
         except StopAsyncIteration:
             self._push(self._markup.close())
-            self._feed.close()
             self._closed = True
+            if not self.is_wordless:
+                self._feed.close()
 
     def _push(self, spoken: str) -> None:
+        if not self._has_words:
+            self._silent += spoken
+            self._has_words = not is_silent(spoken)
+            spoken = self._silent if self._has_words else ""
         if spoken:
             self._feed.push(spoken)
 

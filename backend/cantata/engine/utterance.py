@@ -12,6 +12,9 @@ from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.service import SpokenWord
 from cantata.markup import Passage, Pause, read_markup, with_pauses_inside
 
+WORDLESS_S = 0.2
+"""The silence that a text without words is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -35,16 +38,21 @@ def plan_utterance(
 ) -> list[Piece | Pause]:
     """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
     own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
-    between words.
+    between words. A text without words, such as "..." or an emoji, is a short silence: programs
+    that cut a text into sentences send such.
 
     Raises:
-        InvalidRequest: nothing in it can be spoken, or a pause or an option cannot be served.
+        InvalidRequest: the text is empty or in a script that the model cannot read, or a pause or
+            an option cannot be served.
     """
     pace = builder.capabilities.pace(request.speed)
     stretch = request.speed / pace
+    if not request.text and not request.continued:
+        raise InvalidRequest("the text is empty", "input")
     parts: list[Piece | Pause] = []
-    silent: InvalidRequest | None = None
-    read = read_markup(request.text, line_start=request.line_start)
+    read = read_markup(
+        request.text, line_start=request.line_start, phones=builder.capabilities.phones
+    )
     if builder.capabilities.pauses:
         read = with_pauses_inside(read)
     for number, part in enumerate(read):
@@ -55,16 +63,17 @@ def plan_utterance(
             spoken = replace(request, text=part.text, speed=pace, stretch=stretch)
             built = builder.build(f"{request_id}.{number}", spoken)
         except InvalidRequest as error:
-            if part.has_words:
+            if part.has_words or error.param not in (None, "input"):
                 raise
-            silent = error  # an error only if nothing else can be spoken
             continue
+        if part.is_silent:
+            continue  # built only to check the other options: a talker would make up a sound
         for piece in built:
             if piece.silence_before_s:
                 parts.append(Pause(piece.silence_before_s / stretch))
             parts.append(Piece(replace(piece, batch=batch, stretch=stretch), part))
-    if not request.continued and not any(isinstance(part, Piece) for part in parts):
-        raise silent or InvalidRequest("the text is empty or has only pauses", "input")
+    if not parts and not request.continued:
+        parts.append(Pause(WORDLESS_S))
     return parts
 
 

@@ -12,6 +12,7 @@ from cantata.markup.arriving import ArrivingMarkup, markup_spans
 from cantata.markup.reading import (
     Passage,
     Pause,
+    is_silent,
     read_markup,
     spoken_text,
     with_pauses_inside,
@@ -21,6 +22,7 @@ __all__ = [
     "ArrivingMarkup",
     "Passage",
     "Pause",
+    "is_silent",
     "markup_spans",
     "read_markup",
     "spoken_text",

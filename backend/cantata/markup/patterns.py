@@ -109,13 +109,20 @@ _LONG_OPEN = rf"""
   | !?\[!?\[?[^\[\]\n]{{0,300}}(?:\](?:\([^\n\[]{{0,1500}}|\[[^\[\]\n]{{0,100}})?)?
   | (?<![\w$\\])\$(?:{_MATH}\$?)?
 """
+POWER = re.compile(r"[A-Za-z0-9]\*\*[-\u2212]\d|[\d)\]]\*\*\(|[)\]]\*\*[A-Za-z0-9]")
+"""A power as programs write it, which bold text never looks like."""
+_IPA = "\u00e6\u00e7\u00f0\u00f8\u0127\u014b\u0153\u0250-\u036f\u03b2\u03b8\u03c7\u1d00-\u1dbf"
+PHONES_TARGET = re.compile(
+    rf"\]\(\s{{0,3}}(?P<phones>/(?=[^/]{{0,99}}[{_IPA}])[A-Za-z'. {_IPA}]{{1,100}}/)\s{{0,3}}\)\Z"
+)
+"""A link's target that is phones between slashes; one with only ASCII letters is a path."""
 TAG_IN_CODE = re.compile(r"</?(?P<inner>[A-Za-z][^<>]{0,60}?)\s?/?>")
 """A tag that the text mentions in code."""
 OPEN = re.compile(rf"(?:{_LONG_OPEN})\Z", re.IGNORECASE | re.VERBOSE)
 """The end of a text that may be the beginning of markup with spaces in it."""
 _OPEN_WORD = rf"""(?:
     {_LONG_OPEN}
-  | &\#?\w{{0,31}};? | [*_~`|\\$\]]{{1,31}} | \\[^\w\s] | !
+  | &\#?\w{{0,31}};? | [*_~`|\\$\]]{{1,31}} | \*\*[-\u2212] | \\[^\w\s] | !
   | \]\([^()\s<>]{{0,1000}}
   | @LINE@ [ ]{{0,3}} \[[^\[\]\n]{{0,100}}(?:\]:?[^\n]{{0,1300}})?
   | @LINE@ [ \t>]{{0,80}} (?: {_FENCE}[^\n]{{0,160}} | [ \t|:*_=`~\#-]{{1,310}} )?

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cantata.contract.data.request import TextSpan
-from cantata.markup.patterns import TAG_IN_CODE, TOKENS, TOKENS_INSIDE
+from cantata.markup.patterns import PHONES_TARGET, POWER, TAG_IN_CODE, TOKENS, TOKENS_INSIDE
 from cantata.markup.pauses import break_s, pause_s
 from cantata.markup.tags import is_tag, replacement
 
@@ -38,6 +39,11 @@ class Passage:
         """Whether it contains a letter or a digit."""
         return any(character.isalnum() for character in self.text)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has only spaces, punctuation and emoji, which no voice should speak."""
+        return is_silent(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -51,17 +57,20 @@ class Pause:
         return f"[pause {round(self.duration_s, 3)}s]"
 
 
-def read_markup(text: str, *, line_start: bool = True) -> list[Passage | Pause]:
+def read_markup(
+    text: str, *, line_start: bool = True, phones: bool = False
+) -> list[Passage | Pause]:
     """Read a complete text; passages of nothing but spaces are left out.
 
     Args:
         text: the caller's.
         line_start: it begins a line, which may be a quotation, a heading, a fence.
+        phones: the model reads phones in `[[...]]`, so `[word](/phones/)` becomes that.
 
     Raises:
         InvalidRequest: a pause that is not written as one, or is too long; says which and where.
     """
-    reader = MarkupReader()
+    reader = MarkupReader(phones=phones)
     reader.read(text, 0, len(text), line_start=line_start)
     return reader.parts
 
@@ -107,10 +116,11 @@ class MarkupReader:
 
     Args:
         pauses: cut the text at its pauses; else each is a space, whatever is in it.
+        phones: as `read_markup`.
     """
 
-    def __init__(self, *, pauses: bool = True) -> None:
-        self._pauses = pauses
+    def __init__(self, *, pauses: bool = True, phones: bool = False) -> None:
+        self._pauses, self._phones = pauses, phones
         self._parts: list[Passage | Pause] = []
         self._text: list[str] = []
         self._starts: list[int] = []
@@ -160,6 +170,8 @@ class MarkupReader:
                 return self._tag(found)
             case "placeholder":
                 return self._placeholder(found)
+            case "link" if self._phones and (phones := PHONES_TARGET.search(found[0])):
+                self._put(f"[[{phones['phones']}]]", *found.span("label"))
             case "link":
                 self.read(text, *found.span("label"), line_start=False)
             case "code":
@@ -253,6 +265,18 @@ class MarkupReader:
         self._text, self._starts, self._ends = [], [], []
 
 
+def is_silent(text: str) -> bool:
+    """Whether a text has only spaces, punctuation and emoji."""
+    return all(map(_is_silent, text))
+
+
+def _is_silent(character: str) -> bool:
+    kind = unicodedata.category(character)
+    if kind == "So":
+        return character >= "\u2190"  # arrows, dingbats, emoji; not "\u00a9"
+    return kind[0] in "ZCM" or kind == "Sk" or (kind[0] == "P" and character not in "%&@#")
+
+
 def _around(found: re.Match[str]) -> tuple[str, str]:
     """The characters before and after a mark; empty at the ends of the text."""
     start, end = found.span()
@@ -261,9 +285,11 @@ def _around(found: re.Match[str]) -> tuple[str, str]:
 
 def _stands_alone(found: re.Match[str]) -> bool:
     """Whether a run of `*`, `_` and the like is text and not markup, as in `2*3`, `5 * 3`,
-    `snake_case`."""
+    `snake_case`, `10**-3`, `(a+b)**2`."""
     before, after = _around(found)
     inside = all(side.isascii() and side.isalnum() for side in (before, after))
+    if found[0] == "**" and POWER.match(found.string, max(0, found.start() - 1)):
+        return True
     return inside or not (before.strip() or after.strip()) or len(found[0]) > _LONGEST_MARK
 
 

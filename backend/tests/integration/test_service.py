@@ -45,7 +45,7 @@ async def model(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pipel
     deployment = parse_deployment(settings, PIPELINE)
     orchestrator = Orchestrator(PIPELINE, folder, deployment, logging.WARNING)
     limit = deployment.max_input_characters
-    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit, deployment.sampled)
+    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, limit, deployment.sampled, {})
     await model.start()
     yield model
     await orchestrator.stop(deadline_s=5)
@@ -149,7 +149,7 @@ async def test_a_stretched_utterance_that_is_left_is_freed(model: PipelineModel)
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[pause 1s] [pause 2s]", "only pauses"),
+        ("", "the text is empty"),
         ("One [pause soon] two.", r"'\[pause soon\]' at character 4"),
         ("x" * (MAX_INPUT_CHARACTERS + 1), "at most 20000"),
     ],

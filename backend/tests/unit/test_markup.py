@@ -158,6 +158,8 @@ def test_errors_name_the_markup_and_its_position(text: str, says: str) -> None:
         ("**a** *b* ***c*** __d__ _e_ ~~f~~ `g` ``h``", "a b c d e f g h"),
         ("\u8fd9\u662f**\u91cd\u70b9**\u5185\u5bb9", "\u8fd9\u662f\u91cd\u70b9\u5185\u5bb9"),
         ("2*3 5 * 3 snake_case f**k \u2018\u2019", None),
+        ("10**-3 or 2**(n+1), (a+b)**2, a[i]**2 + x ** 2", None),
+        ("**-3** and **(a)** **b** and **10**-year", "-3 and (a) b and 10-year"),
         ('[a *b*](http://x.y/(z) "T") ![pic](p.png) [c][1] [![d](e)](http://f)', "a b pic c d"),
         ("arr[i](x) [1] [note] f[0][1]", None),
         (r"\*a\* \# \[b\] C:\Users", "*a* # b C:\\Users"),
@@ -170,6 +172,26 @@ def test_errors_name_the_markup_and_its_position(text: str, says: str) -> None:
 def test_what_is_read_of_markup(text: str, spoken: str | None) -> None:
     """None: the text as it stands."""
     assert spoken_text(text) == (text if spoken is None else spoken)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("[Misaki](/mis\u02c8\u0251ki/) is", "[[/mis\u02c8\u0251ki/]] is"),
+        ("[Kokoro](/k\u02c8Ok\u0259\u0279O/)", "[[/k\u02c8Ok\u0259\u0279O/]]"),
+        ("[docs](/docs/) [home](/) [x](/stra\u00dfe/) [y](/a/b\u0259/)", "docs home x y"),
+    ],
+)
+def test_phones_behind_a_word_replace_it_where_the_model_reads_phones(text: str, read: str) -> None:
+    (part,) = read_markup(text, phones=True)
+    assert isinstance(part, Passage)
+    assert part.text == read
+    if "[[" in read:
+        place = read.index("[[")
+        assert text[part.starts[place] : part.ends[place]] in ("Misaki", "Kokoro")
+    (part,) = read_markup(text)
+    assert isinstance(part, Passage)
+    assert part.text == spoken_text(text), "other models read the word"
 
 
 def test_a_continued_line_does_not_begin_with_a_line_mark() -> None:
@@ -197,7 +219,22 @@ FRAGMENTS = (
     ),
     *("<", "</b>", "<b>", "<break time='1s'/>", "<https://a.b/c_d>", "<name>", "<!--", " -->"),
     *("<sub alias='x'>y</sub>", '<sub alias="x">', "<script>", "</script>", "&amp;", "&", "lt;"),
-    *("\x1b[31m", "\x1b", "[0m", "*", "**", "_", "`", "```", "```python\n", "~~~", "\\", "\\*"),
+    *(
+        "\x1b[31m",
+        "\x1b",
+        "[0m",
+        "*",
+        "**",
+        "10**-3 ",
+        "(a)**",
+        "_",
+        "`",
+        "```",
+        "```python\n",
+        "~~~",
+        "\\",
+        "\\*",
+    ),
     *("> ", ">", "#", "# ", "- ", "---", "\n---\n", "|", "| a | b |\n", "|-|-|", "$", "$x$", "$5"),
     *("[x](y)", "[x]", "(y z)", "![i](j)", "[^1]", ":", "[^1]: ", "[1]: https://x.y/z", "]", "["),
     *("(", ")", "{", "!", "[pause 1s]", "[pause", "[[K AE T]]", "[[", "]]", "http", "://"),

@@ -12,7 +12,7 @@ from cantata.contract.data.chunks import WordTiming
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
-from cantata.engine.utterance import Piece, plan_utterance, spoken_words
+from cantata.engine.utterance import WORDLESS_S, Piece, plan_utterance, spoken_words
 from cantata.markup import Passage, Pause
 
 
@@ -80,9 +80,10 @@ def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
     assert (first, last) == (Pause(1.0), Pause(3.0))
     passages = {part.passage.text for part in spoken if isinstance(part, Piece)}
     assert passages == {"One [pause 2.0s] two "}
-    for text in ("[pause 1s]", "[pause 1s] . [pause 2s]"):
-        with pytest.raises(InvalidRequest):
-            plan_utterance(PausingBuilder(), "r", SpeechRequest(text, "v"), batch=False)
+    for text in ("[pause 1s][pause 2s]", "[pause 1s] . [pause 2s]"):
+        request = SpeechRequest(text, "v")
+        parts = plan_utterance(PausingBuilder(), "r", request, batch=False)
+        assert parts == [Pause(1.0), Pause(2.0)]
 
 
 def words_of(text: str, parts: list[Piece | Pause]) -> list[str]:
@@ -135,12 +136,58 @@ def test_a_full_stop_behind_a_pause_is_no_fault() -> None:
     assert words_of(text, plan(text)) == ["One"]
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", "[pause 1s]", "[pause 1s] . [pause 2s]"])
-def test_a_text_without_words_is_rejected_unless_it_ends_another(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "...",
+        "\u2026",
+        " ",
+        "\n",
+        "\U0001f60a",
+        "\u2014",
+        "*",
+        "()",
+        "?!",
+        "\u3002",
+        "<b></b>",
+        "\u2192 \u2713",
+        "**",
+    ],
+)
+def test_a_text_without_words_is_a_short_silence(text: str) -> None:
+    assert plan(text) == [Pause(WORDLESS_S)]
+    assert plan(text, continued=True) == []
+
+
+def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() -> None:
+    class Talkative(SentenceBuilder):
+        def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+            return (PipelineRequest(request_id, {"talker": {}}),)
+
+    (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"), batch=False)
+    assert silence == Pause(WORDLESS_S)
+    (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"), batch=False)
+    assert isinstance(sign, Piece), "a euro sign is a word to some models"
+
+
+def test_a_text_of_pauses_is_these_pauses() -> None:
+    assert plan("[pause 1s] . [pause 2s]") == [Pause(1.0), Pause(2.0)]
+
+
+def test_a_wrong_option_is_rejected_also_where_no_word_is_spoken() -> None:
+    class Choosy(SentenceBuilder):
+        def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
+            raise InvalidRequest("no such style", "style")
+
+    with pytest.raises(InvalidRequest, match="no such style"):
+        plan_utterance(Choosy(), "r", SpeechRequest("...", "v"), batch=False)
+
+
+def test_an_empty_text_is_rejected_unless_it_ends_another() -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        plan(text)
+        plan("")
     assert refusal.value.param == "input"
-    assert not any(isinstance(part, Piece) for part in plan(text, continued=True))
+    assert plan("", continued=True) == []
 
 
 def test_a_passage_that_cannot_be_spoken_is_rejected() -> None:

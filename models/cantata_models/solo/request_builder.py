@@ -42,7 +42,7 @@ class SoloRequestBuilder:
     def capabilities(self) -> Capabilities:
         """English, in any speaker's voice. Stretched speech is understood as well as slow or fast
         speech of the networks, or better, so they are asked for their usual pace alone."""
-        return Capabilities(references=True, languages=("en",))
+        return Capabilities(references=True, languages=("en",), phones=True)
 
     @property
     def warm_up(self) -> SpeechRequest:

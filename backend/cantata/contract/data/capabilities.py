@@ -28,6 +28,8 @@ class Capabilities:
     pauses: bool = False
     """The model reads `[pause 1.5s]` inside a text itself. For other models, the text is cut
     there."""
+    phones: bool = False
+    """The model reads phones instead of a word, in double brackets: `[[kæt]]`."""
     paces: tuple[float, float] = (1.0, 1.0)
     """Slowest and fastest `SpeechRequest.speed` that the model itself supports; its builder gets no
     other. Beyond them, the engine stretches the sound."""

@@ -14,7 +14,6 @@ from cantata.contract.data.errors import ChunkTimeout, RequestFailed, StageDied
 BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "input", "required"),
     ({"input": ""}, "input", "empty"),
-    ({"input": "   \n"}, "input", "empty"),
     ({"input": "..."}, "input", "nothing in it can be spoken"),
     ({"input": "x" * 201}, "input", "at most 200"),
     ({"input": 5}, "input", "valid string"),
@@ -194,12 +193,14 @@ async def test_unforeseen_faults_show_nothing_of_their_own(
 
 
 async def test_a_break_after_the_first_sound_is_an_incomplete_body(
-    server: Server, http: httpx.AsyncClient
+    server: Server, http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.solo.behaviour.fail_after, server.solo.behaviour.error = 2, RequestFailed("broke")
     with pytest.raises(httpx.RemoteProtocolError):
         await http.post("/v1/audio/speech", json={"input": "hello"})
     assert server.solo.counts.open == 0
+    # The server's own record says what broke; to uvicorn it is no error of the application.
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
     server.solo.behaviour.fail_after = None
     again = await http.post("/v1/audio/speech", json={"input": "hello"})
     assert again.status_code == 200

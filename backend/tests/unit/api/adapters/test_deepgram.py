@@ -282,7 +282,7 @@ async def test_bare_samples_over_http(server: Server, http: httpx.AsyncClient) -
 @pytest.mark.parametrize(
     ("query", "body", "status", "code", "says"),
     [
-        ({}, {"text": " "}, 400, "Bad Request", "empty"),
+        ({}, {"text": ""}, 400, "Bad Request", "empty"),
         ({}, {}, 400, "Bad Request", "text is required"),
         ({"encoding": "mp3", "container": "wav"}, {"text": "x"}, 400, "Bad Request", "container"),
         ({"encoding": "opus", "sample_rate": 9000}, {"text": "x"}, 400, "Bad Request", "valid"),
