@@ -119,6 +119,9 @@ class FeedForwardDeployment(PlacedStage):
     """Inputs that are computed together at most."""
     kept_mib: Annotated[int, Field(ge=0)] = 64
     """Memory for outputs that are kept for later requests with the same input."""
+    credit_s: Annotated[float, Field(ge=1)] = 30.0
+    """Seconds of sound made ahead of a listener that does not read; only for a stage that makes
+    sound."""
     tiling: TilingDeployment | None = None
     """Only for stages that encode or decode pictures. None: pictures are never tiled."""
 
@@ -194,6 +197,9 @@ class Deployment(StrictModel):
     before, its process is replaced."""
     max_input_characters: Annotated[int, Field(ge=1)] = 100_000
     """The longest text that one utterance may have."""
+    voice_aliases: Mapping[str, str] = {}
+    """More names of the model's voices, such as those of another server that clients are set up
+    for: alias -> a voice's id, name or other alias."""
     realtime: ConversationDeployment = ConversationDeployment()
     cluster: ClusterOptions | None = None
     """Several machines; read by `cantata deploy` and `cantata serve --cluster`."""

@@ -58,7 +58,8 @@ class Catalogue(Generic[S, C, D]):
             name = next(iter(self.chat_models))
         if name is None or name not in self.chat_models:
             served = ", ".join(self.chat_models) or "none"
-            raise ModelNotFound(f"no model {name!r} that answers; served: {served}", "model")
+            asked = "no model" if name is None else f"no model {name!r}"
+            raise ModelNotFound(f"{asked} that answers; served: {served}", "model")
         return self.chat_models[name]
 
     def image_model(self, name: str | None) -> D:
@@ -72,5 +73,6 @@ class Catalogue(Generic[S, C, D]):
             name = next(iter(self.image_models))
         if name is None or name not in self.image_models:
             served = ", ".join(self.image_models) or "none"
-            raise ModelNotFound(f"no model {name!r} that draws; served: {served}", "model")
+            asked = "no model" if name is None else f"no model {name!r}"
+            raise ModelNotFound(f"{asked} that draws; served: {served}", "model")
         return self.image_models[name]

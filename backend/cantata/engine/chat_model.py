@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from cantata.contract.data.request import Voice
 from cantata.contract.model.conversation import ChatBuilder, ThinkingChatBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
-from cantata.contract.voices import find_voice
+from cantata.contract.voices import find_voice, with_aliases
 from cantata.engine.answer_room import AnswerPlace, AnswerRoom
 from cantata.engine.merged import merged
 from cantata.engine.output_stream import OpenRequest
@@ -31,12 +31,17 @@ class PipelineChatModel:
     Args:
         builder: of requests.
         room: for them, in the model's pipeline.
+        voice_aliases: more names of its voices.
     """
 
-    def __init__(self, builder: ChatBuilder, room: AnswerRoom) -> None:
+    def __init__(
+        self, builder: ChatBuilder, room: AnswerRoom, voice_aliases: Mapping[str, str]
+    ) -> None:
         self.name = room.name
         self.orchestrator = room.orchestrator
         self._builder = builder
+        self.voices = with_aliases(builder.voices, voice_aliases, room.name)
+        """That can speak an answer, the default first."""
         self._text = EdgeSpec(builder.text, CLIENT)
         self._room = room
 
@@ -54,11 +59,6 @@ class PipelineChatModel:
     def thinks(self) -> bool:
         """Whether requests may ask it to think before it answers."""
         return isinstance(self._builder, ThinkingChatBuilder)
-
-    @property
-    def voices(self) -> tuple[Voice, ...]:
-        """That can speak an answer, the default first."""
-        return self._builder.voices
 
     @property
     def sample_rate(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
@@ -16,13 +16,19 @@ from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
-from cantata.contract.voices import find_voice
+from cantata.contract.voices import find_voice, with_aliases
 from cantata.engine.earlier_pieces import EarlierPieces
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.stretched import stretched
-from cantata.engine.utterance import Piece, check_length, plan_utterance, spoken_words
+from cantata.engine.utterance import (
+    WORDLESS_S,
+    Piece,
+    check_length,
+    plan_utterance,
+    spoken_words,
+)
 from cantata.logs import new_work_id
 from cantata.markup import Pause
 from cantata.scheduling.admission import Place
@@ -41,6 +47,7 @@ class PipelineModel:
         orchestrator: Orchestrator,
         max_input_characters: int,
         sampled: bool,
+        voice_aliases: Mapping[str, str],
     ) -> None:
         self.name = plugin.name
         self.capabilities = builder.capabilities
@@ -48,12 +55,9 @@ class PipelineModel:
         self.sampled = sampled
         self.orchestrator = orchestrator
         self._builder = builder
-        self._served = ServedPipeline(plugin.name, orchestrator)
-
-    @property
-    def voices(self) -> tuple[Voice, ...]:
+        self.voices = with_aliases(builder.voices, voice_aliases, plugin.name)
         """What callers may ask for, the default first."""
-        return self._builder.voices
+        self._served = ServedPipeline(plugin.name, orchestrator)
 
     @property
     def sample_rate(self) -> int:
@@ -135,8 +139,11 @@ class PipelineModel:
             spoken = self._speak(parts)
         else:
             text = await self._begin(request_id, request, batch, more_text)
-            stretch = text.request.stretch
-            spoken = speak_open_text(self.orchestrator, text)
+            if text.is_wordless:
+                stretch, spoken = 1.0, self._speak([Pause(WORDLESS_S)])
+            else:
+                stretch = text.request.stretch
+                spoken = speak_open_text(self.orchestrator, text)
         text_read = Milestone(TEXT, time.monotonic())
         async with (
             self._served.admit(batch=batch, stretch=stretch) as place,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from cantata.contract.data.errors import StageDied, first_error
+from cantata.contract.data.errors import StageDied
 from cantata.contract.service import AdmissionReport
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.text_work import TextWork
+from cantata.engine.warm_up import warm_up_together
 from cantata.scheduling.admission import Admission, Place, QueueLimits
 from cantata.scheduling.reserves import Reserves
 
@@ -55,17 +55,17 @@ class ServedPipeline:
         Args:
             warm_up: begins one request and discards it after some steps: all code has run then,
                 and the stages have measured their steps.
+
+        Raises:
+            ChunkTimeout: the stages make nothing, also within the deployment's `start_timeout_s`.
+            StageDied: one of them cannot start.
         """
         await self.orchestrator.start()
         slots = self.orchestrator.slots
         self.reserves = Reserves(self.orchestrator.frame_period_s)
+        deadline_s = time.monotonic() + self.orchestrator.start_timeout_s
         for requests in (1, slots):
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for number in range(requests):
-                        group.create_task(warm_up(), name=f"{self.name}:warm-up:{number}")
-            except ExceptionGroup as errors:
-                raise first_error(errors) from errors
+            await warm_up_together(warm_up, requests, deadline_s, self.name)
         limits = QueueLimits(max_waiting=slots, max_wait_s=MAX_WAIT_S)
         self._admission = Admission(
             self.orchestrator.places,

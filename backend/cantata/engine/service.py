@@ -185,17 +185,20 @@ def _served_model(
     if images is not None:
         pipeline = SteppedPipeline(plugin.name, orchestrator, load_limits(deployment))
         if chat is not None:
-            return UnifiedModel(chat(checkpoint), images(checkpoint), pipeline)
+            return UnifiedModel(
+                chat(checkpoint), images(checkpoint), pipeline, deployment.voice_aliases
+            )
         return PipelineImageModel(images(checkpoint), pipeline)
     if chat is not None:
         room = PlacesForAnswers(ServedPipeline(plugin.name, orchestrator))
-        return PipelineChatModel(chat(checkpoint), room)
+        return PipelineChatModel(chat(checkpoint), room, deployment.voice_aliases)
     return PipelineModel(
         plugin,
         plugin.speech_builder(checkpoint),
         orchestrator,
         deployment.max_input_characters,
         deployment.sampled,
+        deployment.voice_aliases,
     )
 
 

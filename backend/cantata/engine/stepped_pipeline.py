@@ -15,6 +15,7 @@ from cantata.contract.service import AdmissionReport
 from cantata.engine.model_start import ModelStart
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.text_work import TextWork
+from cantata.engine.warm_up import warm_up_together
 from cantata.scheduling.admission import BATCH, LIVE
 from cantata.scheduling.step_admission import StepAdmission, StepLimits
 from cantata.scheduling.step_plan import JobView
@@ -70,7 +71,8 @@ class SteppedPipeline:
         limits = self._admission.limits
         slots = min(limits.slots, self.orchestrator.slots)
         self._admission = StepAdmission(replace(limits, slots=slots))
-        await warm_up()
+        deadline_s = time.monotonic() + self.orchestrator.start_timeout_s
+        await warm_up_together(warm_up, 1, deadline_s, self.name)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.picture import ImageBuilder
 from cantata.engine.answer_room import StepsForAnswers
@@ -17,14 +19,19 @@ class UnifiedModel:
         answering: the builder of conversations.
         drawing: the builder of pictures.
         pipeline: of both.
+        voice_aliases: more names of its voices.
     """
 
     def __init__(
-        self, answering: ChatBuilder, drawing: ImageBuilder, pipeline: SteppedPipeline
+        self,
+        answering: ChatBuilder,
+        drawing: ImageBuilder,
+        pipeline: SteppedPipeline,
+        voice_aliases: Mapping[str, str],
     ) -> None:
         self.name = pipeline.name
         self.orchestrator = pipeline.orchestrator
-        self.chat = PipelineChatModel(answering, StepsForAnswers(pipeline))
+        self.chat = PipelineChatModel(answering, StepsForAnswers(pipeline), voice_aliases)
         self.images = PipelineImageModel(drawing, pipeline)
         self._pipeline = pipeline
 

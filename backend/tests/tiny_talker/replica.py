@@ -37,7 +37,7 @@ async def main(folder: Path, address: Address, slots: int) -> None:
     }
     deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, FOLLOWING)
     orchestrator = Orchestrator(FOLLOWING, folder, deployment, logging.WARNING)
-    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False)
+    model = PipelineModel(PLUGIN, TinyRequestBuilder(), orchestrator, 20_000, False, {})
     identity = {model.name: identity_of(folder, deployment)}
     host = ReplicaHost(PipelineService([model]), identity, listen(address), read_key(None))
     await host.start()

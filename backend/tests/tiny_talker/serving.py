@@ -77,7 +77,7 @@ async def tiny_server(
     raw = {"stages": stages, "chunk_timeout_s": chunk_timeout_s}
     deployment = parse_deployment(raw, pipeline)
     orchestrator = Orchestrator(pipeline, folder, deployment, logging.WARNING)
-    model = PipelineModel(PLUGIN, builder or TinyRequestBuilder(), orchestrator, 20_000, False)
+    model = PipelineModel(PLUGIN, builder or TinyRequestBuilder(), orchestrator, 20_000, False, {})
     wyoming = listen("127.0.0.1", 0)
     app = create_app(PipelineService([model]), wyoming=wyoming)
     listener = listen("127.0.0.1", 0)
