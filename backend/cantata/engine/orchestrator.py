@@ -107,6 +107,11 @@ class Orchestrator:
         return self._deployment.chunk_timeout_s
 
     @property
+    def start_timeout_s(self) -> float:
+        """Seconds within which the pipeline must be ready."""
+        return self._deployment.start_timeout_s
+
+    @property
     def stages(self) -> Mapping[str, StageProcess]:
         """The stage processes by name."""
         return self._supervisor.stages

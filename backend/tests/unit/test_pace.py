@@ -169,3 +169,20 @@ def test_a_step_that_waited_for_a_processor_is_no_slow_machine() -> None:
     assert pace.places == 32
     pace.measure(16, 3.0)
     assert pace.places == 32
+
+
+@pytest.mark.parametrize("slow", [5.0, 20.0])
+def test_a_busy_start_is_forgotten_with_the_first_steps_of_a_listener(slow: float) -> None:
+    """What was measured while the machine was busy admits few; three steps later it is known."""
+    fixed_s, frame_s, slots = 0.004, 0.0004, 32
+    pace, now_s = Pace(), 0.0
+    for frames in (*[1] * 8, 4, 12, 20, slots, slots):
+        now_s += 0.05
+        pace.measure(frames, slow * (fixed_s + frame_s * frames), now_s)
+    assert pace.cost is not None
+    assert places([StagePace(pace.cost)], 0.08, slots) < slots
+    now_s += 30.0
+    for _ in range(3):
+        now_s += 0.08
+        pace.measure(1, fixed_s + frame_s, now_s)
+    assert places([StagePace(pace.cost)], 0.08, slots) == slots

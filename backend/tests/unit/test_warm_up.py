@@ -1,0 +1,64 @@
+"""A warm-up that comes too late is tried again, within the time that a start may take."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cantata.contract.data.errors import ChunkTimeout, RequestFailed
+from cantata.engine.orchestrator import Orchestrator
+from cantata.engine.served_pipeline import ServedPipeline
+
+
+def pipeline_of(start_timeout_s: float) -> ServedPipeline:
+    async def start() -> None:
+        pass
+
+    fake = SimpleNamespace(
+        start=start,
+        slots=3,
+        slots_in_use=0,
+        quarantined=0,
+        places=3,
+        frame_period_s=0.08,
+        start_timeout_s=start_timeout_s,
+        ready=True,
+        on_places=lambda tell: None,
+    )
+    return ServedPipeline("model", cast(Orchestrator, fake))
+
+
+class WarmUp:
+    """Fails so often, then succeeds."""
+
+    def __init__(self, failures: int, error: Exception) -> None:
+        self.calls, self._failures, self._error = 0, failures, error
+
+    async def __call__(self) -> None:
+        self.calls += 1
+        if self.calls <= self._failures:
+            raise self._error
+
+
+async def test_a_late_warm_up_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    pipeline, warm_up = pipeline_of(600.0), WarmUp(2, ChunkTimeout("no output for 10 s"))
+    await pipeline.start(warm_up)
+    # Twice in vain, once alone, and with every slot.
+    assert warm_up.calls == 2 + 1 + 3
+    assert "no output for 10 s" in caplog.text
+    assert pipeline.report.places == 3
+
+
+@pytest.mark.parametrize(
+    ("start_timeout_s", "error"),
+    [(0.0, ChunkTimeout("no output for 10 s")), (600.0, RequestFailed("broken"))],
+)
+async def test_it_ends_at_the_deadline_and_at_any_other_fault(
+    start_timeout_s: float, error: Any
+) -> None:
+    warm_up = WarmUp(100, error)
+    with pytest.raises(type(error), match=str(error)):
+        await pipeline_of(start_timeout_s).start(warm_up)
+    assert warm_up.calls <= 2
