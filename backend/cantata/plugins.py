@@ -53,7 +53,14 @@ def resolve(target: str) -> Any:
     module_name, _, attribute = target.partition(":")
     try:
         return getattr(importlib.import_module(module_name), attribute)
-    except (ModuleNotFoundError, AttributeError) as error:
+    except ModuleNotFoundError as error:
+        if error.name and not module_name.startswith(error.name):
+            raise ConfigError(
+                f"{target!r} needs the package {error.name!r}, which is not installed; the model's "
+                "page, or its extra in pyproject.toml, says how to install it"
+            ) from error
+        raise ConfigError(f"{target!r} cannot be imported: {error}") from error
+    except AttributeError as error:
         raise ConfigError(f"{target!r} cannot be imported: {error}") from error
 
 
@@ -104,10 +111,10 @@ def locate(model: str | None) -> LocatedModel:
     """Find what to serve from a plug-in's name, a checkpoint folder or a hub's id (`owner/name`);
     `NAME=FOLDER` where several plug-ins serve the same checkpoints.
 
-    None means the first plug-in, by name, that speaks and whose weights ship with it.
+    None means the plug-in that is the default (`ModelPlugin.is_default`).
 
     Raises:
-        ConfigError: nothing matches; lists what is installed.
+        ConfigError: nothing matches, or it is not one that is the default; lists what is installed.
     """
     plugins = installed_plugins()
     if model is not None and Path(model).is_dir():
@@ -115,8 +122,7 @@ def locate(model: str | None) -> LocatedModel:
     if model is not None and _HUB_ID.fullmatch(model):
         return _from_checkpoint(_fetched(model), plugins)
     if model is None:
-        speaking = (p for p in _embedded(plugins) if p.load_builder is not None)
-        model = next((plugin.name for plugin in speaking), None)
+        model = _default_of(plugins)
     name, separator, folder = (model or "").partition("=")
     plugin = plugins.get(name)
     if plugin is not None and separator:
@@ -133,9 +139,18 @@ def locate(model: str | None) -> LocatedModel:
 
 
 def embedded_models() -> list[str]:
-    """Names of the plug-ins whose weights ship with them, those that speak first."""
+    """Names of the plug-ins whose weights ship with them: the default, then those that speak."""
     plugins = _embedded(installed_plugins())
-    return [p.name for p in sorted(plugins, key=lambda plugin: plugin.load_builder is None)]
+    ordered = sorted(plugins, key=lambda one: (not one.is_default, one.load_builder is None))
+    return [plugin.name for plugin in ordered]
+
+
+def _default_of(plugins: Mapping[str, ModelPlugin]) -> str:
+    named = [plugin.name for plugin in plugins.values() if plugin.is_default]
+    if len(named) != 1:
+        state = f"several models are the default: {named}" if named else "no model is the default"
+        raise ConfigError(f"{state}; name one with --model: {sorted(plugins)}")
+    return named[0]
 
 
 def _embedded(plugins: Mapping[str, ModelPlugin]) -> list[ModelPlugin]:

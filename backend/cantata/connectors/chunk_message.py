@@ -45,7 +45,7 @@ _FORMS: Mapping[str, _Form] = {
     form.kind.__name__: form
     for form in (
         _Form(Codes, np.int32, 2, ("unheard", "words")),
-        _Form(Rows, np.float32, 2, ("unheard",)),
+        _Form(Rows, np.float32, 2, ("unheard", "words")),
         _Form(Pcm, np.float32, 2, ("words",)),
         _Form(Image, np.uint8, 3, ()),
         _Form(Progress, np.uint8, 3, ("step", "steps")),

@@ -31,10 +31,13 @@ from host_process import KEY
 from stage_hosts import spread_over, stage_host
 from tiers import LONG
 from tiny_talker.latent_plugin import PLUGIN as TINY_LATENT
+from tiny_voice.plugin import PLUGIN as TINY_VOICE
 
+NOT_INSTALLED = {plugin.name: plugin for plugin in (TINY_LATENT, TINY_VOICE)}
+"""The shapes that no installed model has: two AR stages; one ONNX file and no vLLM."""
 PLUGINS = {
     name: plugin
-    for name, plugin in {**installed_plugins(), TINY_LATENT.name: TINY_LATENT}.items()
+    for name, plugin in {**installed_plugins(), **NOT_INSTALLED}.items()
     if plugin.load_builder and (plugin.embedded_checkpoint or plugin.write_random_checkpoint)
 }
 ON_HOSTS = "-on-hosts"
@@ -107,9 +110,9 @@ class Served:
     """Empty: this machine alone."""
 
     def service(self, deploy: Path | None = None) -> PipelineService:
-        if self.name == TINY_LATENT.name:  # not installed
-            located = LocatedModel(TINY_LATENT, Path(self.checkpoint))
-            deployment = load_deployment(deploy or TINY_LATENT.deployment, located.pipeline)
+        if plugin := NOT_INSTALLED.get(self.name):
+            located = LocatedModel(plugin, Path(self.checkpoint))
+            deployment = load_deployment(deploy or plugin.deployment, located.pipeline)
             plan = ServicePlan(located, located.pipeline, deployment.with_dtype("float32"))
         else:
             plan = plan_service(self.checkpoint, deploy, "float32")
@@ -261,7 +264,7 @@ async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
     async with model.speak(request(model, 3)) as utterance:
         chunks = aiter(utterance)
         first = await anext(chunks)
-        assert sum((await model.orchestrator.stages["talker"].counts()).values()) > 0
+        assert await held(model)
         rest = [new async for new in chunks]
     assert len(first.samples) / model.sample_rate < 0.5
     assert len(rest) >= 3
@@ -292,7 +295,7 @@ SPOKEN_HERE = (
 
 async def test_without_a_server_it_says_the_same(model: PipelineModel, served: Served) -> None:
     """Samples and word times, in every voice: `cantata say` against stage processes with vLLM."""
-    local = None if model.name == TINY_LATENT.name else local_model(served.checkpoint)
+    local = None if model.name in NOT_INSTALLED else local_model(served.checkpoint)
     if local is None:
         pytest.skip("this model speaks from stage processes alone")
     assert await asyncio.to_thread(local.load)
@@ -316,7 +319,15 @@ def joined(chunks: list[SpeechChunk]) -> NDArray[np.float32]:
     return np.concatenate([chunk.samples for chunk in chunks])
 
 
-@pytest.mark.parametrize("text", ["", "   ", "...", "\N{GRINNING FACE}", "x" * 100_001])
+@pytest.mark.parametrize("text", ["   ", "...", "\N{GRINNING FACE}", "\n", "\u2014"])
+async def test_a_text_without_words_is_a_short_silence(model: PipelineModel, text: str) -> None:
+    samples = await speak(model, request(model, 0, text))
+    assert 0.1 <= len(samples) / model.sample_rate <= 0.5
+    assert not samples.any()
+    assert await held(model) == {}
+
+
+@pytest.mark.parametrize("text", ["", "x" * 100_001])
 async def test_text_that_cannot_be_spoken_is_rejected(model: PipelineModel, text: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         await speak(model, request(model, 0, text))

@@ -25,5 +25,6 @@ PLUGIN = ModelPlugin(
     deployment=_FOLDER / "deploy.yaml",
     load_builder=load_builder,
     check_numerics=check_numerics,
+    is_default=True,
     embedded_checkpoint=_FOLDER / "weights",
 )

@@ -67,6 +67,8 @@ class Rows:
     """[T, E]; T may be 0 only in a final chunk."""
     unheard: int = 0
     """For latents: how many of the first rows only prime the decoder, as in `Codes.unheard`."""
+    words: tuple[WordTiming, ...] = ()
+    """For latents: new word times, as in `Codes.words`."""
 
     @property
     def units(self) -> int:
@@ -76,7 +78,8 @@ class Rows:
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Join consecutive payloads, at least one."""
-        return cls(np.concatenate([part.values for part in parts]), parts[0].unheard)
+        values = np.concatenate([part.values for part in parts])
+        return cls(values, parts[0].unheard, _words_of(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,5 +190,5 @@ def concatenate(chunks: Sequence[Chunk[Payload]]) -> Chunk[Payload]:
     return Chunk(first.request_id, first.port, 0, payload, last.final)
 
 
-def _words_of(parts: Sequence[Codes | Pcm]) -> tuple[WordTiming, ...]:
+def _words_of(parts: Sequence[Codes | Rows | Pcm]) -> tuple[WordTiming, ...]:
     return tuple(word for part in parts for word in part.words)

@@ -58,10 +58,8 @@ def unpack(packed: Packed) -> list[Chunk[Payload]]:
 def _others_of(payload: Payload) -> tuple[Any, ...]:
     """The fields of a payload after its array."""
     match payload:
-        case Codes(_, unheard, words):
+        case Codes(_, unheard, words) | Rows(_, unheard, words):
             return unheard, words
-        case Rows(_, unheard):
-            return (unheard,)
         case Pcm(_, words):
             return (words,)
         case Image():

@@ -139,6 +139,15 @@ class RecordableDecoder(Protocol):
 
 
 @runtime_checkable
+class LateDecoder(Protocol):
+    """A decoder whose streams begin with digital silence, because its layers need what follows. The
+    stage does not send it: listeners would wait for nothing."""
+
+    leading_silence: int
+    """Samples, per channel; the same for every stream."""
+
+
+@runtime_checkable
 class SizedState(Protocol):
     """A decoder whose state is large: the server checks at its start that it fits."""
 

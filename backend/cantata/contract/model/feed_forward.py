@@ -1,12 +1,13 @@
-"""What a feed-forward stage requires of a model: whole inputs in, whole outputs out."""
+"""What a feed-forward stage requires of a model: whole inputs in, whole outputs out, or sound part
+by part."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from cantata.contract.data.chunks import Payload
+from cantata.contract.data.chunks import Payload, Pcm
 from cantata.contract.data.errors import CantataError
 
 FeedForwardOutput = Mapping[str, Payload]
@@ -49,4 +50,34 @@ class FedFeedForward(Protocol):
 
     def awaits(self, inputs: Any) -> Collection[str]:
         """Ports of earlier stages whose payloads a request's output needs."""
+        ...
+
+
+@runtime_checkable
+class Synthesizer(Protocol):
+    """The model of a feed-forward stage whose port is sound, such as a voice in one ONNX file."""
+
+    sample_rate: int
+    """Hz."""
+    channels: int
+
+    def synthesize(self, inputs: Any) -> Iterable[Pcm]:
+        """The sound of one request, part by part; each part leaves as soon as it is made.
+
+        A generator is best: it runs only when its listener needs more, and is closed if the request
+        is aborted. Parts of about a second, such as clauses, let listeners hear the beginning early
+        and let others have their turn: while a part is computed, the stage does nothing else. In
+        float32, a request's sound does not depend on other requests.
+
+        Args:
+            inputs: the stage input that the request builder made.
+
+        Returns:
+            Parts with [N, C] float32 samples in -1..1 and, if the model knows them, times of words,
+            each no later than its sound.
+
+        Raises:
+            CantataError: the request cannot be spoken; anything else that is raised fails this
+                request alone, too.
+        """
         ...

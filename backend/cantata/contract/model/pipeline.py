@@ -36,7 +36,8 @@ class StageKind(StrEnum):
     CODEC = "codec"
     """Slot-indexed streaming decoder: codes or latents in, PCM out."""
     FEED_FORWARD = "feed_forward"
-    """Whole inputs in, whole outputs out, in batches: encoders, and decoders of pictures."""
+    """Whole inputs in, whole outputs out, in batches: encoders, and decoders of pictures. With a
+    port of `Pcm`: a voice of one network, whose sound leaves part by part."""
     DIFFUSION = "diffusion"
     """Denoising: steps of requests at different depths, whichever `step_plan` picks next."""
 
@@ -218,6 +219,13 @@ class PipelineSpec:
         if optional is not None and not stage.outputs.items() <= optional.items():
             declared, valid = list(stage.outputs), list(optional)
             raise ConfigError(f"stage {stage.name!r} declares ports {declared}; valid: {valid}")
+        if stage.kind is StageKind.FEED_FORWARD and Pcm in stage.ports.values():
+            ends = [edge.source for edge in self.inputs_of(stage.name)]
+            if len(stage.ports) > 1 or ends:
+                raise ConfigError(
+                    f"stage {stage.name!r} makes sound: that is its only port, and no edge ends "
+                    f"there; ports: {list(stage.ports)}, edges from: {ends}"
+                )
         used = {edge.port for edge in self.outputs_of(stage.name)}
         unused = [port for port in stage.ports if port not in used]
         if unused or not used:

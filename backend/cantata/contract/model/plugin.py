@@ -122,6 +122,9 @@ class ModelPlugin:
     check_numerics: Callable[[], NumericsReport] | None = None
     """Measures, within seconds, whether the model's products give a request the same samples alone
     and in a batch on this machine's CPU, for `cantata doctor`. Imports what they need."""
+    is_default: bool = False
+    """Whether it speaks where no model is named. One installed plug-in says so: weights that ship
+    with another one change nothing."""
     write_random_checkpoint: Callable[[Path], None] | None = None
     """Writes a small checkpoint of random weights into a folder, so that the conformance tests can
     run for a model without its weights."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cantata.config import FeedForwardDeployment
-from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import (
     CantataError,
     ConfigError,
@@ -21,13 +21,14 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward
+from cantata.contract.model.feed_forward import Fed, FedFeedForward, FeedForward, Synthesizer
 from cantata.contract.model.pipeline import StageSpec
 from cantata.contract.model.tiling import Tiling
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.contract.process.steps import ReuseReport
 from cantata.engine.feed_forward.computations import Computations, Outcome
+from cantata.engine.feed_forward.synthesis import SynthesisStage
 from cantata.plugins import resolve
 from cantata.stage_parts.arrivals import Arrivals
 from cantata.stage_parts.plugin_call import plugin_call
@@ -41,19 +42,29 @@ _FAILURE = "the input could not be computed"
 
 def build_stage(
     spec: StageSpec, checkpoint: Path, deployment: FeedForwardDeployment
-) -> FeedForwardStage:
+) -> FeedForwardStage | SynthesisStage:
     """Load a plug-in's model (`factory(checkpoint, device)`) and put a stage around it.
 
     Raises:
-        ConfigError: the deployment has `tiling`, and the factory takes no such argument.
+        ConfigError: the deployment has `tiling`, and the factory takes no such argument; or the
+            stage's port is sound, and the model makes none.
     """
-    load: Callable[..., FeedForward] = resolve(spec.factory)
+    load: Callable[..., Any] = resolve(spec.factory)
     options: dict[str, Tiling] = {}
     if deployment.tiling is not None:
         if "tiling" not in signature(load).parameters:
             raise ConfigError(f"{spec.name}: tiling: this stage has no pictures to cut; remove it")
         options["tiling"] = Tiling(**deployment.tiling.model_dump())
     model = load(checkpoint, torch.device(deployment.device), **options)
+    sounding = [port for port, payload in spec.ports.items() if payload is Pcm]
+    if sounding:
+        if not isinstance(model, Synthesizer):
+            name = type(model).__name__
+            raise ConfigError(
+                f"stage {spec.name!r}: port {sounding[0]!r} is sound, so {name} needs "
+                "sample_rate, channels and synthesize(); see contract.model.feed_forward"
+            )
+        return SynthesisStage(model, sounding[0], deployment)
     return FeedForwardStage(model, spec.ports, deployment)
 
 

@@ -1,0 +1,152 @@
+"""The stage of a model that makes sound itself: parts, turns, credit, aborts and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cantata.config import FeedForwardDeployment
+from cantata.contract.data.chunks import Pcm, Rows, WordTiming
+from cantata.contract.data.errors import ConfigError, Overloaded, ProtocolViolation, RequestFailed
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
+from cantata.engine.feed_forward.synthesis import SynthesisStage
+
+RATE = 1000
+PART = Pcm(np.ones((500, 1), np.float32))
+
+
+class Parts:
+    """Says so many parts; notes what it did."""
+
+    sample_rate, channels = RATE, 1
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def synthesize(self, inputs: Any) -> Iterator[Pcm]:
+        name, parts = inputs
+        try:
+            for number in range(parts):
+                self.log.append(f"{name}{number}")
+                if name == "bad" and number == 1:
+                    raise ValueError("broken")
+                yield Pcm(PART.samples, (WordTiming(number, number / 2, number / 2 + 0.4),))
+        finally:
+            self.log.append(f"{name} ended")
+
+
+def stage_of(model: Any, *, slots: int = 4, credit_s: float = 30.0) -> SynthesisStage:
+    deployment = FeedForwardDeployment(slots=slots, credit_s=credit_s)
+    return SynthesisStage(model, "sound", deployment, clock=lambda: 100.0)
+
+
+def steps(stage: SynthesisStage) -> list[tuple[str, int, int, bool]]:
+    """Request, chunk, samples and whether it is the last one, until there is no more work."""
+    made = []
+    while stage.has_work():
+        result = stage.step()
+        made += [(c.request_id, c.index, c.payload.units, c.final) for c in result.chunks]
+        made += [(request_id, -1, 0, True) for request_id, _ in result.failures]
+    return made
+
+
+def test_parts_leave_one_by_one_and_the_end_follows() -> None:
+    model = Parts()
+    stage = stage_of(model)
+    stage.add("a", ("a", 3), batch=False)
+    assert model.log == [], "nothing is computed before its turn"
+    first = stage.step()
+    assert model.log == ["a0"], "the second part is not made before the first has left"
+    (chunk,) = first.chunks
+    assert isinstance(chunk.payload, Pcm)
+    assert chunk.payload.words == (WordTiming(0, 0.0, 0.4),)
+    assert steps(stage) == [("a", 1, 500, False), ("a", 2, 500, False), ("a", 3, 0, True)]
+    assert set(stage.counts().values()) == {0}
+
+
+def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
+    model = Parts()
+    stage = stage_of(model)
+    stage.add("batch", ("batch", 1), batch=True)
+    stage.add("later", ("later", 1), batch=False, runs_dry_s=105.0)
+    stage.add("new", ("new", 2), batch=False)
+    order = [request_id for request_id, *_ in steps(stage)]
+    # The new one has half a second after each part, so it is first until it ends.
+    assert order == ["new", "new", "new", "later", "later", "batch", "batch"]
+
+
+def test_a_listener_who_does_not_read_is_not_spoken_to_further() -> None:
+    model = Parts()
+    stage = stage_of(model, credit_s=1.0)
+    stage.add("a", ("a", 5), batch=False)
+    assert len(steps(stage)) == 2, "a second of sound"
+    assert not stage.has_work()
+    stage.credit("a", 500)
+    assert len(steps(stage)) == 1
+    stage.credit("nobody", 500)
+
+
+def test_an_abort_ends_the_generator_and_frees_the_place() -> None:
+    model = Parts()
+    stage = stage_of(model, slots=1)
+    stage.add("a", ("a", 5), batch=False)
+    stage.step()
+    with pytest.raises(Overloaded):
+        stage.add("b", ("b", 1), batch=False)
+    stage.abort("a")
+    stage.abort("a")
+    assert model.log == ["a0", "a ended"]
+    stage.add("b", ("b", 1), batch=False)
+    assert steps(stage)[-1] == ("b", 1, 0, True)
+
+
+def test_a_fault_ends_its_own_request_only() -> None:
+    model = Parts()
+    stage = stage_of(model)
+    stage.add("bad", ("bad", 3), batch=False)
+    stage.add("good", ("good", 2), batch=False)
+    made = steps(stage)
+    assert ("bad", -1, 0, True) in made
+    assert [step for step in made if step[0] == "good"][-1] == ("good", 2, 0, True)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Rows(np.zeros((3, 1), np.float32)),
+        Pcm(np.zeros((3, 2), np.float32)),
+        Pcm(np.zeros(3, np.float32)),
+        Pcm(np.zeros((3, 1), np.float64)),  # type: ignore[arg-type]
+    ],
+    ids=["no sound", "channels", "shape", "dtype"],
+)
+def test_a_part_of_another_form_is_a_fault(part: Any) -> None:
+    model = Parts()
+    model.synthesize = lambda inputs: iter([part])  # type: ignore[method-assign]
+    stage = stage_of(model)
+    stage.add("a", ("a", 1), batch=False)
+    ((_, error),) = stage.step().failures
+    assert isinstance(error, RequestFailed)
+    assert "the model made" in str(error)
+
+
+def test_a_request_needs_an_input_and_an_id_of_its_own() -> None:
+    stage = stage_of(Parts())
+    stage.add("a", ("a", 1), batch=False)
+    for payload in (("a", 1), None):
+        with pytest.raises(ProtocolViolation):
+            stage.add("a" if payload else "b", payload, batch=False)
+
+
+def test_a_stage_that_makes_sound_makes_nothing_else() -> None:
+    def pipeline(outputs: dict[str, Any], *edges: EdgeSpec) -> PipelineSpec:
+        stage = StageSpec("voice", StageKind.FEED_FORWARD, "a:b", outputs=outputs)
+        return PipelineSpec((stage,), edges)
+
+    to_client = EdgeSpec("voice.sound", CLIENT)
+    assert pipeline({"sound": Pcm}, to_client).makes_sound
+    with pytest.raises(ConfigError, match="that is its only port"):
+        pipeline({"sound": Pcm, "more": Rows}, to_client, EdgeSpec("voice.more", CLIENT))
