@@ -14,13 +14,14 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.config import CodecDeployment
-from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, WordTiming
+from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
 from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.codec import (
     BlockDecoder,
     CodeDecoder,
     ConditionedDecoder,
+    LateDecoder,
     SizedState,
     StreamingDecoder,
 )
@@ -92,6 +93,8 @@ class _Stream:
     """Not decoded yet: [Q] codes or [E] latents each."""
     unheard_frames: int = 0
     """The first of them only prime the decoder: their sound is dropped."""
+    leading_silence: int = 0
+    """Samples that the decoder makes before its sound begins and that are still to be dropped."""
     words: list[WordTiming] = field(default_factory=list)
     """Not sent yet: the next PCM takes them along."""
     received_chunks: int = 0
@@ -127,6 +130,7 @@ class CodecStage:
         recorded_on: torch.device | None = None,
     ) -> None:
         self._decoder = decoder
+        self._leading_silence = decoder.leading_silence if isinstance(decoder, LateDecoder) else 0
         if recorded_on is None:
             self._decoding = decoding_of(decoder)
             self._state = decoder.init_state(deployment.slots)
@@ -186,7 +190,12 @@ class CodecStage:
                 self._decoder.condition(self._state, slot, payload)
         self._free_slots.pop()
         self._streams[request_id] = _Stream(
-            slot, self._credit_samples, batch, stretch, started_s=runs_dry_s
+            slot,
+            self._credit_samples,
+            batch,
+            stretch,
+            leading_silence=self._leading_silence,
+            started_s=runs_dry_s,
         )
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
@@ -210,7 +219,7 @@ class CodecStage:
             stream.delivery = self._cadence.deliveries
             stream.unheard_frames += frames.unheard
             stream.frames.extend(frames.values)
-            stream.words.extend(frames.words if isinstance(frames, Codes) else ())
+            stream.words.extend(frames.words)
             stream.complete = chunk.final
 
     def credit(self, request_id: str, samples: int) -> None:
@@ -337,6 +346,9 @@ class CodecStage:
         unheard = min(decoded.frames, stream.unheard_frames)
         stream.unheard_frames -= unheard
         samples = decoded.samples[unheard * self._decoder.samples_per_frame :]
+        silent = min(len(samples), stream.leading_silence)
+        stream.leading_silence -= silent
+        samples = samples[silent:]
         final = stream.complete and not stream.frames
         if not len(samples) and not final:
             return None

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
-from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
+from cantata.contract.model.codec import CodeDecoder, LateDecoder, StreamingDecoder
 
 
 class StreamingCodeDecoder(StreamingDecoder, CodeDecoder, Protocol):
@@ -50,6 +50,7 @@ class WindowedDecoder:
         self.sample_rate, self.channels = inner.sample_rate, inner.channels
         self.samples_per_frame = inner.samples_per_frame
         self.num_codebooks, self.codebook_size = inner.num_codebooks, inner.codebook_size
+        self.leading_silence = inner.leading_silence if isinstance(inner, LateDecoder) else 0
 
     def init_state(self, slots: int) -> WindowedState:
         """State for `slots` concurrent streams."""

@@ -53,13 +53,14 @@ class WaveStage:
 
 
 class Code2Wav(CausalDecoder):
-    """Implements `contract.model.codec.CodeDecoder`, `lag` samples late.
+    """Implements `contract.model.codec.CodeDecoder`, and `LateDecoder`.
 
     Raises:
         ConfigError: (on construction) the folder holds no such checkpoint.
     """
 
     sample_rate, channels = SAMPLE_RATE, 1
+    recordable = True
 
     def __init__(self, checkpoint: Path, device: torch.device) -> None:
         config = load_speech_config(checkpoint)[1].code2wav
@@ -90,7 +91,7 @@ class Code2Wav(CausalDecoder):
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
     @property
-    def lag(self) -> int:
+    def leading_silence(self) -> int:
         """Samples of silence in front of a stream's sound."""
         lead = Lead.of(torch.zeros(0))
         for stage in self._stages:

@@ -22,7 +22,7 @@ class Lead:
     frames: torch.Tensor
     """[B] int64: frames of each stream before this call."""
     begins: bool
-    """Whether a stream begins in this call. WHY: every lag is shorter than a frame, so no other
+    """Whether a stream may begin in this call. WHY: every lag is shorter than a frame, so no other
     call has such positions."""
     lag: int = 0
     """Positions by which a stream begins late."""
@@ -31,6 +31,9 @@ class Lead:
     @classmethod
     def of(cls, frames: torch.Tensor) -> Lead:
         """In front of all layers."""
+        if frames.device.type != "cpu":
+            # Reading a value would make the host wait; the masks of later calls change nothing.
+            return cls(frames, begins=True)
         return cls(frames, begins=bool((frames == 0).any()))
 
     def raised(self, rate: int, *, lags: bool) -> Lead:

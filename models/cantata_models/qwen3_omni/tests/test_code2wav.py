@@ -75,7 +75,7 @@ def test_the_sound_is_the_reference_s(decoder: Code2Wav, codes: torch.Tensor, na
         count, wave = int(goldens[f"{name}/samples"]), goldens[f"{name}/wave"]
     samples = decode(decoder, codes, 5, 30)
     assert len(samples) == 1920 * codes.shape[1] == count + LAG
-    assert decoder.lag == LAG
+    assert decoder.leading_silence == LAG
     assert not samples[:LAG].any()
     np.testing.assert_allclose(samples[LAG:][::PCM_STRIDE], wave, rtol=0, atol=SAMPLES)
 

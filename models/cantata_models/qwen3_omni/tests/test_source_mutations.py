@@ -49,7 +49,7 @@ def check_sound(checkpoint: Path) -> None:
         wave = goldens["text/wave"]
     state, slot = decoder.init_state(1), torch.tensor([0])
     parts = [decoder.decode(state, slot, part) for part in torch.split(codes, [1, 2, 21], dim=1)]
-    samples = torch.cat(parts, dim=1)[0, decoder.lag :, 0].numpy()
+    samples = torch.cat(parts, dim=1)[0, decoder.leading_silence :, 0].numpy()
     np.testing.assert_allclose(samples[::PCM_STRIDE], wave, rtol=0, atol=1e-4)
 
 
