@@ -13,12 +13,12 @@ from cantata.contract.data.errors import InvalidAudio
 from cantata.contract.data.request import ReferenceAudio
 from cantata.media.sound import MAX_WORK_S, Recording, SoundLimits, read_sound
 
-MIN_S, MAX_S = 1.0, 60.0
+MIN_S, MAX_S = 0.5, 60.0
 """Shortest and longest recording, in seconds."""
 USED_S = 15.0
 """Seconds of a longer recording that are used, from its beginning."""
 
-_MIN_SOUNDING_S = 0.5
+_MIN_SOUNDING_S = 0.25
 _QUIET_DBFS = -50.0
 _BLOCK_S = 0.02
 

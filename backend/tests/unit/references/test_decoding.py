@@ -98,7 +98,7 @@ def silence(seconds: float, rate: int, channels: int) -> bytes:
 BOMBS: list[tuple[Callable[[], bytes], str]] = [
     (lambda: silence(20 * 60, 24_000, 1), "longer than 60 s"),
     (lambda: silence(61, 192_000, 8), "longer than 60 s"),
-    (lambda: with_picture(sound_file(humming(0.5), kind="FLAC"), 7_000), "0.50 s long"),
+    (lambda: with_picture(sound_file(humming(0.4), kind="FLAC"), 7_000), "0.40 s long"),
 ]
 
 DECODE = """

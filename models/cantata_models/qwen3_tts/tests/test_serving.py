@@ -252,7 +252,7 @@ def test_an_uploaded_voice_speaks_as_the_same_recording_does(base: str) -> None:
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        (recording(0.5), "at least 1 s"),
+        (recording(0.4), "at least 0.5 s"),
         (np.zeros(2 * SAMPLE_RATE, np.float32), "too quiet"),
         (np.tile(recording(1.0), 61), "longer than 60 s"),
     ],
