@@ -40,6 +40,12 @@ class ResponseEncoder:
         """The rest of the file."""
         return await self._in_thread(self._encoder.finish)
 
+    async def finish_whole(self, file: bytearray) -> None:
+        """Add the rest to a file that was kept, and write its true length at its beginning."""
+        file += await self.finish()
+        head = self._encoder.head(len(file))
+        file[: len(head)] = head
+
     def close(self) -> None:
         """Free everything now, or as soon as a thread that is still encoding has finished."""
         if self._job is None or self._job.done():

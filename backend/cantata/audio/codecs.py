@@ -16,6 +16,8 @@ _LAYOUTS = {1: "mono", 2: "stereo"}
 _FRAMES_PER_S = 50
 """Frames per second of codecs with a configurable frame length."""
 _MAX_BITS_PER_SAMPLE = 4
+_FLAC_HEAD = b"fLaC\x00\x00\x00\x22"
+"""In front of STREAMINFO, which other blocks follow (RFC 9639, section 8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class CodecEncoder:
         self, codec: Codec, sample_rate: int, channels: int, bit_rate: int | None = None
     ) -> None:
         self._written = _Written()
+        self._head = b""
         self._container = av.open(
             self._written,
             "w",
@@ -127,8 +130,15 @@ class CodecEncoder:
     def finish(self) -> bytes:
         """Encode the rest and end the file."""
         self._container.mux(self._stream.encode(None))
+        if self._stream.codec_context.name == "flac":
+            # FFmpeg knows it at the end, but writes it only into a file that it can seek.
+            self._head = _FLAC_HEAD + bytes(self._stream.codec_context.extradata or b"")
         self._container.close()
         return self._written.take()
+
+    def head(self, size: int) -> bytes:
+        """What a whole file begins with: of FLAC, the number of samples, their MD5 and so on."""
+        return self._head
 
     def close(self) -> None:
         """Free codec and buffers. What FFmpeg still writes for an aborted file is dropped."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cantata.audio.codecs import CODECS, CodecEncoder
 from cantata.audio.formats import OutputFormat
 from cantata.audio.pcm import encode_s16le
-from cantata.audio.wav import streaming_header
+from cantata.audio.wav import streaming_header, with_sizes
 
 Samples = NDArray[np.float32]
 """[N, C] samples."""
@@ -29,6 +29,15 @@ class Encoder(Protocol):
 
     def finish(self) -> bytes:
         """The rest of the file. Call this last."""
+        ...
+
+    def head(self, size: int) -> bytes:
+        """What the file should begin with now that it is whole, for those who have kept it; as long
+        as what it begins with, or empty. Call this after `finish`.
+
+        Args:
+            size: bytes of the whole file.
+        """
         ...
 
     def close(self) -> None:
@@ -53,13 +62,16 @@ class _PcmEncoder:
     """Signed 16 bit, little endian, behind a header that may be empty."""
 
     def __init__(self, header: bytes) -> None:
-        self._header = header
+        self._header = self._whole_header = header
 
     def feed(self, samples: Samples) -> bytes:
         return self._take_header() + encode_s16le(samples)
 
     def finish(self) -> bytes:
         return self._take_header()
+
+    def head(self, size: int) -> bytes:
+        return with_sizes(self._whole_header, size) if self._whole_header else b""
 
     def close(self) -> None:
         pass
@@ -90,6 +102,9 @@ class _ResamplingEncoder:
     def finish(self) -> bytes:
         rest = self._resampled(np.zeros((0, self._channels), np.float32), last=True)
         return self._encoder.feed(rest) + self._encoder.finish()
+
+    def head(self, size: int) -> bytes:
+        return self._encoder.head(size)
 
     def close(self) -> None:
         self._encoder.close()

@@ -37,7 +37,9 @@ def streaming_header(sample_rate: int, channels: int) -> bytes:
     )
 
 
-def set_sizes(file: bytearray) -> None:
-    """Write the sizes into a file that began with `streaming_header` and is complete now."""
-    struct.pack_into("<I", file, _RIFF_SIZE_AT, len(file) - 8)
-    struct.pack_into("<I", file, _DATA_SIZE_AT, len(file) - _HEADER_BYTES)
+def with_sizes(header: bytes, size: int) -> bytes:
+    """A `streaming_header` with the sizes of a file that is complete now and has `size` bytes."""
+    known = bytearray(header)
+    struct.pack_into("<I", known, _RIFF_SIZE_AT, size - 8)
+    struct.pack_into("<I", known, _DATA_SIZE_AT, size - _HEADER_BYTES)
+    return bytes(known)

@@ -148,6 +148,27 @@ def test_a_streamed_wav_is_read_by_libraries() -> None:
         assert file.readframes(16_000) == read.tobytes()
 
 
+@pytest.mark.parametrize("name", ["wav", "flac"])
+@pytest.mark.parametrize(("sample_rate", "channels"), [(24_000, 1), (16_000, 1), (48_000, 2)])
+def test_a_whole_file_has_its_true_length(name: str, sample_rate: int, channels: int) -> None:
+    output = output_format(name, 24_000, channels, sample_rate)
+    encoder = open_encoder(output)
+    file = bytearray()
+    for _ in range(7):
+        file += encoder.feed(np.zeros((1999, channels), np.float32))
+    file += encoder.finish()
+    head = encoder.head(len(file))
+    file[: len(head)] = head
+    encoder.close()
+    expected = round(7 * 1999 * sample_rate / 24_000)
+    samples, rate = soundfile.read(io.BytesIO(bytes(file)), always_2d=True)
+    assert (rate, samples.shape[1]) == (sample_rate, channels)
+    assert abs(len(samples) - expected) <= 1
+    if name == "wav":
+        with wave.open(io.BytesIO(bytes(file))) as read:
+            assert read.getnframes() == len(samples)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_silence_of_no_length_ends_cleanly(name: str) -> None:
     assert len(b"".join(encode(name, np.zeros((0, 1), np.float32)))) < 200

@@ -12,7 +12,6 @@ from cantata.api.chat.response import ChatResponse
 from cantata.api.chat.transcripts import new_audio_id
 from cantata.api.context import ApiContext
 from cantata.api.streamed_response import Body
-from cantata.audio.wav import set_sizes
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.errors import InvalidRequest
 
@@ -36,7 +35,7 @@ class WholeAnswer(ChatResponse):
                         file += await encoder.feed(self.order.mixed(piece))
                         _check_size(file)
             if encoder is not None:
-                file += await encoder.finish()
+                await encoder.finish_whole(file)
         # A long file takes its time, and four times its size, to be written as text.
         data = await asyncio.to_thread(self._written, answer, file)
         await body.write_in_parts(data)
@@ -63,8 +62,6 @@ class WholeAnswer(ChatResponse):
                 tool_calls=calls,
                 reasoning_content=answer.thought,
             )
-        if output.audio_format.name == "wav":
-            set_sizes(file)
         audio_id = new_audio_id()
         audio = AnswerAudio(
             id=audio_id,

@@ -95,7 +95,7 @@ class BatchResponse(StreamedResponse):
                 async for chunk in spoken:
                     data += await encoder.feed(chunk.samples)
                     _check_size(data)
-            data += await encoder.finish()
+            await encoder.finish_whole(data)
         return _File(order, data, spoken.duration_s)
 
 
