@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cantata.contract.data.errors import PayloadTooLarge
+from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
 from cantata.media.fetching import Fetcher
 from cantata.media.kinds import MediaKind
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 _PARALLEL = 2
 """Files decoded or written at the same time; the other cores are for the stages."""
-_DATA_HEAD = "data:"
-_MAX_HEAD_CHARACTERS = 256
-_UNNAMED_TYPE = "application/octet-stream"
-"""The media type that some tools write when they know none."""
+_UNNAMED_TYPES = ("", "application/octet-stream", "binary/octet-stream")
+"""Media types that tools write when they know none."""
+_BARE = re.compile(r"[A-Za-z0-9+/_-]{64}")
+"""The beginning of base64 where a URL is expected."""
 
 
 class MediaLoader:
@@ -31,14 +31,15 @@ class MediaLoader:
         self._slots = asyncio.Semaphore(_PARALLEL)
 
     async def load(self, url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-        """The file behind a base64 `data:` URL or, if fetching is on, an http(s) URL.
+        """The file in a base64 `data:` URL or in bare base64, or, if fetching is on, behind an
+        http(s) URL.
 
         Raises:
             InvalidMedia: not such a URL, or nothing can be fetched from it.
             PayloadTooLarge: the file is larger than `max_bytes`.
         """
-        if url[: len(_DATA_HEAD)].lower() == _DATA_HEAD:
-            return await asyncio.to_thread(_unpack_url, url, kind, param, max_bytes)
+        if url.lstrip()[:5].lower() == "data:" or _BARE.match(url):
+            return await asyncio.to_thread(_unpack, url, kind, param, max_bytes)
         if self._fetcher is not None:
             return await self._fetcher.fetch(url, kind, param, max_bytes)
         if url[:8].lower().startswith(("http://", "https://")):
@@ -48,7 +49,7 @@ class MediaLoader:
         raise kind.error(f"{param} must be a URL: {kind.example}...", param)
 
     async def unpack(self, encoded: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-        """A file that was sent as base64; errors as in `load`."""
+        """A file that was sent as base64, bare or in a `data:` URL; errors as in `load`."""
         return await asyncio.to_thread(_unpack, encoded, kind, param, max_bytes)
 
     async def decode(self, work: Callable[[], T]) -> T:
@@ -79,20 +80,23 @@ def check_size(size: int, param: str, max_bytes: int) -> None:
         raise PayloadTooLarge(f"{param} is larger than {max_bytes} bytes", param)
 
 
-def _unpack_url(url: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
-    head, comma, body = url.partition(",")
-    named, *options = head[len(_DATA_HEAD) : _MAX_HEAD_CHARACTERS].lower().split(";")
-    if not comma or "base64" not in options:
+def _unpack(sent: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
+    url = split_data_url(sent)
+    if url is None and sent.lstrip()[:5].lower() == "data:":
         raise kind.error(f"{param} must begin with {kind.example} and continue in base64", param)
-    if not named.startswith(kind.media_types) and named != _UNNAMED_TYPE:
-        valid = ", ".join(f"{one}..." for one in kind.media_types)
-        raise kind.error(f"{param} has the media type {named!r}; valid: {valid}", param)
-    return _unpack(body, kind, param, max_bytes)
-
-
-def _unpack(encoded: str, kind: MediaKind, param: str, max_bytes: int) -> bytes:
+    encoded = sent if url is None else _body_of(url, kind, param)
     check_size(len(encoded) * 3 // 4 - 2, param, max_bytes)
     try:
-        return base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        raise kind.error(f"{param} is not valid base64", param) from None
+        return decode_base64(encoded)
+    except Base64Error as error:
+        raise kind.error(f"{param} is not valid base64: it {error}", param) from None
+
+
+def _body_of(url: tuple[str, tuple[str, ...], str], kind: MediaKind, param: str) -> str:
+    named, options, body = url
+    if "base64" not in options:
+        raise kind.error(f"{param} must begin with {kind.example} and continue in base64", param)
+    if not named.startswith(kind.media_types) and named not in _UNNAMED_TYPES:
+        valid = ", ".join(f"{one}..." for one in kind.media_types)
+        raise kind.error(f"{param} has the media type {named!r}; valid: {valid}", param)
+    return body

@@ -64,6 +64,10 @@ class MediaReader:
         finally:
             self.held_bytes -= media.decoded_bytes
 
+    async def load_picture(self, source: str, param: str) -> bytes:
+        """The file of a picture that was sent as text; errors as of `RequestMedia`."""
+        return await self._loader.load(source, IMAGE, param, self.limits.max_bytes)
+
     async def write(
         self, pixels: Pixels, output: PictureOutput, size: tuple[int, int] | None = None
     ) -> bytes:

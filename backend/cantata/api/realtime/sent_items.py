@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from typing import Literal
 
@@ -12,6 +10,7 @@ from cantata.api.realtime.conversation import Content, Item
 from cantata.api.realtime.hearing import Hearing
 from cantata.api.realtime.server_events import new_id
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
+from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
 from cantata.realtime.settings import RealtimeSettings
 
 _TODAY = {"text": "output_text", "audio": "output_audio"}
@@ -37,10 +36,11 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
             f"{param} has {len(text) * 3 // 4} bytes; at most {most} are accepted in one message",
             param,
         )
+    url = split_data_url(text)
     try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidRequest(f"{param} is not valid base64", param) from None
+        return decode_base64(text if url is None else url[2])
+    except Base64Error as error:
+        raise InvalidRequest(f"{param} is not valid base64: it {error}", param) from None
 
 
 def item_of(sent: SentItem, hear: Callable[[bytes], Hearing], settings: RealtimeSettings) -> Item:
