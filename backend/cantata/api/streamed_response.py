@@ -13,6 +13,8 @@ from starlette.types import Message, Receive, Scope, Send
 from cantata.api.disconnect import until_disconnect
 from cantata.api.request_id import arrived_at, request_id_of
 
+CUT = "cantata.cut"
+"""In a request's scope, where the server can do that: closes the connection in mid-body."""
 _PART_BYTES = 64 << 10
 
 
@@ -36,6 +38,7 @@ class Body:
         self._head = head
         self._stall_timeout_s = stall_timeout_s
         self.started = False
+        self.ended = False
 
     def add_header(self, name: str, value: str) -> None:
         """Add a header; before the first write."""
@@ -55,6 +58,7 @@ class Body:
 
     async def end(self, data: bytes = b"") -> None:
         """Send the rest. HTTP clients report a body without its end as incomplete."""
+        self.ended = True
         await self._start()
         await self._send_in_time(data, more=False)
 
@@ -87,6 +91,8 @@ class StreamedResponse(Response):
         head = {"type": "http.response.start", "status": 200, "headers": list(self.raw_headers)}
         body = Body(send, head, self._stall_timeout_s, arrived_at(scope))
         await until_disconnect(receive, self.stream(request_id, body), f"speech:{request_id}")
+        if body.started and not body.ended and CUT in scope:
+            scope[CUT]()
 
     @abstractmethod
     async def stream(self, request_id: str, body: Body) -> None:

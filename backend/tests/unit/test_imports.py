@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "ticks",
     },
     "cantata.cluster.link": {"cluster", "connectors", "contract"},
-    "cantata.cluster.edge": {"cluster", "contract", "logs", "scheduling"},
+    "cantata.cluster.edge": {"audio", "cluster", "contract", "logs", "scheduling"},
     "cantata.cluster.replica": {"cluster", "contract", "config", "logs", "ticks"},
     "cantata.cluster.ray": {"cluster", "cluster_options", "contract", "config", "strict_model"},
     "cantata.cluster.stages": {

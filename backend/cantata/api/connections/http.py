@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, cast
 
 import h11
+from starlette.types import Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES
 from uvicorn.server import ServerState
@@ -20,6 +21,7 @@ from cantata.api.errors import INVALID_REQUEST, SERVER_ERROR, detail_of
 from cantata.api.handshake import PlainHandshake
 from cantata.api.schemas import ErrorBody
 from cantata.api.settings import ConnectionSettings
+from cantata.api.streamed_response import CUT
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 
@@ -82,6 +84,17 @@ class TimedHttp(PlainHandshake):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._look(0)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.scope is not None:
+            cast(Scope, self.scope)[CUT] = self._cut_body
+
+    def _cut_body(self) -> None:
+        """Close the connection, so that the client sees that its body is incomplete; uvicorn would
+        do it too, but call it an error of the application."""
+        self.cycle.disconnected = True
+        self.transport.close()
 
     def make_room(self) -> None:
         """Close: a new connection needs this one's place, and this one has no request."""

@@ -14,10 +14,14 @@ from cantata.contract.service import SpeechChunk
 
 
 class AnswerSplice:
-    """Text, calls of tools, the text's end and sound, each as far as it was passed on."""
+    """Text, calls of tools, the text's end and sound, each as far as it was passed on.
 
-    def __init__(self) -> None:
-        self._sound, self._thought = SoundSplice(), ThoughtSplice()
+    Args:
+        sample_rate: Hz; 0 if the answer has no sound.
+    """
+
+    def __init__(self, sample_rate: int) -> None:
+        self._sound, self._thought = SoundSplice(sample_rate), ThoughtSplice()
         self._text, self._calls, self._arguments = Characters(), Characters(), Characters()
         self._tokens = self._tokens_left = 0
         """Of the text that was passed on; those of a repetition that are still to be dropped."""
@@ -32,6 +36,11 @@ class AnswerSplice:
             or self._thought.is_begun
             or any(part.passed_on for part in (self._text, self._calls, self._arguments))
         )
+
+    @property
+    def playout_deadline_s(self) -> float:
+        """As `SoundSplice.playout_deadline_s`."""
+        return self._sound.playout_deadline_s
 
     def repeat(self) -> None:
         """From now on, `take` gets the repetition, from its beginning."""

@@ -59,7 +59,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
                 read=_event_of,
             ),
             request,
-            AnswerSplice(),
+            AnswerSplice(self.sample_rate),
         )
         async with self._doing(work) as (begun, events):
             milestones = (work.route, *milestones_of(begun.milestones))

@@ -58,6 +58,8 @@ class Peer:
         """Models that had no place after all; until the next state."""
         self._excluded: set[tuple[type[Card], str]] = set()
         """Kinds and names of models of which this one differs from the other replicas'."""
+        self._different: set[str] = set()
+        """Models that others serve differently."""
         self._lost = 0
         self._trouble: str | None = "not connected yet"
         self.leaving = False
@@ -125,6 +127,18 @@ class Peer:
             logger.error("replica %s: %s", self.address, self._trouble)
         elif not is_excluded:
             self._excluded.discard(excluded)
+
+    def differs(self, card: Card, is_different: bool) -> None:
+        """Whether others serve the model from other files, with another deployment or with other
+        packages. Warns when that begins."""
+        if is_different and card.name not in self._different:
+            logger.warning(
+                "replica %s: model %r has other files, another deployment or other packages than "
+                "elsewhere; requests that are lost there cannot be continued by the others",
+                self.address,
+                card.name,
+            )
+        (self._different.add if is_different else self._different.discard)(card.name)
 
     def order(self, kind: Kind, message: object, model: str, *, live: bool) -> Stream:
         """Send an order on a new stream.

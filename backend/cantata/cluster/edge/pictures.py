@@ -78,6 +78,9 @@ class _DrawingSplice:
     """Progress continues where it was, and so do the words of a thought. The same request gives the
     same picture; of another replica's files, it must not be continued."""
 
+    playout_deadline_s = 0.0
+    """Nobody hears a picture."""
+
     def __init__(self) -> None:
         self._step = -1
         self._thought = ThoughtSplice()

@@ -30,8 +30,8 @@ E = TypeVar("E")
 ROUTE = "route"
 """Milestone: a replica was chosen."""
 AGAIN_S = 0.3
-"""Limit for finding a replica that starts again: a loss is noticed within 1.6 s, and its
-listeners get an error within 2 s if no replica takes over."""
+"""Limit for finding a replica that starts again, for listeners who have nothing left to play: a
+loss is noticed within 1.6 s, and they get an error within 2 s if no replica takes over."""
 PLACE_S = 1.9
 """The same if the loss was noticed at once, and another replica may soon have a place."""
 FREE_S = 10.0
@@ -69,6 +69,12 @@ class Splice(Protocol[E]):
     @property
     def is_begun(self) -> bool:
         """Whether anything was passed on."""
+        ...
+
+    @property
+    def playout_deadline_s(self) -> float:
+        """When a listener will have played what was passed on, by the monotonic clock; 0: nothing
+        is heard."""
         ...
 
     def repeat(self) -> None:
@@ -245,9 +251,12 @@ class RemoteWork(Generic[O, E]):
                 loss, deadline_s = error, time.monotonic() + self._again_s(error)
 
     def _again_s(self, loss: LinkLost) -> float:
-        """For how long listeners may wait for another replica."""
+        """For how long a listener may wait for another replica: while there is sound to play, a
+        wait is not heard."""
         is_late = isinstance(loss, Silent | Hung)
-        return AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
+        least_s = AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
+        buffered_s = self._splice.playout_deadline_s - time.monotonic()
+        return max(least_s, min(buffered_s, MAX_WAIT_S))
 
     def _count(self, loss: LinkLost) -> None:
         """Its replica was lost: each request that is not the cause may continue, but only once

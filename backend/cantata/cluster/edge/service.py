@@ -131,3 +131,11 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
             model.card = card
             same = True
         peer.exclude(card, not same)
+        self._compare(peer, card)
+
+    def _compare(self, peer: Peer, card: Card) -> None:
+        """Warn of a replica whose answers may differ from those of others: it serves requests of
+        its own, as a rolling upgrade needs, but never continues theirs."""
+        kind = type(card)
+        others = (one.card(kind, card.name) for one in self._replicas.peers if one is not peer)
+        peer.differs(card, any(one is not None and one.identity != card.identity for one in others))

@@ -89,5 +89,5 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             home=None if request.reference is None else home_of(request.reference),
         )
         if text is None:
-            return self._remote(ordered, request, SoundSplice())
-        return self._remote(ordered, None, SoundSplice(), text.send_on)
+            return self._remote(ordered, request, SoundSplice(self.sample_rate))
+        return self._remote(ordered, None, SoundSplice(self.sample_rate), text.send_on)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from cantata.audio.playback import Playback
 from cantata.contract.data.errors import ReplicaLost
 from cantata.contract.service import Samples, SpeechChunk
 
@@ -16,9 +19,15 @@ class SoundSplice:
 
     Both must begin with the same samples, bit for bit; a checksum of what was passed on proves it,
     so the samples need not be kept.
+
+    Args:
+        sample_rate: Hz.
+        clock: seconds, monotonic.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sample_rate: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sample_rate, self._clock = sample_rate, clock
+        self._playback = Playback()
         self.samples = 0
         """Passed on, per channel."""
         self._words = 0
@@ -30,6 +39,12 @@ class SoundSplice:
     def is_begun(self) -> bool:
         """Whether anything was passed on."""
         return bool(self.samples or self._words)
+
+    @property
+    def playout_deadline_s(self) -> float:
+        """When a listener who plays everything as it comes will have heard what was passed on, by
+        the clock."""
+        return self._playback.runs_dry_s or 0.0
 
     def repeat(self) -> None:
         """From now on, `take` gets the repetition, from its beginning."""
@@ -46,6 +61,8 @@ class SoundSplice:
             chunk = self._again.without_old(chunk)
             if not len(chunk.samples) and not chunk.words:
                 return None
+        if len(chunk.samples):
+            self._playback.take(self._clock(), len(chunk.samples) / self._sample_rate)
         self.samples += len(chunk.samples)
         self._words += len(chunk.words)
         self._sum = _checksum(chunk.samples, self._sum)

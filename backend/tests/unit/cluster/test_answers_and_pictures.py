@@ -266,7 +266,7 @@ def test_a_spliced_answer_has_each_character_and_token_once(
             start += length
         return [*events, TextEnd(FinishReason.STOP)]
 
-    splice = AnswerSplice()
+    splice = AnswerSplice(24_000)
     heard = [new for one in deltas(first)[:lost_after] if (new := splice.take(one))]
     splice.repeat()
     heard += [new for one in deltas(second) if (new := splice.take(one))]
@@ -276,7 +276,7 @@ def test_a_spliced_answer_has_each_character_and_token_once(
 
 def test_a_spliced_thought_is_told_once() -> None:
     """However it is cut again; another thought is another answer."""
-    splice = AnswerSplice()
+    splice = AnswerSplice(24_000)
     assert splice.take(Thought("To b", 2)) == Thought("To b", 2)
     assert splice.is_begun
     splice.repeat()
@@ -292,7 +292,7 @@ def test_a_spliced_thought_is_told_once() -> None:
 
 
 def test_a_spliced_answer_has_each_call_once() -> None:
-    splice = AnswerSplice()
+    splice = AnswerSplice(24_000)
     first = [CallStarted("a"), CallArguments("{}"), CallStarted("a"), CallArguments('{"x"')]
     assert [splice.take(event) for event in first] == first
     splice.repeat()
@@ -308,12 +308,12 @@ def test_a_spliced_answer_has_each_call_once() -> None:
 
 
 def test_another_answer_is_no_continuation() -> None:
-    splice = AnswerSplice()
+    splice = AnswerSplice(24_000)
     splice.take(TextDelta("To be", 2))
     splice.repeat()
     with pytest.raises(ReplicaLost, match="differently"):
         splice.take(TextDelta("Two bees", 2))
-    splice = AnswerSplice()
+    splice = AnswerSplice(24_000)
     splice.take(TextDelta("To be", 2))
     splice.repeat()
     splice.take(TextDelta("To", 1))

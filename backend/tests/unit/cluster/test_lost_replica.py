@@ -155,11 +155,42 @@ async def test_a_listener_waits_for_a_place_on_another_replica(
         assert cluster.replicas[1].solo.counts.most_open == 1
 
 
-async def test_a_replica_of_other_files_does_not_take_over() -> None:
+async def test_a_listener_waits_as_long_as_there_is_sound_to_play(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No replica is left when one is lost; another comes while the listener still plays."""
+    monkeypatch.setattr(remote_work, "AGAIN_S", 0.0)
+    async with fake_cluster(1, interval_s=0.002) as cluster:
+        speaking = asyncio.create_task(heard_through_a_loss(cluster))
+        await eventually(lambda: cluster.edge.replica_reports()[0].lost == 1)
+        await cluster.add()
+        cluster.tell()
+        assert sound_of(await speaking) == undisturbed(cluster, TEXT)
+
+
+def test_a_splice_knows_how_much_sound_its_listener_has() -> None:
+    now = [100.0]
+    splice = SoundSplice(1000, clock=lambda: now[0])
+    assert splice.playout_deadline_s == 0.0
+    splice.take(SpeechChunk(np.ones((500, 1), np.float32)))
+    splice.take(SpeechChunk(np.ones((1500, 1), np.float32)))
+    assert splice.playout_deadline_s == 102.0
+    now[0] = 105.0
+    splice.repeat()
+    splice.take(SpeechChunk(np.ones((2000, 1), np.float32)))
+    assert splice.playout_deadline_s == 102.0, "what is dropped is not played again"
+    splice.take(SpeechChunk(np.ones((300, 1), np.float32)))
+    assert splice.playout_deadline_s == 105.3
+
+
+async def test_a_replica_of_other_files_does_not_take_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with fake_cluster(1, interval_s=0.002) as cluster:
         await cluster.add(identity="another", capacity=999)
         cluster.tell()
         await cluster.known(2)
+        assert "has other files, another deployment or other packages" in caplog.text
         with pytest.raises(ReplicaLost):
             await heard_through_a_loss(cluster)
         assert [replica.solo.counts.started for replica in cluster.replicas] == [1, 0]
@@ -465,7 +496,7 @@ def test_a_splice_gives_each_sample_and_word_once(
             for start, end in zip(starts, ends, strict=True)
         ]
 
-    splice, heard = SoundSplice(), list[SpeechChunk]()
+    splice, heard = SoundSplice(24_000), list[SpeechChunk]()
     heard += [new for chunk in chunks(first)[:lost_after] if (new := splice.take(chunk))]
     splice.repeat()
     heard += [new for chunk in chunks(second) if (new := splice.take(chunk))]
@@ -479,7 +510,7 @@ def test_a_single_other_bit_is_noticed() -> None:
     sound = np.random.default_rng(0).standard_normal((100, 1)).astype(np.float32)
     other = sound.copy()
     other.view(np.uint32)[37] ^= 1
-    splice = SoundSplice()
+    splice = SoundSplice(24_000)
     splice.take(SpeechChunk(sound[:60]))
     splice.repeat()
     assert splice.take(SpeechChunk(other[:50])) is None
