@@ -19,6 +19,7 @@ from cantata.api.drain import DrainMiddleware
 from cantata.api.lifecycle import ServiceLifecycle
 from cantata.api.overload import OverloadMiddleware
 from cantata.api.request_id import BodyLimitMiddleware, RequestIdMiddleware
+from cantata.api.request_line import RequestLineMiddleware
 from cantata.api.routes import (
     chat,
     health,
@@ -87,6 +88,7 @@ def create_app(
     security.install(app, settings.security)
     app.add_middleware(DrainMiddleware, drain=context.drain)
     app.add_middleware(UnreadBodyMiddleware)
+    app.add_middleware(RequestLineMiddleware)
     app.add_middleware(RequestIdMiddleware)
     for routes in (
         health,
@@ -135,7 +137,7 @@ def _larger_bodies(settings: ServerSettings) -> dict[str, int]:
     """Bodies of the routes that take files, as files and as base64."""
     recording, media = settings.references.max_bytes, settings.media.max_bytes
     return {
-        "/v1/images/edits": settings.max_body_bytes + media,
+        "/v1/images/edits": settings.max_body_bytes + media * 4 // 3,
         "/v1/chat/completions": settings.max_body_bytes + media * 4 // 3,
         "/v1/audio/voices": settings.max_body_bytes + recording,
         "/v1/audio/speech": settings.max_body_bytes + recording * 4 // 3,

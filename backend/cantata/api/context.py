@@ -94,9 +94,8 @@ class ApiContext:
             )
         if able and (name is None or name.startswith(IMAGE_MODEL_ALIASES)):
             return able[0]
-        raise ModelNotFound(
-            f"no model {name!r} that draws in conversations; served: {served}", "model"
-        )
+        asked = "no model" if name is None else f"no model {name!r}"
+        raise ModelNotFound(f"{asked} that draws in conversations; served: {served}", "model")
 
 
 def _does(model: ImageModel, *, edits: bool) -> bool:

@@ -28,6 +28,7 @@ _EXPOSED = (
     "x-channels",
     "x-ignored",
     "retry-after",
+    "content-disposition",
     "server-timing",
 )
 
@@ -53,8 +54,12 @@ def install(app: FastAPI, settings: SecuritySettings) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.allowed_origins,
-            allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=("authorization", "content-type", "x-api-key", "x-deletion-token"),
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
+            # SDKs send headers of their own (x-stainless-os, xi-api-key, openai-organization):
+            # what is asked for is allowed.
+            allow_headers=("*",),
+            # A page on the Internet that its operator allowed may call a server on a local network.
+            allow_private_network=True,
             expose_headers=_EXPOSED,
         )
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from cantata.api.neutral import only
 from cantata.api.schemas import ModelOptions, Name, Seed, Text, WireModel
@@ -22,6 +22,11 @@ Prompt = Annotated[Text, Field(min_length=1, max_length=MAX_PROMPT_CHARACTERS)]
 Guidance = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
+def _spelled_out(sent: object) -> object:
+    """`jpg`, one letter from the format's name, means it."""
+    return "jpeg" if sent == "jpg" else sent
+
+
 class PictureOptions(ModelOptions):
     """How a picture is drawn. A model may have options of its own (`ImageLimits.options`)."""
 
@@ -30,7 +35,7 @@ class PictureOptions(ModelOptions):
     quality: Quality = "auto"
     """Chooses the number of steps, unless `num_inference_steps` is set."""
     background: Annotated[str, only("auto", "opaque")] = "auto"
-    output_format: PictureFormat = "png"
+    output_format: Annotated[PictureFormat, BeforeValidator(_spelled_out)] = "png"
     output_compression: Annotated[int, Field(ge=0, le=BEST)] | None = None
     """Quality of `jpeg` and `webp`; 100 is the best and the largest."""
     negative_prompt: Annotated[Text, Field(max_length=MAX_PROMPT_CHARACTERS)] | None = None

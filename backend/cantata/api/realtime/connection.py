@@ -8,12 +8,14 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.websockets import WebSocket
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.messages import parse_message
 from cantata.api.realtime.answering import CLIENT_CANCELLED, Stage
+from cantata.api.realtime.beta import to_beta
 from cantata.api.realtime.choice import Choice
 from cantata.api.realtime.client_events import (
     CLIENT_EVENTS,
@@ -56,11 +58,18 @@ _LARGE = 1 << 20
 
 
 class RealtimeConnection(SocketConnection):
-    """One accepted WebSocket."""
+    """One accepted WebSocket.
 
-    def __init__(self, socket: WebSocket, context: ApiContext, choice: Choice) -> None:
+    Args:
+        beta: send events in the names of the API's beta.
+    """
+
+    def __init__(
+        self, socket: WebSocket, context: ApiContext, choice: Choice, *, beta: bool = False
+    ) -> None:
         limits = context.settings.realtime
         super().__init__(socket, context, "realtime", limits.idle_timeout_s)
+        self._beta = beta
         self._id = new_id("sess")
         self._expires_at = int(time.time() + limits.max_session_s)
         self._expiry: asyncio.TimerHandle | None = None
@@ -100,6 +109,14 @@ class RealtimeConnection(SocketConnection):
             self._tell(_error_event(error, event_id or _event_id(text)))
         # A client may send many events at once: the writer must have its turn between them.
         await asyncio.sleep(0)
+
+    async def send(self, message: BaseModel | bytes) -> None:
+        if self._beta and isinstance(message, ServerEvent):
+            event = to_beta(message)
+            if event is None:
+                return
+            message = event
+        await super().send(message)
 
     def refuse(self, error: CantataError) -> None:
         self._tell(_error_event(error, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,7 +13,7 @@ from cantata.api.context import ApiContext, Context
 from cantata.api.framing import SSE_MEDIA_TYPE
 from cantata.api.images.answers import COMPLETED, PARTIAL, PROGRESS, THOUGHT, ImagesAnswer, Kind
 from cantata.api.images.body import EditBody, GenerationBody
-from cantata.api.images.form import read_edit
+from cantata.api.images.edits import JsonEditBody, read_edit
 from cantata.api.images.order import ImageOrder, image_order
 from cantata.api.images.response import ImagesResponse
 from cantata.api.images.streamed import StreamedImages
@@ -39,9 +40,11 @@ def _edit_form() -> dict[str, Any]:
     files = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
     schema["properties"] = {"image": files, **schema["properties"]}
     schema["required"] = ["image", *schema["required"]]
-    return {
-        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+    content = {
+        "multipart/form-data": {"schema": schema},
+        "application/json": {"schema": JsonEditBody.model_json_schema()},
     }
+    return {"requestBody": {"required": True, "content": content}}
 
 
 @router.post(
@@ -52,9 +55,20 @@ def _edit_form() -> dict[str, Any]:
 )
 async def edit_images(request: Request, context: Context) -> Response:
     """Draw pictures from a prompt and other pictures. See docs/images.md."""
+    return await edit(request, context, lambda body: body)
+
+
+async def edit(
+    request: Request, context: ApiContext, adapt: Callable[[EditBody], EditBody]
+) -> ImagesResponse:
+    """Read an edit, sent as a form or as JSON, and draw it.
+
+    Args:
+        adapt: changes the options that were sent.
+    """
     context.lifecycle.check()
-    body, sent = await read_edit(request)
-    return _response(context, image_order(context, body, sent))
+    body, sent = await read_edit(request, context.media)
+    return _response(context, image_order(context, adapt(body), sent))
 
 
 def _response(context: ApiContext, order: ImageOrder) -> ImagesResponse:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response, WebSocket
 
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, respond
+from cantata.api.realtime.beta import asks_for_beta
 from cantata.api.realtime.choice import Choice, choose
 from cantata.api.realtime.connection import RealtimeConnection
 from cantata.contract.data.errors import CantataError
@@ -23,7 +24,8 @@ async def realtime(socket: WebSocket, context: Context) -> None:
         return
     with context.metrics.conversations.sessions.track_inprogress():
         await socket.accept()
-        await RealtimeConnection(socket, context, choice).run()
+        beta = asks_for_beta(socket.headers)
+        await RealtimeConnection(socket, context, choice, beta=beta).run()
 
 
 @router.get("/realtime", include_in_schema=False, status_code=204)

@@ -56,6 +56,49 @@ async def test_every_way_to_send_pictures(
     }
 
 
+@pytest.mark.parametrize("shape", ["url", "base64", "object", "nested", "list", "images"])
+async def test_an_edit_may_be_json(server: Server, http: httpx.AsyncClient, shape: str) -> None:
+    picture = quarters(40, 60)
+    encoded = base64.b64encode(image_file(picture)).decode()
+    url = f"data:image/png;base64,{encoded}"
+    sent: dict[str, Any] = {
+        "url": {"image": url},
+        "base64": {"image": encoded},
+        "object": {"image": {"type": "image_url", "url": url}},
+        "nested": {"image": {"image_url": {"url": url}}},
+        "list": {"image": [url, {"b64_json": encoded}]},
+        "images": {"images": [{"image_url": url}]},
+    }[shape]
+    body = {"prompt": PROMPT, "seed": 7, "output_format": "jpg", **sent}
+    response = await http.post(EDITS, json=body)
+    assert response.status_code == 200, response.text
+    assert response.json()["output_format"] == "jpeg"
+    assert len(shown(server)) == (2 if shape == "list" else 1)
+    for found in shown(server):
+        np.testing.assert_array_equal(found, picture)
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        ({}, "image"),
+        ({"image": []}, "image"),
+        ({"image": 5}, "image"),
+        ({"image": {"id": "x"}}, "image"),
+        ({"image": "data:image/png;base64,!!!!"}, "image"),
+        ({"image": "data:text/plain;base64,AAAA"}, "image"),
+        ({"image": "x", "mask": "y"}, "mask"),
+        ({"image": ["data:image/png;base64,AAAA"] * 17}, "image"),
+    ],
+)
+async def test_a_wrong_edit_in_json_is_named(
+    http: httpx.AsyncClient, sent: dict[str, Any], param: str
+) -> None:
+    response = await http.post(EDITS, json={"prompt": PROMPT, **sent})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == param
+
+
 async def test_numbers_are_text_and_empty_fields_are_none(
     server: Server, http: httpx.AsyncClient
 ) -> None:

@@ -246,6 +246,27 @@ async def test_cors() -> None:
         assert "access-control-allow-origin" not in foreign.headers
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    ["content-type,x-stainless-os", "xi-api-key", "openai-organization, x-anything", "x-api-key"],
+)
+async def test_a_preflight_may_ask_for_any_header_and_for_a_private_network(wanted: str) -> None:
+    asked = {
+        "origin": "https://friend.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": wanted,
+        "access-control-request-private-network": "true",
+    }
+    async with guarded(allowed_origins=("https://friend.example",)) as (_, http):
+        preflight = await http.options(SPEECH, headers=asked)
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-headers"] == wanted
+        assert preflight.headers["access-control-allow-private-network"] == "true"
+        foreign = await http.options(SPEECH, headers={**asked, "origin": "https://evil.example"})
+        assert foreign.status_code == 400
+        assert "access-control-allow-origin" not in foreign.headers
+
+
 async def test_a_key_has_a_number_of_requests() -> None:
     async with guarded(max_concurrent_per_key=2) as (server, http):
         mine, other = {"x-api-key": FIRST}, {"x-api-key": SECOND}

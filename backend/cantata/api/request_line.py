@@ -1,0 +1,55 @@
+"""Requests as clients write them: doubled and trailing slashes, HEAD, Azure's newer prefix.
+
+Plain ASGI around everything that looks at a path or a method, access checks included, so that all
+of them see the same request.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_API = re.compile(r"/(?:v1|v2|openai|health|ready|metrics|docs|redoc|openapi\.json)(?:/|\Z)")
+"""Other paths are pages, whose files may have any name."""
+_SLASHES = re.compile(r"/{2,}")
+_AZURE = "/openai/v1/"
+
+
+class RequestLineMiddleware:
+    """Brings a request's path and method into the form in which routes are written."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        path = normalize_path(scope["path"])
+        if path != scope["path"]:
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope, send = {**scope, "method": "GET"}, _without_body(send)
+        await self._app(scope, receive, send)
+
+
+def normalize_path(path: str) -> str:
+    """A path of the API without doubled and trailing slashes; any other path as it is."""
+    plain = _SLASHES.sub("/", path)
+    if not _API.match(plain):
+        return "/" if plain == "/" else path
+    if plain.startswith(_AZURE):
+        plain = "/v1/" + plain.removeprefix(_AZURE)
+    return plain.rstrip("/")
+
+
+def _without_body(send: Send) -> Send:
+    """A response's head as of GET; its body is dropped."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_head
