@@ -22,7 +22,8 @@ VALL-E 2)."""
 RAS_TEMPERATURE, RAS_TOP_P = 1.0, 0.9
 """How a repeated code is drawn again."""
 PENALTY_FRAMES = 16
-"""S1 penalizes the codes of so many last frames."""
+"""S1 penalizes the codes of so many last frames, of which the first frame is never one. While there
+are fewer, the published program fills its window with zeros: code 0 counts as said."""
 
 
 def draw_codes(
@@ -92,7 +93,7 @@ def draw_unrepeated(
 def penalize_recent(
     scores: torch.Tensor, spoken: torch.Tensor, penalty: torch.Tensor
 ) -> torch.Tensor:
-    """Make a codebook's codes of the last `PENALTY_FRAMES` frames less likely, as S1 does.
+    """Make a residual codebook's codes of the last frames less likely, as S1 does.
 
     Args:
         scores: [R, V] float32.
@@ -104,6 +105,8 @@ def penalize_recent(
     """
     frames = (spoken >= 0).sum(dim=1, keepdim=True)
     place = torch.arange(spoken.shape[1], device=spoken.device)
-    recent = torch.where(place >= frames - PENALTY_FRAMES, spoken, -1)
+    recent = torch.where(place >= (frames - PENALTY_FRAMES).clamp(min=1), spoken, -1)
+    padding = torch.where((frames > 0) & (frames <= PENALTY_FRAMES), 0, -1)
+    recent = torch.cat((recent, padding), dim=1)
     # Codes that cannot be chosen have no score.
     return penalize_repetition(scores, recent.masked_fill(recent >= scores.shape[1], -1), penalty)

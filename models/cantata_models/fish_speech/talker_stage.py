@@ -225,7 +225,7 @@ class S1Talker(FishTalker):
     """S1's."""
 
     layout = Layout.S1
-    law_draws, law_frames = 0, PENALTY_FRAMES
+    law_draws, law_frames = 0, PENALTY_FRAMES + 1
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
@@ -233,9 +233,10 @@ class S1Talker(FishTalker):
         self.register_buffer("codes_of_tokens", self.tokens.argsort(), persistent=False)
 
     def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
-        """Draw code 0; what the oldest of the recent frames has is less likely.
+        """Draw code 0; what the oldest frame in the window has is less likely.
 
-        The published program looks at all rows of that frame, codes as if they were tokens.
+        The published program looks at all rows of that frame, codes as if they were tokens. For
+        the second frame its window has only zeros, so the token with id 0 is less likely.
         """
         penalized = penalize_repetition(scores, self._oldest(draws.recent), draws.penalty)
         if not draws.is_sampled:
@@ -243,13 +244,21 @@ class S1Talker(FishTalker):
         return draw_codes(penalized, draws.uniforms[:, 0], draws.sampling)
 
     def _oldest(self, recent: torch.Tensor) -> torch.Tensor:
-        """[R, F, Q] -> [R, Q + 1] codes 0 to penalize; -1 where there is no frame yet."""
-        first = (recent[:, :, 0] >= 0).long().argmax(dim=1)
-        oldest = recent[torch.arange(len(recent), device=recent.device), first]
+        """[R, F, Q] -> [R, Q + 1] codes 0 to penalize; -1 before the second frame.
+
+        `recent` has one frame more than the window: either the frame before it, or the first one,
+        which is never in it.
+        """
+        began = recent[:, :, 0] >= 0
+        place = began.long().argmax(dim=1) + 1
+        rows = torch.arange(len(recent), device=recent.device)
+        oldest = recent[rows, place.clamp(max=recent.shape[1] - 1)]
         spoken = oldest.clone()
         spoken[:, 0] = torch.where(oldest[:, 0] < self._config.codebook_size, oldest[:, 0], 0)
         codes = torch.cat((oldest[:, :1], self.codes_of_tokens[spoken.clamp(min=0)]), dim=1)
-        return codes.masked_fill(oldest[:, :1] < 0, -1)
+        only_zeros = (place == recent.shape[1])[:, None]
+        codes = torch.where(only_zeros, self.codes_of_tokens[0], codes)
+        return codes.masked_fill(~began.any(dim=1, keepdim=True), -1)
 
     def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
         return hidden

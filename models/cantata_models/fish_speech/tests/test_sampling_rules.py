@@ -82,17 +82,24 @@ def test_every_code_of_s1_is_drawn_by_the_rules(talkers: Talkers, how: How, pena
     tokens, begin = loaded.talker.tokens, loaded.statement.begin
     code_of = {token: code for code, token in enumerate(tokens.tolist())}
     for frame, codes in enumerate(observed.codes.tolist()):
-        window = observed.codes[max(0, frame - 16) : frame].tolist()
+        # The published program keeps columns of a token and all codes in a table of zeros, begins
+        # with the second frame, and looks at sixteen columns, also while they are not all filled.
+        columns = observed.codes[1:frame].tolist()
+        columns = (columns if len(columns) > 16 else [*columns, *[None] * (16 - len(columns))])[
+            -16:
+        ]
+        window = columns if frame else []
         repeated = set()
         if window:
             oldest = window[0]
-            token = int(tokens[oldest[0]])
+            token = 0 if oldest is None else int(tokens[oldest[0]])
             code0 = token - begin if begin <= token < begin + loaded.statement.size else 0
-            repeated = {code_of[each] for each in (token, code0, *oldest[1:])}
+            codes0 = (token, 0) if oldest is None else (token, code0, *oldest[1:])
+            repeated = {code_of[each] for each in codes0}
         first = penalized(wide(observed.first_scores[frame]), repeated, penalty)
         assert codes[0] in choices(first, uniforms[frame][0], how), frame
         for book, code in enumerate(codes[1:], start=1):
-            said = {past[book] for past in window}
+            said = {0 if past is None else past[book] for past in window}
             scores = penalized(wide(observed.residual_scores[frame, book - 1]), said, penalty)
             assert code in choices(scores, uniforms[frame][book], how), (frame, book)
 
@@ -166,13 +173,21 @@ def test_a_code_just_said_is_drawn_again_but_not_the_first_frame_s_nor_the_end()
     assert draw_unrepeated(scores, uniforms, greedy, recent, end_code=3).tolist() == [1] * 6
 
 
-def test_the_penalty_forgets_after_sixteen_frames() -> None:
-    scores = torch.tensor([[4.0, -4.0, 4.0]]).expand(2, -1)
-    spoken = torch.full((2, 40), -1)
-    spoken[0, :17] = torch.tensor([0, *[1] * 16])
-    spoken[1, :16] = torch.tensor([0, *[1] * 14, 7])  # 7 cannot be chosen
-    found = penalize_recent(scores, spoken, torch.tensor([2.0, 2.0]))
-    assert found.tolist() == [[4.0, -8.0, 4.0], [2.0, -8.0, 4.0]]
+def test_the_penalty_forgets_after_sixteen_frames_and_never_counts_the_first() -> None:
+    scores = torch.tensor([[4.0, -4.0, 4.0, 4.0]]).expand(5, -1)
+    spoken = torch.full((5, 40), -1)
+    spoken[1, 0] = 2  # only the first frame: the window has zeros alone
+    spoken[2, :3] = torch.tensor([2, 1, 3])  # the first frame's code is free
+    spoken[3, :17] = torch.tensor([2, *[1] * 15, 7])  # the window is full; 7 cannot be chosen
+    spoken[4, :18] = torch.tensor([2, 3, *[1] * 16])  # 3 was said seventeen frames ago
+    found = penalize_recent(scores, spoken, torch.full((5,), 2.0))
+    assert found.tolist() == [
+        [4.0, -4.0, 4.0, 4.0],
+        [2.0, -4.0, 4.0, 4.0],
+        [2.0, -8.0, 4.0, 2.0],
+        [4.0, -8.0, 4.0, 4.0],
+        [4.0, -8.0, 4.0, 4.0],
+    ]
 
 
 def test_a_draw_does_not_depend_on_the_rows_beside_it() -> None:
