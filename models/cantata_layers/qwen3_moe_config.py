@@ -44,7 +44,8 @@ def read_qwen3_moe_stack(fields: JsonFields) -> Qwen3MoeStack:
         raise ConfigError(f"{fields.where}: layers without experts are not served")
     layers = read_qwen3_stack(fields)
     experts = Experts(
-        count=fields.get("num_experts", int),
+        # The second name is what transformers 5 saves.
+        count=fields.get("num_experts", int, fields.values.get("num_local_experts")),
         used=fields.get("num_experts_per_tok", int),
         size=fields.get("moe_intermediate_size", int),
         shared_size=fields.get("shared_expert_intermediate_size", int, 0),

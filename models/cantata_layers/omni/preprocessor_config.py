@@ -1,4 +1,5 @@
-"""preprocessor_config.json: how media become features."""
+"""How media become features: preprocessor_config.json or, as transformers 5 saves them,
+processor_config.json with a section for each kind of media."""
 
 from __future__ import annotations
 
@@ -41,24 +42,42 @@ class PreprocessorConfig:
 
 
 def load_preprocessor_config(folder: Path) -> PreprocessorConfig:
-    """Read a checkpoint's preprocessor_config.json.
+    """Read a checkpoint's preprocessor_config.json or processor_config.json.
 
     Raises:
         ConfigError: a value is missing, of the wrong type or not served.
     """
-    fields = read_json(folder / "preprocessor_config.json")
+    fields = _read(folder)
     for key, served in (("sampling_rate", RATE), ("n_fft", 400), ("hop_length", 160)):
         found = fields.get(key, int)
         if found != served:
             raise ConfigError(f"{fields.where}: {key} {found} is not served; valid: {served}")
     return PreprocessorConfig(
         mel_bins=fields.get("feature_size", int),
-        longest_s=fields.get("n_samples", int) / RATE,
+        longest_s=_longest_s(fields),
         pads_left=_pads_left(fields),
         pixels=_pixels(fields),
         mean=_colours(fields, "image_mean"),
         std=_colours(fields, "image_std"),
     )
+
+
+def _read(folder: Path) -> JsonFields:
+    whole, merged = folder / "preprocessor_config.json", folder / "processor_config.json"
+    if whole.is_file():
+        return read_json(whole)
+    if not merged.is_file():
+        raise ConfigError(f"{folder}: neither {whole.name} nor {merged.name} is there")
+    fields = read_json(merged)
+    # Both sections have keys of their own, but for `processor_class` and the like.
+    both = {**fields.items("image_processor"), **fields.items("feature_extractor")}
+    return JsonFields(both, fields.where)
+
+
+def _longest_s(fields: JsonFields) -> float:
+    seconds = fields.values.get("chunk_length")
+    samples = seconds * RATE if type(seconds) is int else None
+    return fields.get("n_samples", int, samples) / RATE
 
 
 def _pads_left(fields: JsonFields) -> bool:
@@ -69,7 +88,12 @@ def _pads_left(fields: JsonFields) -> bool:
 
 
 def _pixels(fields: JsonFields) -> PixelLimits:
-    limits = PixelLimits(fields.get("min_pixels", int), fields.get("max_pixels", int))
+    # transformers 5 saves `size` in place of the two keys.
+    size = fields.section("size") if fields.items("size") else None
+    least = fields.values.get("min_pixels") or (size and size.values.get("shortest_edge"))
+    most = fields.values.get("max_pixels") or (size and size.values.get("longest_edge"))
+    sides = JsonFields({"min_pixels": least, "max_pixels": most}, fields.where)
+    limits = PixelLimits(sides.get("min_pixels", int), sides.get("max_pixels", int))
     if not 0 < limits.least <= limits.most:
         raise ConfigError(f"{fields.where}: min_pixels and max_pixels contradict: {limits}")
     return limits

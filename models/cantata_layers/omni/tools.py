@@ -14,9 +14,8 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from cantata.contract.data.chat import ChatRequest, Message, Part, Role, TextPart, ToolCall
 from cantata.contract.data.errors import ConfigError
-from cantata_layers.json_fields import read_json
+from cantata_layers.chat_template import load_chat_template
 
-_FILE = "chat_template.json"
 _SYSTEM_BEGIN, _TURN_END = "<|im_start|>system\n", "<|im_end|>\n"
 _EMPTY_TURN = f"<|im_start|>user\n{_TURN_END}"
 
@@ -32,8 +31,8 @@ class ToolTemplate:
     """
 
     def __init__(self, checkpoint: Path) -> None:
-        path = checkpoint / _FILE
-        self._template = read_json(path).get("chat_template", str) if path.is_file() else ""
+        self._template, file = load_chat_template(checkpoint)
+        self._where = str(checkpoint / file)
         self.has_tools = "tools" in self._template and "<tool_call>" in self._template
         """Whether the model was made for them."""
         if self.has_tools:
@@ -41,7 +40,7 @@ class ToolTemplate:
                 for system in (None, "s"):
                     self._system(system, ['{"type": "function", "function": {"name": "f"}}'])
             except Exception as error:  # whatever a template raises
-                raise ConfigError(f"{path}: tools cannot be described: {error}") from error
+                raise ConfigError(f"{self._where}: tools cannot be described: {error}") from error
 
     def written(self, request: ChatRequest) -> tuple[Message, ...]:
         """The request's messages with its tools, calls and their results as text."""
@@ -65,7 +64,7 @@ class ToolTemplate:
         if system is None:
             whole = whole.removesuffix(_EMPTY_TURN)
         if not (whole.startswith(_SYSTEM_BEGIN) and whole.endswith(_TURN_END)):
-            raise ConfigError(f"{_FILE}: a system's turn has another form: {whole[:80]!r}")
+            raise ConfigError(f"{self._where}: a system's turn has another form: {whole[:80]!r}")
         return whole[len(_SYSTEM_BEGIN) : -len(_TURN_END)]
 
 
