@@ -68,6 +68,7 @@ class CodecDecoder(nn.Module):
 
     codebooks: torch.Tensor
     window: torch.Tensor
+    recordable = True
 
     def __init__(self, config: CodecConfig) -> None:
         super().__init__()
@@ -114,6 +115,7 @@ class CodecDecoder(nn.Module):
 
     def reset(self, state: CodecState, slots: torch.Tensor) -> None:
         """Resets these slots ([B] int64) in place."""
+        slots = slots.to(self.window.device)
         for tensor in state.tensors():
             tensor[slots] = 0.0
 
@@ -133,8 +135,10 @@ class CodecDecoder(nn.Module):
         Returns:
             [B, T * samples_per_frame, 1] float32.
         """
+        device = self.window.device
+        slots = slots.to(device)
         rows = state.take(slots)
-        samples = self.advance(rows, self.latents(codes))
+        samples = self.advance(rows, self.latents(codes.to(device)))
         state.put(slots, rows)
         return samples[..., None]
 
