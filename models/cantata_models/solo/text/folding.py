@@ -100,6 +100,7 @@ def fold(text: str) -> Folded:
     escapes = _escaped_breaks(text)
     pieces: list[str] = []
     origin: list[int] = []
+    last = ""
     for index, char in enumerate(text):
         if index in group_marks:
             piece = ","
@@ -109,10 +110,11 @@ def fold(text: str) -> Folded:
             piece = char
         else:
             piece = _fold_char(char)
-        if len(piece) > 1 and "/" in piece and pieces:
+        if len(piece) > 1 and "/" in piece and last.isalnum():
             # "3½": the fraction's numerator must not merge with the digits before it.
             piece = " " + piece
         pieces.append(piece)
+        last = piece[-1:] or last
         origin.extend([index] * len(piece))
     return Folded("".join(pieces), tuple(origin), text)
 

@@ -21,7 +21,7 @@ Repetitions are bounded so that hostile text takes linear time.
 DECIMAL_COMMA = r"(?:(?<![\d,.])\d{1,9},\d{1,2}(?!\d|,\d))"
 """A European decimal as in "3,5 km"; certain only before a unit or a currency."""
 
-SIGN = r"(?:(?<![\w)%°])[-−](?=[\d.]))?"
+SIGN = r"(?:(?<![\w)%°])(?<!\d[\"'])[-−](?=[\d.]))?"
 
 _LARGE = {
     "M": "million",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from cantata_models.solo.text.dashes import Dash, classify
 from cantata_models.solo.text.folding import GREEK
 from cantata_models.solo.text.tokens import Expansion, Pause, Strength, rule, say
 
@@ -58,11 +59,6 @@ _OPERATORS = {
     "+=": "plus equals",
     "-=": "minus equals",
 }
-_NUMBER_BEFORE = re.compile(
-    r"\d(?:[kmb%s°]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", re.ASCII | re.IGNORECASE
-)
-_DAY_BEFORE = re.compile(r"[a-z.]\s\d{1,2}(?:st|nd|rd|th)?\s?$", re.ASCII)
-_MONTH_AFTER = re.compile(r"\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)", re.ASCII)
 _ENTITIES = {"amp": "and", "lt": "less than", "gt": "greater than"}
 
 
@@ -104,28 +100,9 @@ def _line_break(match: re.Match[str]) -> Expansion:
     return [_SENTENCE] if short and not continues else []
 
 
-def _hyphen(match: re.Match[str]) -> Expansion:
-    """A dash between numbers is a range, or a minus if spaced. Between words it is silent."""
-    text, start, end = match.string, match.start(), match.end()
-    before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    left = text[max(0, start - 8) : start]
-    if re.match(r"[\d$€£.]", after) and re.search(
-        r"\d(?:[kmb%s°]|°[cf]|st|nd|rd|th)?$|\d\s?[ap]\.?m\.?$", left, re.I
-    ):
-        equation = match[0] == "-" and re.compile(r"\d{1,9}\s?=").match(text, end)
-        return say(match, "minus" if equation else "to")
-    if text[start - 1 : end + 1] == "A-Z" or re.fullmatch(
-        r"[A-Z]–[A-Z]", text[start - 1 : end + 1]
-    ):
-        return say(match, "to")
-    if _DAY_BEFORE.search(left) and _MONTH_AFTER.match(text, end):
-        return say(match, "to")
-    if before[-1:] == " " and before[:1].isdigit() and re.match(r" \d", after):
-        return say(match, "minus" if match[0] == "-" else "to")
-    if before[-1:].isalnum() and after[:1].isalnum() and match[0] in "-–":
-        return []
-    spaced = (before[-1:] + after[:1]).isspace() or match[0] == "—" or len(match[0]) > 1
-    return [_CLAUSE] if spaced else []
+def _dash(match: re.Match[str]) -> Expansion:
+    meaning = classify(match.string, match.start(), match.end())
+    return [_CLAUSE] if meaning is Dash.PAUSE else say(match, meaning.value)
 
 
 def _or(match: re.Match[str]) -> Expansion:
@@ -210,7 +187,7 @@ RULES = (
     rule(r"(?:(?<=[A-Za-z])|(?<!\S))\.(?=[A-Za-z])", _dot),
     rule(r"\.", _stop),
     rule(r"[,;:()\[\]{}|•]", _clause),
-    rule(r"[–—-]{1,20}", _hyphen),
+    rule(r"[–—-]{1,20}", _dash),
     rule(r"\+", _plus),
     rule(r"#(?=[A-Za-z])", _hashtag),
     rule(r"~(?=\s?\d)", _about),
