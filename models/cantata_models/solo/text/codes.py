@@ -10,36 +10,16 @@ import re
 from itertools import pairwise
 
 from cantata_models.solo.text import numbers
+from cantata_models.solo.text.code_cues import LONG_CODE, NAMED_BEFORE, WINDOW, is_code
 from cantata_models.solo.text.tokens import Expansion, Item, Pause, Strength, rule, say_span
 from cantata_models.solo.text.wordlists import word_set
 from cantata_models.solo.text.words import spell, word_items
 
-_SECRET = (
-    r"(?:code|pin|passcode|password|otp|cvv|cvc|token|key|zip|postcode|passport|routing|sort code"
-    r"|tracking|confirmation|verification|booking|reference|serial|imei|iban|ssn|isbn)"
-)
-_NUMBERED_THING = (
-    r"(?:account|acct|order|invoice|ticket|case|claim|member|membership|policy|licen[sc]e|customer"
-    r"|reservation|receipt|permit|card|phone|contract|docket|transaction|model|part|item|employee"
-    r"|student|patient|sku|id|ref|po|rma)"
-)
-_LINK = (
-    r"(?:\s?(?:number|numbers|no\.?|nr\.?|code|codes|id|is|was|are|and|or|will be|to|[:=#-])){0,4}"
-)
-_AFTER_SECRET = re.compile(rf"\b{_SECRET}s?{_LINK}\s?[\"'(]?$", re.IGNORECASE | re.ASCII)
-_AFTER_NUMBERED = re.compile(
-    rf"\b{_NUMBERED_THING}s?\s?(?:number|no\.?|nr\.?|id|:|\#)\s?(?:is|was|:|\#)?\s?$",
-    re.IGNORECASE | re.ASCII,
-)
-_NAMED_BEFORE = re.compile(rf"\b{_NUMBERED_THING}\s$", re.IGNORECASE | re.ASCII)
-_FAULT_BEFORE = re.compile(r"\b(?:error|status|exit|http)\scode:?\s$", re.IGNORECASE | re.ASCII)
-_LONG_CODE = 5
-_WINDOW = 48
-
 _MAKER_BEFORE = re.compile(
     r"\b(?:boeing|airbus|douglas|lockheed|embraer|bombardier|cessna|antonov|tupolev|iso|iec|ieee"
-    r"|din|ansi|astm|nist|fips|rfc|mil|jis|en|geforce|rtx|gtx|radeon|ryzen|core|xeon|xerox|part"
-    r"|model|type|series|class|sku|catalog|serial|colt|porsche|ferrari|leica|nikon)"
+    r"|din|ansi|astm|nist|fips|rfc|mil|jis|en|geforce|rtx|gtx|radeon|ryzen|core|xeon|xerox|sp|bs|part"
+    r"|model|type|series|class|sku|catalog|serial|colt|porsche|ferrari|leica|nikon"
+    r"|llama|qwen|gemma|phi|mistral|mixtral|deepseek|gpt|claude|gemini|falcon|granite|olmo)"
     r"(?:\s(?:number|no\.?))?\s?\#?$",
     re.IGNORECASE | re.ASCII,
 )
@@ -51,17 +31,6 @@ _SCORE_BEFORE = re.compile(
 )
 _QUARTERS = word_set("Q1 Q2 Q3 Q4 H1 H2")
 _PART = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)*", re.ASCII)
-
-
-def is_code(match: re.Match[str]) -> bool:
-    """Whether the words before a number make it a code: "code is", "PIN:", "account number"."""
-    before = match.string[max(0, match.start() - _WINDOW) : match.start()]
-    digits = sum(char.isdigit() for char in match[0])
-    if _FAULT_BEFORE.search(before) and digits == 3:
-        return False
-    if digits >= 3 and (_AFTER_SECRET.search(before) or _AFTER_NUMBERED.search(before)):
-        return True
-    return digits >= _LONG_CODE and _NAMED_BEFORE.search(before) is not None
 
 
 def group_items(text: str, start: int) -> list[Item]:
@@ -81,7 +50,7 @@ def group_items(text: str, start: int) -> list[Item]:
 def _hyphened(match: re.Match[str]) -> Expansion:
     """Reads "737-800", "Llama-3.1-8B" and "#1234-5678"; declines ranges, scores and words."""
     parts = match["name"].split("-")
-    before = match.string[max(0, match.start() - _WINDOW) : match.start()]
+    before = match.string[max(0, match.start() - WINDOW) : match.start()]
     if not any(_has_digit(left) and right[0].isdigit() for left, right in pairwise(parts)):
         return None
     numeric = [part for part in parts if part.isdigit()]
@@ -164,17 +133,84 @@ def _spelled_code(match: re.Match[str]) -> Expansion:
 
 def _hash(match: re.Match[str]) -> Expansion:
     number = match["number"]
-    named = _NAMED_BEFORE.search(match.string[max(0, match.start() - _WINDOW) : match.start()])
-    long = number.isdigit() and len(number) >= (_LONG_CODE - 1 if named else _LONG_CODE)
+    named = NAMED_BEFORE.search(match.string[max(0, match.start() - WINDOW) : match.start()])
+    long = number.isdigit() and len(number) >= (LONG_CODE - 1 if named else LONG_CODE)
     said = numbers.digits(number) if long else numbers.number(number)
     return say_span(match.start(), match.end(), ["number", *said])
+
+
+def _standard(match: re.Match[str]) -> Expansion:
+    """Reads "ISO 9001:2015", whose colon is neither a time nor a ratio."""
+    before = match.string[max(0, match.start() - WINDOW) : match.start()]
+    if _MAKER_BEFORE.search(before) is None:
+        return None
+    name = match["name"]
+    if name.isdigit() and "00" in name[1:-1]:
+        # "nine thousand one", "twenty seven thousand one"
+        items = say_span(match.start(), match.end("name"), numbers.cardinal(int(name)))
+    else:
+        items = _name_items(name, match.start())
+    return [*items, *say_span(match.start("year"), match.end(), numbers.year(int(match["year"])))]
+
+
+def _airliner(match: re.Match[str]) -> Expansion:
+    """Reads "737-800" without its maker's name; declines "pages 737-800"."""
+    before = match.string[max(0, match.start() - WINDOW) : match.start()]
+    if _SCORE_BEFORE.search(before):
+        return None
+    return _name_items(match[0], match.start())
+
+
+def _groups(match: re.Match[str]) -> Expansion:
+    return group_items(match[0], match.start())
+
+
+def _signs(match: re.Match[str]) -> Expansion:
+    """Reads an account's number with letters, "DE89 3704 0044", sign by sign."""
+    items: list[Item] = []
+    for part in re.finditer(r"[A-Z]|\d+", match[0]):
+        place = match.start() + part.start()
+        if items and match[0][part.start() - 1] == " ":
+            items.append(Pause(Strength.CLAUSE))
+        if part[0].isalpha():
+            items += spell(part[0], place)
+        else:
+            items += say_span(place, place + len(part[0]), numbers.digits(part[0]))
+    return items
+
+
+def _band(match: re.Match[str]) -> Expansion:
+    """Reads "H.264" and "802.11ax"."""
+    items: list[Item] = []
+    for part in re.finditer(r"[A-Za-z]+|\d+|\.", match[0]):
+        place = match.start() + part.start()
+        if part[0].isalpha():
+            items += spell(part[0], place)
+        elif part[0].isdigit():
+            items += say_span(place, place + len(part[0]), numbers.grouped(part[0]))
+        elif part.start() > 1:
+            items += say_span(place, place + 1, "dot")
+    return items
 
 
 def _plain_code(match: re.Match[str]) -> Expansion:
     return group_items(match[0], match.start()) if is_code(match) else None
 
 
+COLONS = (
+    rule(r"(?<![\w.])(?P<name>\d{3,5}(?:-\d{1,3})?):(?P<year>(?:19|20)\d\d)(?![\w:])", _standard),
+    rule(r"(?<![\w:.])\d:\d\d-(?:cv|cr|mc|md|mj|bk|ap)-\d{3,5}(?!\w)", _groups),
+)
+"""Codes whose colon must not be taken for that of a time or of a verse."""
+
 RULES = (
+    rule(
+        r"(?<![\w.,$€£-])7[0-8]7-(?:10|[1-9]00|[1-9])(?:ER|LR|SP|F|X)?(?![\w-]|[.,:]\d)", _airliner
+    ),
+    rule(r"(?<![\w.,$€£-])7[0-8]7(?=\sMAX\b)", _airliner),
+    rule(r"(?<!\w)[A-Z]{2}\d\d(?:\s[A-Z0-9]{4}){2,7}(?:\s[A-Z0-9]{1,3})?(?!\w)", _signs),
+    rule(r"(?<![\w.])(?:H\.26\d|802\.\d{1,2}[a-z]{0,2})(?![\w.])", _band),
+    rule(r"(?<![\w-])[A-Z]{1,6}-\d{5,12}(?![\w-]|[.,]\d)", _groups),
     rule(
         r"(?<![\w.$€£/-])(?P<hash>\#?)(?P<name>[A-Za-z0-9][A-Za-z0-9.]{0,20}"
         r"(?:-[A-Za-z0-9](?:[A-Za-z0-9.]{0,20}[A-Za-z0-9])?){1,6})(?![\w/%°-]|[.,:]\d)",

@@ -64,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     rule(OVERRIDE, _override),
     *addresses.RULES,
     *formulas.RULES,
+    *codes.COLONS,
     *citations.RULES,
     *dates.RULES,
     *places.RULES,

@@ -60,7 +60,7 @@ _SOFTWARE = re.compile(
 _STATE = re.compile(r"\b[A-Z]\.?[A-Z]\.?\s$", re.ASCII)
 _NUMBERED_PLACE = re.compile(
     r"\b(?:boeing|airbus|room|flight|highway|route|suite|apartment|bus|interstate|error|status|extension"
-    r"|(?:error|status|exit|http)\scode"
+    r"|http|(?:error|status|exit|http|return|response)\scode"
     r"|ext\.?)\s$",
     re.ASCII | re.IGNORECASE,
 )
@@ -172,10 +172,14 @@ def _version(match: re.Match[str]) -> Expansion:
 
 
 def _code(match: re.Match[str]) -> Expansion:
+    """Reads "4-4-2" and "10-20-30" as numbers, and groups of more digits digit by digit."""
     items: list[Item] = []
-    for part in re.finditer(r"\d+", match[0]):
+    parts = list(re.finditer(r"\d+", match[0]))
+    small = all(len(part[0]) <= 2 and part[0][0] != "0" for part in parts)
+    for part in parts:
         start = match.start() + part.start()
-        items += [*say_span(start, start + len(part[0]), numbers.digits(part[0]))]
+        said = numbers.number(part[0]) if small else numbers.digits(part[0])
+        items += say_span(start, start + len(part[0]), said)
         items.append(Pause(Strength.CLAUSE))
     return items[:-1]
 
