@@ -123,16 +123,15 @@ def _fraction(match: re.Match[str]) -> Expansion:
         return say(match, [*count, "out", "of", *count])
     if match["bottom"] == "1":
         return say(match, [*numbers.number(match["top"]), "to", "one"])
+    if match["whole"] is not None:
+        proper = int(match["top"]) < int(match["bottom"])
+        mixed = f"{match['whole']} {match['top']}/{match['bottom']}"
+        return say(match, numbers.quantity(mixed)) if proper else None
     words = numbers.fraction(int(match["top"]), int(match["bottom"]))
-    if match["whole"] is None:
-        left = match.string[max(0, match.start() - 4) : match.start()]
-        # "a half mile", not "a one half mile".
-        return say(
-            match, words[1:] if words[0] == "one" and re.search(r"\b[Aa]\s{1,2}$", left) else words
-        )
-    if words[0] == "one" and words[1] != "over":
-        words = ["an" if words[1].startswith("e") else "a", *words[1:]]
-    return say(match, [*numbers.number(match["whole"]), "and", *words])
+    left = match.string[max(0, match.start() - 4) : match.start()]
+    # "a half mile", not "a one half mile".
+    article = words[0] == "one" and re.search(r"\b[Aa]\s{1,2}$", left)
+    return say(match, words[1:] if article else words)
 
 
 def _split(match: re.Match[str]) -> Expansion:
@@ -210,7 +209,7 @@ RULES = (
     rule(rf"(?<!\w)(?P<number>{NUMBER})(?P<short>M|m|mn|bn|tn)(?!\w)", _large),
     rule(r"(?<!\w)(?P<number>\d{1,3}\.\d{1,3})(?P<short>B)(?!\w)", _large),
     rule(
-        r"(?:(?P<whole>\d{1,9})(?:\s{1,2}|-))?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})"
+        r"(?:(?P<whole>\d{1,3})(?:\s{1,2}|-))?(?<![/\d.])(?P<top>\d{1,6})/(?P<bottom>\d{1,6})"
         r"(?:(?P<ordinal>st|nd|rd|th)s?)?(?![\w/])",
         _fraction,
     ),

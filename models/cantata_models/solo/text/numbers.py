@@ -150,6 +150,28 @@ def fraction(numerator: int, denominator: int) -> list[str]:
     return [*cardinal(numerator), *part]
 
 
+def quantity(text: str) -> list[str]:
+    """Reads a number or a fraction: "three quarters", "two and a half", "two point five".
+
+    A whole number comes before the fraction with spaces or a hyphen between: "2 1/2", "2-1/2".
+    """
+    top, slash, bottom = text.partition("/")
+    if not slash:
+        return number(text)
+    whole, _, top = top.replace("-", " ").rpartition(" ")
+    words = fraction(int(top), int(bottom))
+    if not whole.strip():
+        return words
+    if words[0] == "one" and words[1] != "over":
+        words = ["an" if words[1].startswith("e") else "a", *words[1:]]
+    return [*number(whole.strip()), "and", *words]
+
+
+def is_below_one(text: str) -> bool:
+    """Whether a text is a fraction without a whole number, such as "3/4"."""
+    return re.fullmatch(r"\d{1,6}/\d{1,6}", text) is not None
+
+
 def roman(text: str) -> int | None:
     """Returns the value of an upper-case Roman numeral, or None for any other text."""
     values = [_ROMAN.get(char, 0) for char in text]

@@ -7,7 +7,7 @@ import re
 
 from cantata_models.solo.text import numbers
 from cantata_models.solo.text.number_rules import DECIMAL_COMMA, NUMBER, SIGN
-from cantata_models.solo.text.tokens import Expansion, rule, say, say_span
+from cantata_models.solo.text.tokens import Expansion, rule, say
 from cantata_models.solo.text.units import CURRENCIES, MULTIPLES, UNITS
 
 _MULTIPLE = (
@@ -54,7 +54,6 @@ _PER_WORDS = {
     "100 km": "one hundred kilometers",
     "K": "kelvin",
 }
-_COMPASS = {"N": "north", "S": "south", "E": "east", "W": "west"}
 _UNIT = "|".join(re.escape(name) for name in sorted(UNITS, key=len, reverse=True))
 
 
@@ -152,24 +151,6 @@ def _per(match: re.Match[str]) -> list[str]:
     return ["per", *power, *name.split()]
 
 
-def _feet_and_inches(match: re.Match[str]) -> Expansion:
-    words = [*numbers.number(match["feet"]), "foot", *numbers.number(match["inches"])]
-    return say(match, words)
-
-
-def _angle(match: re.Match[str]) -> Expansion:
-    """Reads "40°42'N" as a position."""
-    words = [
-        *numbers.number(match["degrees"]),
-        "degrees",
-        *numbers.number(match["minutes"]),
-        "minutes",
-    ]
-    if match["seconds"]:
-        words += [*numbers.number(match["seconds"]), "seconds"]
-    return say(match, [*words, *([_COMPASS[match["side"]]] if match["side"] else [])])
-
-
 def _bare_unit(match: re.Match[str]) -> Expansion:
     one, many = UNITS[match["unit"]]
     # "1/4 tsp" against "2 1/4 tsp": another rule already read the fraction.
@@ -185,59 +166,6 @@ def _bare_unit(match: re.Match[str]) -> Expansion:
 def _per_period(match: re.Match[str]) -> Expansion:
     name = match["per"]
     return say(match, ["per", UNITS[name].one if name in UNITS else _PER_WORDS.get(name, name)])
-
-
-def _length_mark(match: re.Match[str]) -> Expansion:
-    """Reads 12" and 6' as inches and feet, unless the mark closes a quotation."""
-    mark = match["mark"]
-    left = match.string[max(0, match.start() - 200) : match.start()]
-    if _is_quoted(left) if mark == '"' else re.search(r"(?<!\w)'(?!\d0s)", left):
-        return None
-    one, many = ("inch", "inches") if mark == '"' else ("foot", "feet")
-    article = re.search(r"\b(?:an?|the|this|that|each|every|my|your|our)\s$", left, re.I)
-    left_of_room = re.compile(r"(?:\s?[x×]\s?\d{1,3}['\"]){1,3}\s[a-z]{3}").match(
-        match.string, match.end()
-    )
-    single = (
-        left_of_room
-        or _is_one(match["number"])
-        or _below_one(match)
-        or article
-        or match["noun"] is not None
-    )
-    words = _fraction_words(match) if match["bottom"] else _amount(match)
-    return say_span(match.start(), match.end("mark"), [*words, one if single else many])
-
-
-def _is_quoted(left: str) -> bool:
-    """Whether a quotation is open at the end of a text, in which `"` may also mean inches."""
-    quoted = False
-    for place, char in enumerate(left):
-        if char == '"' and (quoted or not left[place - 1 : place].isdigit()):
-            quoted = not quoted
-    return quoted
-
-
-def _below_one(match: re.Match[str]) -> bool:
-    return match["bottom"] is not None and match["whole"] is None
-
-
-def _fraction_words(match: re.Match[str]) -> list[str]:
-    words = numbers.fraction(int(match["top"]), int(match["bottom"]))
-    if match["whole"] is None:
-        return words
-    if words[0] == "one" and words[1] != "over":
-        words = ["an" if words[1].startswith("e") else "a", *words[1:]]
-    return [*numbers.number(match["whole"]), "and", *words]
-
-
-def _amount(match: re.Match[str]) -> list[str]:
-    return numbers.number(match["number"])
-
-
-def _inches(match: re.Match[str]) -> Expansion:
-    name = "inch" if _is_one(match["number"]) else "inches"
-    return say(match, [*_amount(match), name])
 
 
 def _degrees(match: re.Match[str]) -> Expansion:
@@ -266,11 +194,6 @@ _RANGE = rf"(?P<low>{NUMBER})(?:[kKmMbB]|mn|bn)?\s?[-–]\s?(?P<number>{NUMBER})
 _AGAIN = r"(?:\s(?:US\s)?(?:dollars|euros|pounds|yen|rupees|bucks)\b)?"
 
 RULES = (
-    rule(
-        r"(?<![\w.])(?P<degrees>\d{1,3})°\s?(?P<minutes>\d{1,2}(?:\.\d{1,4})?)'"
-        r"(?:\s?(?P<seconds>\d{1,2}(?:\.\d{1,3})?)(?:\"|''))?\s?(?P<side>[NSEW](?!\w))?",
-        _angle,
-    ),
     rule(rf"{_SYMBOL}\s?{_RANGE}(?:{_MULTIPLE})?(?![\w.,]\d|\w|[-–])", _money_range),
     rule(rf"{_SIGN}{_SYMBOL}\s?{_AMOUNT}(?:{_MULTIPLE}(?!\w))?{_AGAIN}", _money),
     rule(rf"(?<!\w)(?:(?P<currency>[$€£¥])(?P<sign>[-−])){_AMOUNT}(?:{_MULTIPLE}(?!\w))?", _money),
@@ -283,26 +206,6 @@ RULES = (
     rule(r"(?<![\w.,])(?P<number>\d{1,2})(?P<coin>p)(?!\w)", _pence),
     rule(r"(?<![\w.,])(?P<number>[1-9]\d)(?P<coin>c)(?!\w)", _pence),
     rule(rf"(?P<number>{SIGN}(?:{DECIMAL_COMMA}|{NUMBER}|\.\d{{1,9}}))\s?(?P<mark>[%‰])", _percent),
-    rule(
-        r"(?<![\w.])(?P<feet>\d{1,2})(?:'\s?|\s?ft\.?\s)(?P<inches>\d{1,2})(?:\"|''|\s?in\b)?(?!\w)",
-        _feet_and_inches,
-    ),
-    rule(
-        r"(?<![\w.])(?:(?P<number>\d{1,3}(?:\.\d{1,3})?)"
-        r"|(?:(?P<whole>\d{1,3})(?:\s{1,2}|-))?(?P<top>\d{1,2})/(?P<bottom>\d{1,2}))(?P<mark>[\"'])"
-        r"(?:(?=\s?[x×]\s?\d)|(?=[^\w\s\"']|\s[^\w\s]|\s?$)"
-        r"|(?=\s(?:by|wide|tall|long|high|deep|thick|and|or|to|in|of|from|at|apart|away|is|are|was|on"
-        r"|for|with|but|which|I|You|We|He|She|It|The)\b)"
-        r"|(?P<noun>(?=\s\(?[A-Za-z0-9]{2}|-[a-z])))",
-        _length_mark,
-    ),
-    rule(
-        rf"(?<![\w.])(?P<number>{NUMBER})\s?in(?:\.(?=\s[a-z])|(?=\s?[x×]\s?\d"
-        rf"|\s(?:by|wide|tall|long|high|deep|thick)\b))",
-        _inches,
-    ),
-    rule(r"(?<![\w.])(?P<number>\d{1,4}(?:\.\d{1,3})?)in(?!\w)", _inches),
-    rule(r"(?<=[x×]\s)(?P<number>\d{1,4}(?:\.\d{1,3})?)(?:\sin(?!\w)|\")", _inches),
     rule(
         rf"(?P<number>{SIGN}(?:{DECIMAL_COMMA}|{NUMBER}))"
         rf"(?P<thousand>(?:k(?=\s(?:{_UNIT})\b))?)(?P<gap>[\s-]?)(?P<square>(?:sq\.?\s)?)"
