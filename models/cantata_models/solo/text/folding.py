@@ -24,7 +24,7 @@ GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλ�
 OVERRIDE = r"\[\[(?P<phones>[^\[\]]{0,2000})\]\]"
 """The caller's own phones. The content is not folded, because folding would destroy IPA."""
 
-_KEPT = frozenset(SUPERSCRIPTS + GREEK + "€£¥₹₩₽₺₪₫₱₦฿₿¢°×÷±–—−≈≠≤≥‰§©√∞∑∫∂•→µ")
+_KEPT = frozenset(SUPERSCRIPTS + GREEK + "€£¥₹₩₽₺₪₫₱₦฿₿₴₵₸¢°×÷±–—−≈≠≤≥‰§©√∞∑∫∂•→µ")
 _SPECIAL = {
     **dict.fromkeys("‘’‚‛`´ʼ′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),

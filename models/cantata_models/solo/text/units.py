@@ -67,6 +67,12 @@ CURRENCIES = {
         EGP: egyptian pound, egyptian pounds
         KRW: won, won
         MXN: mexican peso, mexican pesos
+        Fr: swiss franc, swiss francs
+        SFr: swiss franc, swiss francs
+        Kc: czech crown, czech crowns
+        ₴: hryvnia, hryvnia
+        ₵: cedi, cedis
+        ₸: tenge, tenge
         SEK: swedish krona, swedish kronor
         NOK: norwegian krone, norwegian kroner
         DKK: danish krone, danish kroner
@@ -323,7 +329,11 @@ UNITS = {
         cal: calorie, calories
         kcal: kilocalorie, kilocalories
         dB: decibel, decibels
+        dB(A): decibel A, decibels A
         px: pixel, pixels
+        pp: percentage point, percentage points
+        pcs: piece, pieces
+        doz: dozen, dozen
         FPS: frame per second, frames per second
         DPI: dot per inch, dots per inch
         RPM: revolution per minute, revolutions per minute
