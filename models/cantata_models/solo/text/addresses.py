@@ -31,6 +31,11 @@ _MARKS = {
 }
 _SPELLED = word_set("www http https ftp io uk us de tv fm gg js ts md txt csv gz rs cpp")
 _PART = re.compile(r"[A-Za-z]+|\d+|[^A-Za-z\d]", re.ASCII)
+_TELEPHONE_BEFORE = re.compile(
+    r"\b(?:call|dial|phone|tel|fax|number|mobile|cell|text|at)(?:\sis)?[.:]?\s$",
+    re.ASCII | re.IGNORECASE,
+)
+_COUNTED_AFTER = re.compile(r"\s?(?:%|[km]?[gmlLWV]\b|\s?[a-z]{2,20}s\b)", re.ASCII)
 _PATH = r"(?:[/?#][\w\-./?%&=+~#:@,;!$*]{0,400}[\w/=&%+#~-])?"
 _HOST = r"[A-Za-z0-9](?:[\w-]{0,62}\w)?(?:\.\w(?:[\w-]{0,62}\w)?){0,8}"
 
@@ -69,6 +74,17 @@ def _digit_groups(match: re.Match[str]) -> Expansion:
             items.append(Pause(Strength.CLAUSE))
         items += say_span(start, start + len(group[0]), numbers.digits(group[0]))
     return items
+
+
+def _local_number(match: re.Match[str]) -> Expansion:
+    """Reads "555-0199", but not the range in "500-1000 users" and "100-1500"."""
+    text, (first, second) = match.string, match[0].split("-")
+    if _TELEPHONE_BEFORE.search(text, max(0, match.start() - 20), match.start()):
+        return _digit_groups(match)
+    rises = int(first) < int(second)
+    if first[0] in "01" or _COUNTED_AFTER.match(text, match.end()):
+        return None if rises else _digit_groups(match)
+    return None if rises and first[-1] == "0" == second[-1] == second[-2] else _digit_groups(match)
 
 
 def _vanity(match: re.Match[str]) -> Expansion:
@@ -115,7 +131,7 @@ RULES = (
     rule(r"(?<![\w@])(?P<spoken>@\w{1,40})(?!\w)", _address),
     rule(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)", _ip_address),
     rule(r"(?<![\w-])(?:\+?1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w-])", _digit_groups),
-    rule(r"(?<![\w-])\d{3}-\d{4}(?![\w-])", _digit_groups),
+    rule(r"(?<![\w-])\d{3}-\d{4}(?![\w-])", _local_number),
     rule(
         r"(?<!\w)\+\d{1,3}(?:[ -]?\(\d{1,5}\)|[ -]\d{1,8}|(?<=\))\d{1,8}){2,6}(?!\w)", _digit_groups
     ),

@@ -31,7 +31,7 @@ _APART_FROM_SECRET = re.compile(
 )
 """A code of at least four digits follows."""
 _DIALED_BEFORE = re.compile(
-    r"\b(?:call|calls|called|calling|dial|dialed|phone|enter|entering|text(?:ing)?\s.{1,20}\sto)\s$",
+    r"\b(?:call|calls|called|calling|dial|dialed|phone|enter|entering|(?:tel|telephone|fax|mobile|cell)[.:]?|text(?:ing)?\s.{1,20}\sto)\s$",
     re.ASCII | re.IGNORECASE,
 )
 """A number of at least five digits is dialed or typed."""

@@ -19,7 +19,7 @@ _MAKER_BEFORE = re.compile(
     r"\b(?:boeing|airbus|douglas|lockheed|embraer|bombardier|cessna|antonov|tupolev|iso|iec|ieee"
     r"|din|ansi|astm|nist|fips|rfc|mil|jis|en|geforce|rtx|gtx|radeon|ryzen|core|xeon|xerox|sp|bs|part"
     r"|model|type|series|class|sku|catalog|serial|colt|porsche|ferrari|leica|nikon"
-    r"|llama|qwen|gemma|phi|mistral|mixtral|deepseek|gpt|claude|gemini|falcon|granite|olmo)"
+    r"|llama|qwen|gemma|phi|mistral|mixtral|deepseek|gpt|claude|gemini|falcon|granite|olmo|iphone|ipad|pixel|galaxy|epyc)"
     r"(?:\s(?:number|no\.?))?\s?\#?$",
     re.IGNORECASE | re.ASCII,
 )
@@ -58,6 +58,7 @@ def _hyphened(match: re.Match[str]) -> Expansion:
         match["hash"] != ""
         or is_code(match)
         or any(part[0] == "0" and len(part) > 2 for part in numeric)
+        or (len(numeric) > 1 and parts[0].isupper() and any(len(part) > 4 for part in numeric))
         or [len(part) for part in parts if part.isdigit()]
         == [5, 4]
         == [len(part) for part in parts]
@@ -210,6 +211,7 @@ RULES = (
     rule(r"(?<![\w.,$€£-])7[0-8]7(?=\sMAX\b)", _airliner),
     rule(r"(?<!\w)[A-Z]{2}\d\d(?:\s[A-Z0-9]{4}){2,7}(?:\s[A-Z0-9]{1,3})?(?!\w)", _signs),
     rule(r"(?<![\w.])(?:H\.26\d|802\.\d{1,2}[a-z]{0,2})(?![\w.])", _band),
+    rule(r"(?<![\w-])\d\d-\d{7}(?![\w-])", _groups),
     rule(r"(?<![\w-])[A-Z]{1,6}-\d{5,12}(?![\w-]|[.,]\d)", _groups),
     rule(
         r"(?<![\w.$€£/-])(?P<hash>\#?)(?P<name>[A-Za-z0-9][A-Za-z0-9.]{0,20}"

@@ -154,7 +154,10 @@ RULES = (
         r"(?<![\w.])(?P<feet>\d{1,2})(?:'|\s?ft\.?\s)(?P<inches>\d{1,2})(?:\s?in\b)?(?![\w\"'])",
         _feet_and_inches,
     ),
-    rule(rf"(?<![\w./])(?P<length>{_LENGTH})(?P<mark>''|[\"'])(?!\w)", _marked),
+    rule(
+        rf"(?:(?<![\w./])|(?<=[\"']x))(?P<length>{_LENGTH})(?P<mark>''|[\"'])(?!\w(?<!x(?=\d)))",
+        _marked,
+    ),
     rule(
         rf"(?<![\w.])(?P<length>{_FRACTION}|{NUMBER})\s?in(?:\.(?=\s[a-z])|(?=\s?[x×]\s?\d"
         rf"|\s(?:by|wide|tall|long|high|deep|thick)\b))",

@@ -67,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     *addresses.RULES,
     *formulas.RULES,
     *codes.COLONS,
+    *number_rules.RATIOS,
     *citations.RULES,
     *dates.RULES,
     *places.RULES,

@@ -188,6 +188,46 @@ def _by(match: re.Match[str]) -> Expansion:
     return say(match, [*(numbers.grouped(match["side"])), "by"])
 
 
+_RATIO_BEFORE = re.compile(
+    r"\b(?:ratios?|odds|scale|aspect|dilut(?:ed?|ion)|mix(?:ed)?)(?:\s(?:of|is|was|at|to|in|are))?:?\s$",
+    re.ASCII | re.IGNORECASE,
+)
+_RATIO_AFTER = re.compile(
+    r"\s(?:ratio|scale|dilution|odds|mix|aspect|model|split|reduction|gear|screen|monitor|display"
+    r"|video|maps?|drawing|favorite)s?\b",
+    re.ASCII,
+)
+
+
+def _ratio(match: re.Match[str]) -> Expansion:
+    """Reads "1:10,000" and "a 1:50 scale" as ratios; without such signs "1:50" is a time."""
+    left = match.string[max(0, match.start() - 24) : match.start()]
+    if not ("," in match["b"] or _RATIO_BEFORE.search(left)) and (
+        _RATIO_AFTER.match(match.string, match.end()) is None
+    ):
+        return None
+    return say(match, [*numbers.number(match["a"]), "to", *numbers.number(match["b"])])
+
+
+RATIOS = (
+    rule(
+        r"(?<![\w:.,])(?P<a>\d{1,3}):(?P<b>\d{1,3}(?:,\d{3}){1,2}|\d{1,5})(?![\w:]|[.,]\d)", _ratio
+    ),
+)
+"""Numbers with a colon that would else be times."""
+
+
+def _times(match: re.Match[str]) -> Expansion:
+    """Reads the sign of "eggs x2" and "(x3)"; "x2" alone is a variable."""
+    left = match.string[max(0, match.start() - 20) : match.start()]
+    return say(match, "times") if _COUNTED_BEFORE.search(left) else None
+
+
+_COUNTED_BEFORE = re.compile(
+    r"\($|(?<!\w)(?!(?:and|or|the|of|for|with|let|where|when|if|is|by|to|in|on)\s)[A-Za-z]{3,15}\s$",
+    re.ASCII | re.IGNORECASE,
+)
+
 RULES = (
     rule(rf"(?P<number>{NUMBER})[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\w)", _scientific),
     rule(
@@ -213,6 +253,7 @@ RULES = (
         r"(?:(?P<ordinal>st|nd|rd|th)s?)?(?![\w/])",
         _fraction,
     ),
+    rule(r"(?<!\w)x(?=\d{1,3}(?:\s?[,.;)]|\s*\n|$)(?!\s?\.\d))", _times),
     rule(r"(?<![\w.,])(?P<side>\d{1,5})(?:x(?=\d)|\sx(?=\s\d))", _by),
     rule(r"(?P<number>\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th|ST|ND|RD|TH)(?!\w)", _ordinal),
     rule(f"[-−](?P<power>[{SUPERSCRIPTS}]{{1,4}})", _negative_power),

@@ -17,7 +17,7 @@ from cantata_models.solo.text.wordlists import word_list
 _ATTACHED_ONLY = frozenset({*"VWLl", "cc", "kb"})
 # These letters are units only where the number looks measured: "1.5 A", "273 K", not "seat 23A".
 _MEASURED_ONLY = frozenset("KANJT")
-_FRACTION = r"(?<![\w/.,])(?:\d{1,3}(?:\s{1,2}|-))?\d{1,2}/\d{1,2}"
+_FRACTION = r"(?<![\w/.,])(?:\d{1,3}(?:\s{1,2}|-))?\d{1,2}/\d{1,4}"
 # "5m users" means millions.
 _COUNTED = re.compile(
     r"\s(?:users|people|views|downloads|copies|subscribers|followers|jobs|records|rows|tokens"
@@ -152,7 +152,8 @@ RULES = (
     # Before another single letter it is part of a spelled run: "degrees C X X".
     rule(r"(?<=\bdegrees )[CF](?!\w| [A-Z]\b)", _degrees),
     rule(
-        r"(?:(?<=[a-z\"'] )|(?<=[a-z]))[x×](?=\s?\d{1,4}(?:\.\d{1,3})?\s?(?:[a-z]{1,2}\b|[\"']))",
+        r"(?:(?<=[a-z\"'] )|(?<=[a-z])|(?<=\d[\"']))[x×]"
+        r"(?=\s?\d{1,4}(?:\.\d{1,3})?\s?(?:[a-z]{1,2}\b|[\"']))",
         _by,
     ),
 )

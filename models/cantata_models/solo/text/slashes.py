@@ -77,7 +77,13 @@ def _slash(match: re.Match[str]) -> Expansion:
     return [] if _is_word(left[0]) and _is_word(right[0]) else None
 
 
+def _silent(match: re.Match[str]) -> Expansion:
+    return []
+
+
 RULES = (
+    # A lens's aperture: "f/2.8".
+    rule(r"(?<=\bf)/(?=\d{1,2}(?:\.\d)?(?!\d))", _silent),
     rule(
         r"(?<![\w/.,])(?P<top>\d{1,3}(?:\.\d{1,2})?)/(?P<bottom>\d{1,3}(?:\.\d)?)(?![\w/]|[.,]\d)",
         _rating,

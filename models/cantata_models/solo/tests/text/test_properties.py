@@ -29,7 +29,9 @@ FRAGMENTS = (
     "\\frac{1}{2}", "\\n", "\\\\n", "\\alpha", "0x1F", "#FF5733", "**", "^{", "_", "/", "12/05",
     "4.5/5", "1/3rd", "Psalm 23:4", "1 Cor 13:4", "Salem, MA", "IL 62704", "PO Box 1", "no. 5",
     "mcg", "⁻³", "Rs. 5", "UPS", "NGOs", "NaCl", "40°42'N", "9.30am", "15-Mar-2024", "830s", "(s)",
-    "--flag", "::", "shed a tear",
+    "--flag", "::", "shed a tear", "5'10½\"", "2 ½", "1/2 kg", "kg·m⁻³", "W/(m²·K)", "mg/kg/day",
+    "10⁸ m", "737-800", "ISO 9001:2015", "is your code", "ending in 4242", "DE89 3704 0044", "x2",
+    "1:10,000", "a ratio of", "USD 5-10", "tokens/s", "/1M tokens", "5kg-10kg", "UTC-5", "500-1000",
     "~/a", "C:\\a", "record", "to", "@a_b", "401(k)", "v1.0-beta.2",
     "😀", "é", "e\u0301", "日本", "x" * 70, "9" * 50, "\ud800", "\x00",
 )  # fmt: skip
