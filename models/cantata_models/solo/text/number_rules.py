@@ -64,6 +64,19 @@ _NUMBERED_PLACE = re.compile(
     r"|ext\.?)\s$",
     re.ASCII | re.IGNORECASE,
 )
+_RATIO_BEFORE = re.compile(
+    r"\b(?:ratios?|odds|scale|aspect|dilut(?:ed?|ion)|mix(?:ed)?)(?:\s(?:of|is|was|at|to|in|are))?:?\s$",
+    re.ASCII | re.IGNORECASE,
+)
+_RATIO_AFTER = re.compile(
+    r"\s(?:ratio|scale|dilution|odds|mix|aspect|model|split|reduction|gear|screen|monitor|display"
+    r"|video|maps?|drawing|favorite)s?\b",
+    re.ASCII,
+)
+_COUNTED_BEFORE = re.compile(
+    r"\($|(?<!\w)(?!(?:and|or|the|of|for|with|let|where|when|if|is|by|to|in|on)\s)[A-Za-z]{3,15}\s$",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 def _plain(match: re.Match[str]) -> Expansion:
@@ -188,17 +201,6 @@ def _by(match: re.Match[str]) -> Expansion:
     return say(match, [*(numbers.grouped(match["side"])), "by"])
 
 
-_RATIO_BEFORE = re.compile(
-    r"\b(?:ratios?|odds|scale|aspect|dilut(?:ed?|ion)|mix(?:ed)?)(?:\s(?:of|is|was|at|to|in|are))?:?\s$",
-    re.ASCII | re.IGNORECASE,
-)
-_RATIO_AFTER = re.compile(
-    r"\s(?:ratio|scale|dilution|odds|mix|aspect|model|split|reduction|gear|screen|monitor|display"
-    r"|video|maps?|drawing|favorite)s?\b",
-    re.ASCII,
-)
-
-
 def _ratio(match: re.Match[str]) -> Expansion:
     """Reads "1:10,000" and "a 1:50 scale" as ratios; without such signs "1:50" is a time."""
     left = match.string[max(0, match.start() - 24) : match.start()]
@@ -222,11 +224,6 @@ def _times(match: re.Match[str]) -> Expansion:
     left = match.string[max(0, match.start() - 20) : match.start()]
     return say(match, "times") if _COUNTED_BEFORE.search(left) else None
 
-
-_COUNTED_BEFORE = re.compile(
-    r"\($|(?<!\w)(?!(?:and|or|the|of|for|with|let|where|when|if|is|by|to|in|on)\s)[A-Za-z]{3,15}\s$",
-    re.ASCII | re.IGNORECASE,
-)
 
 RULES = (
     rule(rf"(?P<number>{NUMBER})[eE](?P<exponent>[-+−]?\d{{1,3}})(?!\w)", _scientific),
