@@ -5,6 +5,7 @@ Its processor needs torchvision for videos; the parts of it that prompts need ar
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch.overrides import TorchFunctionMode
 from transformers import Qwen2Tokenizer, WhisperFeatureExtractor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.models.qwen3_omni_moe import (
@@ -36,14 +38,14 @@ class Observed:
     tokens: NDArray[np.int64]
     """[P]: the prompt."""
     answer: NDArray[np.int64]
-    positions: NDArray[np.float32]
+    positions: NDArray[np.float64]
     """[3, P]"""
-    media_rows: NDArray[np.float32]
+    media_rows: NDArray[np.float64]
     """[M, E]: the accepted layer of media in the user's turns."""
     answer_scores: list[torch.Tensor] = field(default_factory=list)
-    talker_rows: NDArray[np.float32] | None = None
+    talker_rows: NDArray[np.float64] | None = None
     """[P', D]"""
-    talker_positions: NDArray[np.float32] | None = None
+    talker_positions: NDArray[np.float64] | None = None
     """[3, P']"""
     codes: NDArray[np.int64] | None = None
     """[T, Q]"""
@@ -51,16 +53,41 @@ class Observed:
     """[V] per step, before any processing."""
     residual_gap: float = float("inf")
     """Smallest distance between the two best scores of any code after code 0."""
-    wave: NDArray[np.float32] | None = None
+    wave: NDArray[np.float64] | None = None
+
+
+class _DoublePrecision(TorchFunctionMode):
+    """Makes float64 of every float32 that is asked for, as the networks do for some steps."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function is torch.Tensor.float:
+            return args[0].double()
+        positional = (torch.float64 if value is torch.float32 else value for value in args)
+        named = {
+            name: torch.float64 if value is torch.float32 else value
+            for name, value in (kwargs or {}).items()
+        }
+        return function(*positional, **named)
 
 
 class Reference:
-    """One checkpoint in float32."""
+    """One checkpoint.
 
-    def __init__(self, checkpoint: Path) -> None:
-        self.model: Any = Qwen3OmniMoeForConditionalGeneration.from_pretrained(
+    Args:
+        checkpoint: its folder.
+        dtype: to compute in, float32 or float64.
+    """
+
+    def __init__(self, checkpoint: Path, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        model: Any = Qwen3OmniMoeForConditionalGeneration.from_pretrained(
             str(checkpoint), dtype=torch.float32, attn_implementation="eager"
         )
+        self.model = model.to(dtype)
+        for part in (self.model.thinker, self.model.talker):
+            part.set_experts_implementation("eager")  # The others know no float64.
         # WHY: with sound, the talker asks its own config for an audio encoder that it lacks.
         talker, thinker = self.model.talker, self.model.thinker
         talker.config.audio_config = thinker.config.audio_config
@@ -82,7 +109,7 @@ class Reference:
         """Answer a scenario and speak the answer."""
         inputs = self._inputs(scenario.messages)
         watch = _Watch(self.model)
-        try:
+        with contextlib.closing(watch), self._precision():
             self.model.generate(
                 **inputs,
                 use_audio_in_video=has_films(scenario.messages),
@@ -96,9 +123,17 @@ class Reference:
                 talker_do_sample=False,
                 talker_max_new_tokens=scenario.most_frames + 1,
             )
-        finally:
-            watch.close()
         return watch.observed(inputs["input_ids"][0])
+
+    @torch.no_grad()
+    def decode(self, frames: torch.Tensor) -> NDArray[np.float64]:
+        """[T, Q] codes -> [samples] of sound."""
+        with self._precision():
+            wave: NDArray[np.float64] = self.model.code2wav(frames.T[None])[0, 0].double().numpy()
+        return wave
+
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if self._dtype is torch.float32 else _DoublePrecision()
 
     def _inputs(self, messages: tuple[Message, ...]) -> dict[str, Any]:
         media = [part for message in messages for part in message.parts]
@@ -106,8 +141,10 @@ class Reference:
         pictures = self._still([part for part in media if isinstance(part, Picture)])
         videos = self._moving([part for part in media if isinstance(part, Video)])
         ids = self._ids(messages, sounds, pictures, videos)
-        attention = torch.ones_like(ids)
-        return {"input_ids": ids, "attention_mask": attention, **sounds, **pictures, **videos}
+        made = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        for name, value in (sounds | pictures | videos).items():
+            made[name] = value.to(self._dtype) if value.is_floating_point() else value
+        return made
 
     def _ids(self, messages: tuple[Message, ...], *features: dict[str, Any]) -> torch.Tensor:
         plain = [

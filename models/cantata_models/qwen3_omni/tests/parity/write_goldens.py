@@ -1,4 +1,8 @@
-"""Write ../goldens with transformers' Qwen3-Omni: `make parity-omni`."""
+"""Write ../goldens with transformers' Qwen3-Omni: `make parity-omni`.
+
+The goldens are float64's, rounded to float32. Random networks amplify rounding, so the thinker's
+also say how far the reference's own float32 is from them: no float32 can be expected to be nearer.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +52,35 @@ def codec_frames(count: int, codebooks: int, codes: int) -> NDArray[np.int64]:
     return np.random.RandomState(7).randint(0, codes, (count, codebooks)).astype(np.int64)
 
 
+def rms(values: NDArray[Any]) -> float:
+    """Root mean square; 0 of nothing."""
+    return float(np.sqrt(np.square(values).sum() / max(values.size, 1)))
+
+
 def spoken(scores: torch.Tensor, codes: int, end: int) -> torch.Tensor:
     """[..., V] scores -> [..., codes + 1]: of the codes that may be chosen, the end code last."""
     return torch.cat([scores[..., :codes], scores[..., end : end + 1]], dim=-1)
 
 
-def golden_of(observed: Observed, codes: int, end: int) -> Arrays:
-    """Return the arrays of a scenario's golden."""
+def answer_scores(observed: Observed) -> NDArray[Any]:
+    """[T, V / 5]: every fifth score of each token of the answer."""
+    return torch.stack(observed.answer_scores).numpy()[:, ::5]
+
+
+def golden_of(observed: Observed, rounded: Observed, codes: int, end: int) -> Arrays:
+    """Return the arrays of a scenario's golden.
+
+    Raises:
+        ValueError: float32 answers something else than float64.
+    """
+    if not np.array_equal(observed.answer, rounded.answer):
+        raise ValueError("the reference's float32 chooses other tokens than its float64")
     golden: Arrays = {
         "tokens": observed.tokens.astype(np.int16),
         "answer": observed.answer.astype(np.int16),
         "positions": observed.positions,
-        "answer_scores": torch.stack(observed.answer_scores).numpy()[:, ::5],
+        "answer_scores": answer_scores(observed),
+        "answer_scores_rounding": np.array(rms(answer_scores(rounded) - answer_scores(observed))),
     }
     if observed.codes is None:
         return golden
@@ -68,6 +89,7 @@ def golden_of(observed: Observed, codes: int, end: int) -> Arrays:
     assert observed.wave is not None
     return golden | {
         "media_rows": observed.media_rows,
+        "media_rows_rounding": np.array(rms(rounded.media_rows - observed.media_rows)),
         "talker_rows": observed.talker_rows.reshape(-1)[::ROW_STRIDE],
         "talker_positions": observed.talker_positions,
         "codes": observed.codes.astype(np.int16),
@@ -98,13 +120,22 @@ def gaps(observed: Observed, codes: int, end: int) -> Iterator[float]:
         yield _distance(scores)
 
 
-def write_scenario(reference: Reference, scenario: Scenario, arrays: Arrays) -> None:
-    """Add a scenario's golden and say what is in it."""
+def write_scenario(
+    reference: Reference, single: Reference, scenario: Scenario, arrays: Arrays
+) -> None:
+    """Add a scenario's golden and say what is in it.
+
+    Args:
+        reference: in float64.
+        single: in float32.
+        scenario: which.
+        arrays: gains the golden.
+    """
     talker = reference.model.config.talker_config
     codes = talker.text_config.vocab_size - RESERVED_CODES
     end = talker.codec_eos_token_id
     observed = reference.answer(scenario)
-    golden = golden_of(observed, codes, end)
+    golden = golden_of(observed, single.answer(scenario), codes, end)
     arrays |= {f"{scenario.name}/{name}": value for name, value in golden.items()}
     gap = min(gaps(observed, codes, end))
     frames = 0 if observed.codes is None else len(observed.codes)
@@ -118,12 +149,11 @@ def write_scenario(reference: Reference, scenario: Scenario, arrays: Arrays) -> 
     )
 
 
-@torch.no_grad()
 def write_codec(reference: Reference, arrays: Arrays) -> None:
     """Add the decoder's sound of frames without any pattern."""
     config = reference.model.config.code2wav_config
     frames = codec_frames(CODEC_FRAMES, config.num_quantizers, config.codebook_size)
-    wave = reference.model.code2wav(torch.from_numpy(frames).T[None])[0, 0].numpy()
+    wave = reference.decode(torch.from_numpy(frames))
     arrays |= {"code2wav/samples": np.array(len(wave)), "code2wav/wave": wave[::PCM_STRIDE]}
     print(f"code2wav: {len(wave)} samples, rms {wave.std():.2f}, peak {np.abs(wave).max():.2f}")
 
@@ -143,13 +173,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = write_checkpoint(Path(scratch), TINY, seed)
             sums[str(seed)] = checksum(folder)
-            reference = Reference(folder)
+            reference = Reference(folder, torch.float64)
+            single = Reference(folder, torch.float32)
         for scenario in SCENARIOS:
             if scenario.seed == seed:
-                write_scenario(reference, scenario, arrays)
+                write_scenario(reference, single, scenario, arrays)
         if "code2wav/wave" not in arrays:
             write_codec(reference, arrays)
     (GOLDENS / "checksums.json").write_text(json.dumps(sums, indent=2) + "\n")
+    for name, value in arrays.items():
+        if value.dtype == np.float64:
+            arrays[name] = value.astype(np.float32)
     np.savez_compressed(GOLDENS / "omni.npz", allow_pickle=False, **arrays)
 
 
