@@ -5,6 +5,7 @@ Clients read `.code` and `.type` from the top of the body, so nothing is wrapped
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import reprlib
@@ -150,12 +151,17 @@ def explain_validation(problems: Sequence[Any], sent: Any = None) -> InvalidRequ
     return InvalidRequest(f"{param}: {problem['msg']} (got {_shown(problem.get('input'))})", param)
 
 
+class _JsonRepr(reprlib.Repr):
+    """A part of a long or deeply nested value; what JSON has words for, in these."""
+
+    def repr1(self, x: Any, level: int) -> str:
+        return json.dumps(x) if x is None or isinstance(x, bool) else super().repr1(x, level)
+
+
 def _shown(sent: Any) -> str:
     """A client's value, as far as it fits into a message."""
-    # A long or deeply nested value could not be written in full.
-    if isinstance(sent, str):
-        sent = sent[:_MAX_SHOWN_CHARACTERS]
-    shown = reprlib.repr(sent) if isinstance(sent, dict | list) else repr(sent)
+    whole = isinstance(sent, str)
+    shown = repr(sent[:_MAX_SHOWN_CHARACTERS]) if whole else _JsonRepr().repr(sent)
     if len(shown) > _MAX_SHOWN_CHARACTERS:
         shown = shown[:_MAX_SHOWN_CHARACTERS] + "..."
     return shown

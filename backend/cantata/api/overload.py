@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cantata.api.context import ApiContext
 from cantata.api.errors import refuse
+from cantata.api.request_line import normalize_path, openai_path
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.errors import Overloaded
 from cantata.contract.image_service import ImageModel, ImageService
@@ -79,7 +80,7 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
         return _models_of_socket(scope, service)
     if scope["type"] != "http" or scope["method"] != "POST":
         return {}
-    path = str(scope["path"])
+    path = openai_path(scope["path"])
     if path == _CHAT:
         painters = service.image_models.values()
         drawing = {one.name: one for one in painters if one.limits.conversations}
@@ -91,11 +92,8 @@ def _asked_models(scope: Scope, service: ImageService) -> Mapping[str, AnyModel]
 
 def _models_of_socket(scope: Scope, service: ImageService) -> Mapping[str, ServedModel | ChatModel]:
     """Those that a session may be for."""
-    match scope["path"]:
-        case str(path) if path == _STREAM:
-            return service.models
-        case str(path) if path == _REALTIME:
-            # The address names the model; who reads it says whether that one is full.
-            return {**service.models, **service.chat_models}
-        case _:
-            return {}
+    path = normalize_path(scope["path"])
+    if path == _STREAM:
+        return service.models
+    # The address names the model; who reads it says whether that one is full.
+    return {**service.models, **service.chat_models} if path == _REALTIME else {}

@@ -11,6 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cantata.api.request_line import openai_path
 from cantata.logs import of_request
 
 REQUEST_ID_HEADER = "x-request-id"
@@ -74,7 +75,7 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         taken = 0
-        limit = self._larger.get(scope["path"], self._max_bytes)
+        limit = self._larger.get(openai_path(scope["path"]), self._max_bytes)
 
         async def receive_bounded() -> Message:
             nonlocal taken

@@ -1,4 +1,4 @@
-"""Requests as clients write them: doubled and trailing slashes, HEAD, Azure's newer prefix.
+"""Requests as clients write them: doubled and trailing slashes, HEAD, Azure's prefixes.
 
 Plain ASGI around everything that looks at a path or a method, access checks included, so that all
 of them see the same request.
@@ -13,7 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _API = re.compile(r"/(?:v1|v2|openai|health|ready|metrics|docs|redoc|openapi\.json)(?:/|\Z)")
 """Other paths are pages, whose files may have any name."""
 _SLASHES = re.compile(r"/{2,}")
-_AZURE = "/openai/v1/"
+_AZURE = re.compile(r"/openai/v1/|/openai/(?=(?:models|realtime)(?:/|\Z))")
+"""In front of paths without a deployment. The older API names that of a session in its query."""
+_DEPLOYMENT = re.compile(r"/openai/deployments/[^/]+/")
 
 
 class RequestLineMiddleware:
@@ -39,9 +41,17 @@ def normalize_path(path: str) -> str:
     plain = _SLASHES.sub("/", path)
     if not _API.match(plain):
         return "/" if plain == "/" else path
-    if plain.startswith(_AZURE):
-        plain = "/v1/" + plain.removeprefix(_AZURE)
+    found = _AZURE.match(plain)
+    if found is not None:
+        plain = "/v1/" + plain[found.end() :]
     return plain.rstrip("/")
+
+
+def openai_path(path: str) -> str:
+    """The route of OpenAI's API that a route of an Azure deployment is; any other path as it is.
+    For what depends on the route alone, such as limits."""
+    found = _DEPLOYMENT.match(path)
+    return path if found is None else "/v1/" + path[found.end() :]
 
 
 def _without_body(send: Send) -> Send:

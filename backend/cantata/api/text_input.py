@@ -101,6 +101,8 @@ class TextInput:
         """`_text` begins a line."""
         self._uncommitted = False
         """Something was queued since the last commit."""
+        self._has_text = False
+        """Something was sent since the last commit, if only spaces."""
         self._arriving: ArrivingText | None = None
         """The text supply of the utterance that takes text as it arrives."""
 
@@ -147,6 +149,7 @@ class TextInput:
             Overloaded: too many sentences are waiting.
         """
         configuration = self._require()
+        self._has_text = self._has_text or bool(message.text)
         if configuration.options.split_granularity == "word":
             self._pass_on(configuration, message)
             return
@@ -187,7 +190,9 @@ class TextInput:
         span = trimmed(self._text, TextSpan(0, len(self._text)))
         text = self._text[span.start : span.end]
         if not text and not self._uncommitted:
-            raise ProtocolViolation("input.done without any text before it")
+            if not self._has_text:
+                raise ProtocolViolation("input.done without any text before it")
+            text = " "  # a text without words, as "..." is one
         jobs: list[Job] = [Mark(context_id)]
         if text:
             offset = self._text_offset + span.start
@@ -209,6 +214,7 @@ class TextInput:
         self._text_offset = 0
         self._line_start = True
         self._uncommitted = False
+        self._has_text = False
 
     def _pass_on(self, configuration: _Configuration, message: InputText) -> None:
         """Pass text to the open utterance, or begin one."""

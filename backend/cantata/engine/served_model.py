@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -136,19 +136,21 @@ class PipelineModel:
             for part in parts:
                 if isinstance(part, Piece):
                     self.orchestrator.check(part.request)
-            spoken = self._speak(parts)
+            is_silence, spoken = all(isinstance(p, Pause) for p in parts), self._speak(parts)
         else:
             text = await self._begin(request_id, request, batch, more_text)
-            if text.is_wordless:
+            is_silence = text.is_wordless
+            if is_silence:
                 stretch, spoken = 1.0, self._speak([Pause(WORDLESS_S)])
             else:
                 stretch = text.request.stretch
                 spoken = speak_open_text(self.orchestrator, text)
         text_read = Milestone(TEXT, time.monotonic())
-        async with (
-            self._served.admit(batch=batch, stretch=stretch) as place,
-            aclosing(_telling(place, spoken)) as chunks,
-        ):
+        async with AsyncExitStack() as stack:
+            if not is_silence:  # which needs no stage
+                admission = self._served.admit(batch=batch, stretch=stretch)
+                spoken = _telling(await stack.enter_async_context(admission), spoken)
+            chunks = await stack.enter_async_context(aclosing(spoken))
             admitted = Milestone(ADMIT, time.monotonic())
             yield Utterance(request_id, (text_read, admitted), chunks)
 

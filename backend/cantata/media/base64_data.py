@@ -11,7 +11,12 @@ from urllib.parse import unquote
 _WHITESPACE = str.maketrans("", "", " \t\r\n\f\v")
 _URL_SAFE = str.maketrans("-_", "+/")
 _FOREIGN = re.compile(r"[^A-Za-z0-9+/]")
-_DATA_URL = re.compile(r"\s*data:(?P<type>[^,;]{0,128})(?P<options>(?:;[^,;]{0,128}){0,8}),", re.I)
+_DATA_URL = re.compile(
+    r"""\s*data:(?P<type>[^,;]{0,128})
+        (?P<options>(?:;[^;]{0,128}){0,8};\s*base64\s*(?:;[^,;]{0,128}){0,8}|(?:;[^,;]{0,128}){0,8}),""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Browsers write commas into options, too: `data:video/webm;codecs=vp8,opus;base64,`."""
 
 
 class Base64Error(ValueError):

@@ -18,7 +18,7 @@ _PARALLEL = 2
 """Files decoded or written at the same time; the other cores are for the stages."""
 _UNNAMED_TYPES = ("", "application/octet-stream", "binary/octet-stream")
 """Media types that tools write when they know none."""
-_BARE = re.compile(r"[A-Za-z0-9+/_-]{64}")
+_BARE = re.compile(r"[A-Za-z0-9+/_\s-]{64}")
 """The beginning of base64 where a URL is expected."""
 
 

@@ -18,7 +18,7 @@ from cantata.contract.data.request import (
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.speaker_features import Vector, speaker_vector
-from cantata_models.solo.text import Sentence, TextError, phonemize
+from cantata_models.solo.text import Sentence, TextError, WordlessText, phonemize
 
 OPENAI_FEMALE = ("alloy", "coral", "marin", "nova", "sage", "shimmer", "fable")
 OPENAI_MALE = ("ash", "ballad", "cedar", "echo", "onyx", "verse")
@@ -50,13 +50,15 @@ class SoloRequestBuilder:
         return SpeechRequest("Hello.", self._voices[0].id)
 
     def build(self, request_id: str, request: SpeechRequest) -> tuple[PipelineRequest, ...]:
-        """One pipeline request for each sentence.
+        """One pipeline request for each sentence; none for a text without a sound.
 
         Raises:
-            InvalidRequest: nothing to speak, or a bad phone override.
+            InvalidRequest: only letters of other scripts, or a bad phone override.
         """
         try:
             sentences = phonemize(request.text)
+        except WordlessText:
+            return ()
         except TextError as error:
             raise InvalidRequest(str(error), "input") from error
         speaker = self._speaker(request)

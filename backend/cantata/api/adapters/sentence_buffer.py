@@ -11,7 +11,7 @@ from cantata.api.sessions.connection import Channel
 from cantata.api.utterance_queue import Mark, Speak
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import TextSpan
-from cantata.markup import markup_spans, spoken_text
+from cantata.markup import Pause, markup_spans, read_markup
 
 _LONG_SENTENCE = 160
 """A longer sentence is cut at its last clause instead of being waited for."""
@@ -111,4 +111,9 @@ def _last_clause_end(text: str) -> int:
 
 
 def _has_sound(text: str) -> bool:
-    return any(character.isalnum() for character in spoken_text(text))
+    """Whether a piece has words, signs that may be words, or a pause; not an ellipsis alone."""
+    try:
+        parts = read_markup(text)
+    except InvalidRequest:
+        return True  # the client is told once it is to be spoken
+    return any(isinstance(part, Pause) or not part.is_silent for part in parts)

@@ -7,6 +7,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 from cantata.api.context import ApiContext
+from cantata.api.request_line import normalize_path
 
 REALTIME_PATH = "/v1/realtime"
 
@@ -18,7 +19,7 @@ class QuietWebSocket(WebSocketsSansIOProtocol):
     """
 
     def handle_connect(self, event: Request) -> None:
-        if event.path.partition("?")[0] == REALTIME_PATH:
+        if normalize_path(event.path.partition("?")[0]) == REALTIME_PATH:
             # Its clients may send minutes of sound at once.
             context: ApiContext = self.config.app.state.context  # type: ignore[union-attr]
             self.conn.max_message_size = context.settings.realtime.max_message_bytes

@@ -23,8 +23,11 @@ Guidance = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 
 
 def _spelled_out(sent: object) -> object:
-    """`jpg`, one letter from the format's name, means it."""
-    return "jpeg" if sent == "jpg" else sent
+    """`jpg` means `jpeg`, and capitals mean nothing: names of files have both."""
+    if not isinstance(sent, str):
+        return sent
+    name = sent.lower()
+    return "jpeg" if name == "jpg" else name
 
 
 class PictureOptions(ModelOptions):

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1")
 async def realtime(socket: WebSocket, context: Context) -> None:
     """Serve one session; see docs/realtime.md."""
     try:
-        choice = await _open(context, socket.query_params.get("model"))
+        choice = await _open(context, _model_of(socket, context))
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -34,6 +34,16 @@ async def can_talk(context: Context, model: str | None = None) -> Response:
     why they are refused. 204: a session would be opened."""
     await _open(context, model)
     return Response(status_code=204)
+
+
+def _model_of(socket: WebSocket, context: ApiContext) -> str | None:
+    """The model that the address names. Operators name Azure's deployments freely: one that is not
+    a served model's name means the default."""
+    asked, deployment = (socket.query_params.get(name) for name in ("model", "deployment"))
+    service = context.service
+    if asked is None and (deployment in service.models or deployment in service.chat_models):
+        return deployment
+    return asked
 
 
 async def _open(context: ApiContext, name: str | None) -> Choice:

@@ -46,10 +46,11 @@ class RequestBuilder(Protocol):
             request: its `voice` is one of `voices`' own ids.
 
         Returns:
-            At least one piece, in the order of speaking.
+            The pieces in the order of speaking. None if what the text has is without a sound: it is
+            a short silence then.
 
         Raises:
-            InvalidRequest: nothing in the text can be spoken, or an option cannot be served.
+            InvalidRequest: nothing in the text can be read, or an option cannot be served.
         """
         ...
 

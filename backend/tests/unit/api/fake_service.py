@@ -163,7 +163,7 @@ class FakeModel:
         if self.counts.open >= self.behaviour.capacity:
             self.counts.refused += 1
             raise Overloaded("all slots are taken", retry_after_s=2.5)
-        if not any(c.isalnum() for c in request.text):
+        if any("\u4e00" <= c <= "\u9fff" for c in request.text):
             raise InvalidRequest("nothing in it can be spoken", "input")
         self.counts.requests.append(request)
         self.counts.batch += batch

@@ -69,7 +69,12 @@ async def test_an_edit_may_be_json(server: Server, http: httpx.AsyncClient, shap
         "list": {"image": [url, {"b64_json": encoded}]},
         "images": {"images": [{"image_url": url}]},
     }[shape]
-    body = {"prompt": PROMPT, "seed": 7, "output_format": "jpg", **sent}
+    body = {
+        "prompt": PROMPT,
+        "seed": 7,
+        "output_format": "JPG" if shape == "url" else "jpg",
+        **sent,
+    }
     response = await http.post(EDITS, json=body)
     assert response.status_code == 200, response.text
     assert response.json()["output_format"] == "jpeg"

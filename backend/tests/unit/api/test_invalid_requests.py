@@ -139,7 +139,7 @@ NO_JSON = [
 ]
 VALUES = [
     body(SPEECH, b'{"input": "a", "input": ""}', "input"),
-    body(SPEECH, b'{"input": "\\u0000"}', "input"),
+    body(SPEECH, b'{"input": "\\u4f60"}', "input"),
     body(SPEECH, b'{"input": "\\udfff\\ud800"}', "input"),
     body(SPEECH, b'{"input": {"a": "b"}}', "input"),
     body(SPEECH, b'{"Input": "a"}', "input"),

@@ -7,7 +7,7 @@ import pytest
 from starlette.routing import Route
 
 from cantata.api.api_keys import ApiKeys
-from cantata.api.request_line import normalize_path
+from cantata.api.request_line import normalize_path, openai_path
 from cantata.api.settings import SecuritySettings, ServerSettings
 
 
@@ -20,6 +20,9 @@ from cantata.api.settings import SecuritySettings, ServerSettings
         ("/health/", "/health"),
         ("/openai/v1/audio/speech", "/v1/audio/speech"),
         ("/openai//v1/models/", "/v1/models"),
+        ("/openai/realtime", "/v1/realtime"),
+        ("/openai/models/", "/v1/models"),
+        ("/openai/deployments/tts/audio/speech", "/openai/deployments/tts/audio/speech"),
         ("//", "/"),
         ("/", "/"),
         ("/static//a/", "/static//a/"),
@@ -69,7 +72,8 @@ class TestKeys:
         )
 
     @pytest.mark.parametrize(
-        "path", ["/metrics/", "//metrics", "/v1//realtime", "/openai/v1/realtime"]
+        "path",
+        ["/metrics/", "//metrics", "/v1//realtime", "/openai/v1/realtime", "/openai/realtime"],
     )
     async def test_no_form_of_a_path_goes_past_the_key(
         self, asgi: httpx.AsyncClient, path: str
@@ -87,3 +91,15 @@ async def test_azures_deployments_select_a_model(asgi: httpx.AsyncClient, deploy
     )
     assert response.status_code == 200
     assert response.headers["content-type"] == "audio/mpeg"
+
+
+@pytest.mark.parametrize(
+    ("path", "route"),
+    [
+        ("/openai/deployments/tts/audio/speech", "/v1/audio/speech"),
+        ("/v1/audio/speech", "/v1/audio/speech"),
+        ("/openai/deployments/tts", "/openai/deployments/tts"),
+    ],
+)
+def test_a_deployments_route_is_subject_to_the_limits_of_openais(path: str, route: str) -> None:
+    assert openai_path(path) == route

@@ -67,7 +67,7 @@ async def test_items_choose_for_themselves(server: Server, http: httpx.AsyncClie
 
 
 async def test_an_items_error_is_its_line_and_the_others_go_on(http: httpx.AsyncClient) -> None:
-    body = items("hello", "...", "x" * 201, "", "hello again")
+    body = items("hello", "\u4f60\u597d", "x" * 201, "", "hello again")
     body["requests"] += [
         {"custom_id": "voice", "input": "a", "voice": "bob"},
         {"custom_id": "model", "input": "a", "model": "gpt-9"},

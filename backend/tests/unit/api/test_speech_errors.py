@@ -14,7 +14,7 @@ from cantata.contract.data.errors import ChunkTimeout, RequestFailed, StageDied
 BAD_REQUESTS: list[tuple[dict[str, Any], str, str]] = [
     ({}, "input", "required"),
     ({"input": ""}, "input", "empty"),
-    ({"input": "..."}, "input", "nothing in it can be spoken"),
+    ({"input": "\u4f60\u597d"}, "input", "nothing in it can be spoken"),
     ({"input": "x" * 201}, "input", "at most 200"),
     ({"input": 5}, "input", "valid string"),
     ({"input": None}, "input", "valid string"),

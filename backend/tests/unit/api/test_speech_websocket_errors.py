@@ -68,17 +68,23 @@ async def test_text_before_the_configuration(server: Server, message: dict[str, 
         await c.speak("fine")
 
 
-async def test_blank_text_cannot_be_committed(server: Server) -> None:
+@pytest.mark.parametrize("granularity", ["none", "sentence", "clause", "word"])
+@pytest.mark.parametrize("blank", [" ", "\n", " \n ", "\u3000"])
+async def test_blank_text_is_a_text_without_words(
+    server: Server, granularity: str, blank: str
+) -> None:
     async with client(server.socket_url) as c:
-        await c.configure()
-        await c.submit(" \n ")
-        assert (await c.error())["code"] == VIOLATION
+        await c.configure(split_granularity=granularity)
+        await c.speak(blank)
+        await c.socket.send(json.dumps({"type": "input.done"}))
+        assert (await c.error())["code"] == VIOLATION, "nothing was sent since"
+        await c.speak(f"Hi.{blank}")
 
 
 async def test_text_that_cannot_be_spoken(server: Server) -> None:
     async with client(server.socket_url) as c:
         await c.configure()
-        await c.submit("...")
+        await c.submit("\u4f60\u597d")
         event = await c.event()
         assert event["error"]["message"] == "nothing in it can be spoken"
         assert event["utterance_id"].startswith("utt_")

@@ -56,6 +56,7 @@ def test_what_is_none_says_where(text: str, says: str) -> None:
         "data:audio/wav;base64,",
         "data:;base64,",
         "data:audio/ogg;codecs=opus;base64,",
+        "data:audio/webm;codecs=vp8,opus;base64,",
         "DATA:Audio/WAV;BASE64,",
         "data:application/octet-stream;base64,",
         " data:audio/mpeg;charset=utf-8;base64,",
@@ -70,7 +71,8 @@ async def test_sound_may_be_bare_or_in_a_url(form: str, head: str) -> None:
 
 async def test_a_picture_may_be_bare_base64_where_a_url_is_expected() -> None:
     loader = MediaLoader(None)
-    assert await loader.load(PLAIN, IMAGE, "url", 1 << 20) == DATA
+    for form in FORMS.values():
+        assert await loader.load(form, IMAGE, "url", 1 << 20) == DATA
     with pytest.raises(InvalidImage, match="must be a URL"):
         await loader.load("picture.png", IMAGE, "url", 1 << 20)
     with pytest.raises(InvalidAudio, match="'!' at character"):

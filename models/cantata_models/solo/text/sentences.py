@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from cantata_models.solo.text.errors import TextError
+from cantata_models.solo.text.errors import TextError, WordlessText
 from cantata_models.solo.text.normalize import normalize
 from cantata_models.solo.text.phones import SIL
 from cantata_models.solo.text.pronounce import pronounce
@@ -31,7 +32,8 @@ def phonemize(text: str, *, max_phones: int = MAX_PHONES) -> tuple[Sentence, ...
     ends, and as a last resort inside a single over-long word. Every word has the span of `text`
     that it came from (see `Word`). Letters of non-Latin scripts are not spoken, except single Greek
     letters, which are read by name (see `folding`). Raises TextError if nothing speakable remains
-    or a `[[...]]` override is invalid, and ValueError if `max_phones` is below 3.
+    (WordlessText if no letter was left out) or a `[[...]]` override is invalid, and ValueError if
+    `max_phones` is below 3.
     """
     if max_phones < MIN_MAX_PHONES:
         raise ValueError(f"max_phones is {max_phones}; it must be at least {MIN_MAX_PHONES}")
@@ -42,16 +44,24 @@ def phonemize(text: str, *, max_phones: int = MAX_PHONES) -> tuple[Sentence, ...
         for index, part in enumerate(parts):
             sentences.append(_sentence(part, question and index == len(parts) - 1))
     if not sentences:
-        raise TextError(_why_silent(text))
+        raise _why_silent(text)
     return tuple(sentences)
 
 
-def _why_silent(text: str) -> str:
+def _why_silent(text: str) -> TextError:
     if not text.strip():
-        return f"the text is empty; {_ACCEPTED}"
-    if any(char.isalpha() for char in text):
-        return f"the text has only letters of scripts this voice cannot read; {_ACCEPTED}"
-    return f"the text has no words, only punctuation, emoji or signs without a sound; {_ACCEPTED}"
+        return WordlessText(f"the text is empty; {_ACCEPTED}")
+    if any(char.isalpha() and not _is_latin(char) for char in text):
+        return TextError(
+            f"the text has only letters of scripts this voice cannot read; {_ACCEPTED}"
+        )
+    return WordlessText(
+        f"the text has no words, only punctuation, emoji or signs without a sound; {_ACCEPTED}"
+    )
+
+
+def _is_latin(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(("LATIN ", "FULLWIDTH LATIN "))
 
 
 def _clauses_of_sentences(text: str) -> Iterator[tuple[list[Clause], bool]]:
