@@ -57,6 +57,11 @@ NodeLabel = Annotated[str, AfterValidator(_check_label)]
 """`KEY=VALUE`, as in `ray start --labels KEY=VALUE`."""
 Port = Annotated[int, Field(ge=1, le=_HIGHEST_PORT)]
 Count = Annotated[int, Field(ge=1, le=1024)]
+SurgePercent = Annotated[int, Field(ge=0, le=100)]
+"""Of a number of processes, rounded up: how many more an upgrade may start before it stops old
+ones, so that as many serve throughout. They need room on the cluster: without it, the old ones
+serve until there is some. 0: old ones stop first."""
+_SURGE_PERCENT = 20
 
 
 class EdgesOptions(StrictModel):
@@ -67,6 +72,7 @@ class EdgesOptions(StrictModel):
     """Port on each machine with an edge; several edges on one machine share it."""
     node: NodeLabel | None = None
     """Machines that may have one; None: all."""
+    max_surge_percent: SurgePercent = _SURGE_PERCENT
 
 
 class ReplicasOptions(StrictModel):
@@ -80,6 +86,7 @@ class ReplicasOptions(StrictModel):
     when the others stay below it without it."""
     cpus: Annotated[float, Field(gt=0, le=1024)] = 1.0
     """Cores that Ray sets aside for one."""
+    max_surge_percent: SurgePercent = _SURGE_PERCENT
 
     @property
     def most(self) -> int:

@@ -31,6 +31,7 @@ class HostProcess:
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
+        self.end()
         self.process = subprocess.Popen(
             [*(self.host.prefix if self.host else []), sys.executable, "-m", *self.words],
             stdout=subprocess.PIPE,

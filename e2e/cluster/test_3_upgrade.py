@@ -23,7 +23,8 @@ def test_an_upgrade_replaces_everything_and_nobody_hears_it(deployed: Deployed) 
         serving.append(len(now))
         return not now & before and deployed.whole() and refuses_longer(deployed.url)
 
-    file = deployed.write({"min": 2}, max_input_characters=LONGEST)
+    # One core each, for which one of the hosts has room beside what runs there.
+    file = deployed.write({"min": 2, "cpus": 1}, max_input_characters=LONGEST)
     with deployed.heard("upgrade", 2) as audience:
         wait_until(lambda: audience.same >= 2, 120)
         upgrading = threading.Thread(target=deployed.deploy, args=(file,))
@@ -32,7 +33,7 @@ def test_an_upgrade_replaces_everything_and_nobody_hears_it(deployed: Deployed) 
         upgrading.join()
     print(f"every replica and edge was a new one after {took_s:.0f} s")
     assert not set(edges) & set(deployed.edges())
-    assert min(serving) >= 1
+    assert min(serving) >= 2, "an old replica was stopped before a new one served"
     assert (audience.different, audience.unexplained) == (0, [])
 
 

@@ -70,7 +70,11 @@ def deploy(options: DeployOptions, show: Callable[[str], None]) -> None:
     join(address)
     from cantata.cluster.ray import applications, serve_api
 
-    show(f"starting {', '.join(model.name for model in models)} ...")
+    names = ", ".join(model.name for model in models)
+    if serve_api.running() & {model.application for model in models}:
+        show(f"upgrading {names}; this needs room for the replicas of max_surge_percent ...")
+    else:
+        show(f"starting {names} ...")
     built = {
         DIRECTORY: applications.directory({}),
         **{model.application: applications.replicas(as_plain(model)) for model in models},

@@ -286,6 +286,27 @@ async def test_a_killed_replica_is_not_heard(
     assert not psutil.wait_procs(family, timeout=60)[1]
 
 
+async def test_an_upgrade_that_starts_the_new_replica_first_rejects_nobody(
+    cluster: TinyCluster, undisturbed: list[bytes]
+) -> None:
+    [old] = [cluster.replicas[r.address] for r in cluster.edge.replica_reports() if r.ready]
+    [new] = [replica for replica in cluster.replicas.values() if replica is not old]
+    rejected = cluster.edge.model("tiny").admission.refused.copy()
+    hearing_old = await crowd(cluster)
+    new.start()
+    await cluster.known(2)
+    old.send(signal.SIGTERM)
+    await cluster.known(1)
+    hearing_new = await crowd(cluster)
+    assert cluster.streams() == {str(old.address): SLOTS, str(new.address): SLOTS}
+    for listening in (hearing_old, hearing_new):
+        listening.go_on()
+        assert await listening.heard() == undisturbed
+    assert cluster.edge.model("tiny").admission.refused == rejected
+    assert old.process is not None
+    assert await asyncio.to_thread(old.process.wait, 60) == 0
+
+
 async def test_the_last_replica_drains_and_then_there_is_none(
     cluster: TinyCluster, undisturbed: list[bytes]
 ) -> None:

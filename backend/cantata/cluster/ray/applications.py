@@ -22,12 +22,19 @@ def directory(arguments: Mapping[str, Any]) -> Application:
 def replicas(arguments: Mapping[str, Any]) -> Application:
     """One model's replicas."""
     model = read_arguments(ModelArguments, arguments)
-    placement = Placement(model.replicas.cpus, model.gpus, model.node, model.drain_s)
-    return application(Replica, as_plain(model), placement, model.replicas)
+    bounds = model.replicas
+    placement = Placement(
+        bounds.cpus, model.gpus, model.node, model.drain_s, bounds.max_surge_percent
+    )
+    return application(Replica, as_plain(model), placement, bounds)
 
 
 def edges(arguments: Mapping[str, Any]) -> Application:
     """The edges, to which clients connect."""
     edge = read_arguments(EdgeArguments, arguments)
-    placement = Placement(_EDGE_CPUS, node=edge.edges.node, drain_s=edge.drain_s)
-    return application(Edge, as_plain(edge), placement, edge.edges.replicas)
+    options = edge.edges
+    surge = options.max_surge_percent
+    placement = Placement(
+        _EDGE_CPUS, node=options.node, drain_s=edge.drain_s, max_surge_percent=surge
+    )
+    return application(Edge, as_plain(edge), placement, options.replicas)

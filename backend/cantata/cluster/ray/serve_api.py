@@ -47,6 +47,8 @@ class Placement:
     gpus: float = 0.0
     node: NodeLabel | None = None
     drain_s: float = 0.0
+    max_surge_percent: int = 0
+    """As of `ReplicasOptions`."""
 
 
 class PlacesPolicy:
@@ -86,6 +88,7 @@ def application(
         "health_check_timeout_s": _HEALTH_TIMEOUT_S,
         "graceful_shutdown_timeout_s": placement.drain_s + _SHUTDOWN_MARGIN_S,
         "graceful_shutdown_wait_loop_s": 0.1,
+        "max_surge_percent": placement.max_surge_percent,
         # Replicas and edges call the directory each second.
         "logging_config": {"enable_access_log": False},
         "ray_actor_options": {
@@ -128,7 +131,8 @@ def connect(address: str) -> None:
 
 
 def submit(applications: Mapping[str, Application], *, wait: bool) -> None:
-    """Run applications by name; those that run already get new replicas, one by one. Blocks.
+    """Run applications by name; those that run already get new replicas, in place of the old
+    ones as their surge allows. Blocks.
 
     Args:
         applications: as `application` makes them.

@@ -40,7 +40,7 @@ def test_an_application_of_each_kind_is_accepted() -> None:
         name="a",
         model="a",
         deployment={},
-        replicas=ReplicasOptions(min=2, max=3, fill=0.5),
+        replicas=ReplicasOptions(min=2, max=3, fill=0.5, max_surge_percent=50),
         gpus=1.0,
         node="kind=fast",
         drain_s=60,
@@ -53,7 +53,9 @@ def test_an_application_of_each_kind_is_accepted() -> None:
     assert (scaling.min_replicas, scaling.max_replicas) == (2, 3)
     assert (scaling.upscale_delay_s, scaling.downscale_delay_s) == (10, 600)
     assert deployment._deployment_config.graceful_shutdown_timeout_s > 60
-    assert applications.edges(as_plain(edge))._bound_deployment.num_replicas == 2
+    assert deployment._deployment_config.max_surge_percent == 50
+    edges = applications.edges(as_plain(edge))._bound_deployment
+    assert (edges.num_replicas, edges._deployment_config.max_surge_percent) == (2, 20)
     assert applications.directory({})._bound_deployment.num_replicas == 1
 
 
