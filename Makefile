@@ -20,7 +20,7 @@ export TORCH_INDEX
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve say test test-fast test-long fuzz pyramid pyramid-1 pyramid-2 pyramid-3 mutants test-clients test-cluster screenshots parity parity-moss parity-omni parity-images parity-voxcpm2 parity-bagel lint format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
+.PHONY: help install demo serve say test test-fast test-long fuzz pyramid mutants test-clients test-cluster screenshots parity lint check format bench bench-models bench-gate soak train-voice eval-voice train-picture eval-picture doctor lock lock-cuda prove-images clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,19 +51,9 @@ test: $(VENV)/.dev ## Test units, stage processes on vLLM, all levels of the pyr
 test-long: $(VENV)/.dev ## Run the long tests in full: 1,000 clients, ten minutes of speech, 10,000 random requests.
 	CANTATA_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) -m long --timeout=3600
 
-pyramid: $(VENV)/.dev ## Run all levels of the test pyramid, and print their figures.
+pyramid: $(VENV)/.dev ## Run the test pyramid and print its figures (LEVEL=1: files; 2: one listener in a browser; 3: many streams).
 	scripts/browser-packages.sh $(BIN)/python
-	$(BIN)/python -m pytest e2e -m "level1 or level2 or level3"
-
-pyramid-1: $(VENV)/.dev ## Test level 1: files of every model and voice (RTF, duration, rate, silence, clipping, words).
-	$(BIN)/python -m pytest e2e -m level1
-
-pyramid-2: $(VENV)/.dev ## Test level 2: one listener in a real browser, to the last sample.
-	scripts/browser-packages.sh $(BIN)/python
-	$(BIN)/python -m pytest e2e -m level2
-
-pyramid-3: $(VENV)/.dev ## Test level 3: 4, 8 and 16 streams at a time, each with the same samples as alone; overload.
-	$(BIN)/python -m pytest e2e -m level3
+	$(BIN)/python -m pytest e2e -m "$(if $(LEVEL),level$(LEVEL),level1 or level2 or level3)"
 
 mutants: $(VENV)/.dev ## Put faults into a copy of the code, one at a time: tests must catch each (MUTANTS="--only NAME").
 	scripts/browser-packages.sh $(BIN)/python
@@ -100,11 +90,17 @@ screenshots: $(VENV)/.dev ## Take the screenshots in docs/ again (on an idle mac
 	scripts/browser-packages.sh $(BIN)/python
 	$(BIN)/python -m e2e.screenshots
 
-parity: $(REFERENCE_VENV)/.installed ## Regenerate Qwen3-TTS's goldens with the reference package.
+parity: parity-$(MODEL) ## Regenerate the goldens of MODEL=qwen3_tts|moss_tts|omni|qwen_image|voxcpm2|bagel with its reference.
+
+parity-:
+	@echo "write MODEL=, one of qwen3_tts, moss_tts, omni, qwen_image, voxcpm2, bagel"; exit 2
+
+parity-qwen3_tts: $(REFERENCE_VENV)/.installed
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(REFERENCE_VENV))/bin/python -m cantata_models.qwen3_tts.tests.parity.write_goldens
 
-parity-moss: $(VENV)/.dev ## Regenerate MOSS-TTS's goldens (LOCAL=, NANO=: git clones of its published code).
+# LOCAL=, NANO=: git clones of its published code.
+parity-moss_tts: $(VENV)/.dev
 	mkdir -p .cache/moss-reference
 	for name in configuration modeling; do \
 	  git -C $(NANO) show HEAD:models/codec/hf_code/$${name}_moss_audio_tokenizer.py \
@@ -115,22 +111,25 @@ parity-moss: $(VENV)/.dev ## Regenerate MOSS-TTS's goldens (LOCAL=, NANO=: git c
 	cd models && PYTHONPATH=. $(abspath $(BIN))/python -m \
 	  cantata_models.moss_tts.tests.parity.write_talker_goldens --local $(LOCAL) --nano $(NANO)
 
-parity-omni: $(VENV)/.dev ## Regenerate the Omni models' goldens with transformers' own implementation.
+# Both Qwen3-Omni and Qwen2.5-Omni, with transformers.
+parity-omni: $(VENV)/.dev
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 $(abspath $(BIN))/python -m \
 	  cantata_models.qwen3_omni.tests.parity.write_goldens
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
 	  cantata_models.qwen25_omni.tests.parity.write_goldens
 
-parity-images: $(VENV)/.dev ## Regenerate Qwen-Image's goldens with diffusers (LoRA files: pip install peft accelerate).
+# With diffusers; LoRA files: pip install peft accelerate.
+parity-qwen_image: $(VENV)/.dev
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error $(abspath $(BIN))/python -m \
 	  cantata_models.qwen_image.tests.parity.write_goldens
 
-parity-voxcpm2: $(VOXCPM2_VENV)/.installed ## Regenerate VoxCPM2's goldens with the reference package.
+parity-voxcpm2: $(VOXCPM2_VENV)/.installed
 	cd models && PYTHONPATH=. HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error \
 	  $(abspath $(VOXCPM2_VENV))/bin/python -W ignore -m \
 	  cantata_models.voxcpm2.tests.parity.write_goldens
 
-parity-bagel: ## Regenerate BAGEL's goldens (BAGEL=: a clone of its code; PYTHON_BAGEL=: a Python with transformers 4.49, see reference.py).
+# BAGEL=: a clone of its code; PYTHON_BAGEL=: a Python with transformers 4.49, see reference.py.
+parity-bagel:
 	cd models && PYTHONPATH=.:../backend HF_HUB_OFFLINE=1 $(PYTHON_BAGEL) -m \
 	  cantata_models.bagel.tests.parity.write_goldens $(abspath $(BAGEL))
 
@@ -148,6 +147,8 @@ lint: $(VENV)/.dev ## Check style, types, shell scripts and Dockerfiles.
 	$(BIN)/mypy
 	$(BIN)/hadolint docker/Dockerfile.*
 	$(BIN)/shellcheck scripts/*.sh docker/*.sh
+
+check: lint test-fast ## Lint, check types and run the unit tests: the gate before a commit.
 
 format: $(VENV)/.dev ## Format the code, and fix what ruff can fix.
 	$(BIN)/ruff check --fix
