@@ -1,5 +1,5 @@
 """`python -m cantata`."""
 
-from cantata.cli import main
+from cantata.cli.app import main
 
 main()

@@ -19,8 +19,8 @@ from fastapi import FastAPI
 from cantata.api.app import create_app, mount_pages
 from cantata.api.lifecycle import Phase
 from cantata.api.listening import listen, url_of
-from cantata.api.operator import OperatorOptions, settings_for
 from cantata.api.serve import make_server
+from cantata.api.server_config import ServerOptions, build_settings
 from cantata.config import load_deployment
 from cantata.contract.model.plugin import ModelPlugin
 from cantata.engine.plan import ServicePlan, plan_services, preload_stages
@@ -70,7 +70,7 @@ def served_plans(
     """As `served`, for several models."""
     preload_stages(plans)
     with listen("127.0.0.1", 0) as listener:
-        settings = settings_for(OperatorOptions(voices_dir=voices), "127.0.0.1")
+        settings = build_settings(ServerOptions(voices_dir=voices), "127.0.0.1")
         # In the caller's thread: FastAPI filters warnings, of all threads, while it makes an app.
         app = create_app(create_service(*plans), settings)
         if pages:

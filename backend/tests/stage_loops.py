@@ -31,7 +31,7 @@ from cantata.contract.process.messages import (
 from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.process.exchange import Exchange
 from cantata.engine.process.loop import StageLoop
-from cantata.engine.process.pulse import Pulse, make_memory
+from cantata.engine.process.shared_heartbeat import SharedHeartbeat, make_memory
 from stage_chunks import codes_chunk, pcm_chunk
 
 ECHO = StageSpec("echo", StageKind.CODEC, "nowhere:decoder")
@@ -62,7 +62,7 @@ class EchoStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         if isinstance(payload, EchoInput) and payload.refuse:
@@ -169,7 +169,7 @@ def running_loop(
     exchange = Exchange(
         ECHO, BlockingChannel(theirs), [listener], edges, client_ports, async_chunk=async_chunk
     )
-    loop = StageLoop(stage, exchange, pulse(), lambda: next(clock))
+    loop = StageLoop(stage, exchange, heartbeat(), lambda: next(clock))
     thread = threading.Thread(target=loop.run)
     thread.start()
     control, upstream = BlockingChannel(ours), SocketSender(address)
@@ -190,8 +190,8 @@ def exchange_of(control: socket.socket, *listeners: socket.socket) -> Exchange:
     return Exchange(ECHO, BlockingChannel(control), listeners, {}, [PCM], async_chunk=True)
 
 
-def pulse() -> Pulse:
-    return Pulse(make_memory(slots=4))
+def heartbeat() -> SharedHeartbeat:
+    return SharedHeartbeat(make_memory(slots=4))
 
 
 def samples(message: object) -> list[tuple[str, int, list[float], bool]]:

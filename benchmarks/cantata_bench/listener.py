@@ -114,12 +114,12 @@ def onset_s(arrivals: Sequence[Arrival], onset: tuple[int, float] | None) -> flo
 
 def _play(arrivals: Sequence[Arrival], reserve_s: float) -> tuple[list[float], float]:
     """When each packet begins to play, and how long the player stalled in total."""
-    runs_dry_s = arrivals[0][0] + reserve_s
+    playout_deadline_s = arrivals[0][0] + reserve_s
     starts: list[float] = []
     still_s = 0.0
     for arrived_s, audio_s in arrivals:
-        late_s = max(0.0, arrived_s - runs_dry_s)
+        late_s = max(0.0, arrived_s - playout_deadline_s)
         still_s += late_s
-        starts.append(runs_dry_s + late_s)
-        runs_dry_s += late_s + audio_s
+        starts.append(playout_deadline_s + late_s)
+        playout_deadline_s += late_s + audio_s
     return starts, still_s

@@ -221,7 +221,7 @@ def main() -> None:
         "--reference-python",
         type=Path,
         required=True,
-        help="Python that has the reference package; `make parity` installs one",
+        help="Python that has the reference package; `make parity MODEL=qwen3_tts` installs one",
     )
     parser.add_argument("--streams", type=int, default=8, help="most streams at a time")
     parser.add_argument("--frames", type=int, default=60, help="length of an utterance")
@@ -229,7 +229,8 @@ def main() -> None:
     given = parser.parse_args()
     if not given.reference_python.is_file():
         parser.error(
-            f"--reference-python: no file {given.reference_python}; `make parity` installs one"
+            f"--reference-python: no file {given.reference_python}; "
+            "`make parity MODEL=qwen3_tts` installs one"
         )
     work = Work(given.checkpoint, given.streams, given.frames, given.dtype)
     machine = describe_machine()

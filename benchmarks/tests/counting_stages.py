@@ -39,7 +39,7 @@ class CountingTalker:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         assert payload == {"frames": 6}
@@ -92,7 +92,7 @@ class CountingDecoder(CountingTalker):
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         self.made[request_id] = 0

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from cantata_bench.images.client import draw, draw_and_leave, draw_together
-from cantata_bench.images.reference import Order
+from cantata_bench.images.reference import ReferenceJob
 from cantata_bench.images.simulated import (
     MEASURED_S,
     arrivals,
@@ -22,7 +22,7 @@ from cantata_bench.images.simulated import (
     size_of,
 )
 
-ORDER = Order("a boat", 4, 2, 20, 7, 3.0)
+ORDER = ReferenceJob("a boat", 4, 2, 20, 7, 3.0)
 
 
 def picture() -> str:

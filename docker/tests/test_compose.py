@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.main import get_group
 
-from cantata.cli import app
+from cantata.cli.app import app
 
 DOCKER = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_group
 
-from cantata.cli import app
+from cantata.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))

@@ -81,18 +81,20 @@ class _Listener:
 
     def _stream(self, url: str) -> bytes:
         body = {"input": TEXT, "response_format": "pcm"}
-        samples, runs_dry_s = b"", None
+        samples, playout_deadline_s = b"", None
         with httpx.stream("POST", f"{url}/v1/audio/speech", json=body, timeout=_LIMIT_S) as answer:
             if answer.is_error:
                 raise httpx.HTTPError(f"{answer.status_code}: {answer.read().decode()}")
             for packet in answer.iter_bytes():
                 now_s = time.monotonic()
-                if runs_dry_s is not None:
-                    self.longest_gap_s = max(self.longest_gap_s, now_s - runs_dry_s)
+                if playout_deadline_s is not None:
+                    self.longest_gap_s = max(self.longest_gap_s, now_s - playout_deadline_s)
                 elif self.failed_s is not None:
                     self.longest_out_s = max(self.longest_out_s, now_s - self.failed_s)
                     self.failed_s = None
-                runs_dry_s = max(runs_dry_s or now_s, now_s) + len(packet) / _BYTES_PER_S
+                playout_deadline_s = (
+                    max(playout_deadline_s or now_s, now_s) + len(packet) / _BYTES_PER_S
+                )
                 samples += packet
         return samples
 

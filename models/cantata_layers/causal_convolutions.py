@@ -13,8 +13,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 
 BLOCK_VALUES = 1 << 20
@@ -42,7 +42,7 @@ class CausalConv:
         bias = weights.take(f"{name}.bias", outputs)
         self._product = Linear(weight.transpose(1, 2).reshape(outputs, kernel * inputs), bias)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         if self._kernel == 1:
             return self._product(x)
         length = x.shape[1]
@@ -80,7 +80,7 @@ class CausalUpsample:
             own = torch.cat([earlier, own], dim=1)
         self._product = Linear(own, bias.repeat(rate))
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         batch, length, _ = x.shape
         if self._reaches_on:
             x = torch.cat([past.extend(x, 1)[:, :-1], x], dim=-1)
@@ -108,7 +108,7 @@ class ResidualUnit:
         self._second_snake = Snake(weights, f"{name}.act2", size)
         self._pointwise = CausalConv(weights, f"{name}.conv2.conv", size, size, 1)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         update = self._dilated(self._first_snake(x), past)
         return x + self._pointwise(self._second_snake(update), past)
 
@@ -131,7 +131,7 @@ class ConvNextBlock:
         self._down = Linear.load(weights, f"{name}.pwconv2", 4 * size, size, bias=True)
         self._gain = weights.take(f"{name}.gamma", size)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         length = x.shape[1]
         context = past.extend(x, self.KERNEL - 1)
         # Sum the taps one by one, in a fixed order.

@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 
 import torch
 
-from cantata_layers.past import CodecState, Past
+from cantata_layers.conv_cache import CodecState, ConvCache
 
 
 class CausalDecoder(ABC):
     """Implements the slots of `contract.model.codec.StreamingDecoder`, and `SizedState`, around a
-    network whose layers keep their histories in a `Past`.
+    network whose layers keep their histories in a `ConvCache`.
 
     Args:
         blank: [1, 1, Q] int64 or [1, 1, E] float32, any one frame, on the device.
@@ -61,14 +61,14 @@ class CausalDecoder(ABC):
         return samples
 
     @abstractmethod
-    def _run(self, frames: torch.Tensor, past: Past) -> torch.Tensor:
+    def _run(self, frames: torch.Tensor, past: ConvCache) -> torch.Tensor:
         """Decode frames behind `past`, and extend it."""
 
     def _history_shapes(self) -> list[torch.Size]:
         """What the layers keep of a stream: decoding one frame without history shows it."""
         if self._shapes is None:
             positions = torch.zeros(1, dtype=torch.int64, device=self._blank.device)
-            trial = Past(positions, None)
+            trial = ConvCache(positions, None)
             with torch.inference_mode():
                 self._run(self._blank, trial)
             self._shapes = [history.shape[1:] for history in trial.extended]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 
 from cantata_layers.causal_convolutions import SNAKE_EPS
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 
 
@@ -41,7 +41,7 @@ class CausalDownsample:
         rows = weight.transpose(1, 2).reshape(outputs, kernel * inputs)
         self._product = Linear(rows, weights.take(f"{name}.bias", outputs))
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = x.reshape(x.shape[0], x.shape[1] // self._rate, -1)
         if self._reaches_back:
             x = torch.cat([past.extend(x, 1)[:, :-1], x], dim=-1)

@@ -10,8 +10,8 @@ from typing import Protocol
 import torch
 
 from cantata_layers.activations import silu
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.past import Past
 from cantata_layers.rotation import Rotation
 from cantata_layers.weights import Weights
 
@@ -65,7 +65,7 @@ class SlidingAttention:
         self._output = Linear.load(weights, f"{name}.o_proj", queries, size)
 
     def __call__(
-        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: Past
+        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: ConvCache
     ) -> torch.Tensor:
         """[B, T, C] -> [B, T, C]; `outside` [B, T, W] is true before a stream's first frame."""
         batch, frames, _ = x.shape
@@ -82,7 +82,7 @@ class SlidingAttention:
         mixed = torch.softmax(scores, dim=-1) @ values
         return self._output(mixed.view(batch, frames, -1))
 
-    def _windows(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def _windows(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         """[B, T, kv heads * D] -> [B, T, kv heads, W, D]: the window of each frame."""
         context = past.extend(x, self._window - 1)
         batch, frames, _ = context.shape
@@ -105,7 +105,7 @@ class TransformerLayer:
         self._mlp_scale = weights.take(f"{name}.mlp_layer_scale.scale", size)
 
     def __call__(
-        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: Past
+        self, x: torch.Tensor, rotation: Rotation, outside: torch.Tensor, past: ConvCache
     ) -> torch.Tensor:
         attended = self._attention(self._attention_norm(x), rotation, outside, past)
         x = x + self._attention_scale * attended
@@ -142,7 +142,7 @@ class SlidingTransformer:
         even = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device)
         self._inverse_frequencies = 1.0 / config.rope_theta ** (even / config.head_dim)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         frames = x.shape[1]
         rotation = self._rotation(past.positions, frames, self._inverse_frequencies)
         outside = self._outside(past.positions, frames)

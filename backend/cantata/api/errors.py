@@ -41,7 +41,7 @@ from cantata.contract.data.errors import (
     VoiceExists,
     VoicesFull,
 )
-from cantata.logs import of_request
+from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
 

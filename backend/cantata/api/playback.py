@@ -31,9 +31,9 @@ class SimulatedPlayback:
             arrived_s: when it arrived, by the same clock.
             duration_s: its length.
         """
-        if self._playback.runs_dry_s is None:
+        if self._playback.playout_deadline_s is None:
             self._playback.take(arrived_s, self.reserve_s)
-        late_s = arrived_s - max(self._playback.runs_dry_s or arrived_s, asked_s)
+        late_s = arrived_s - max(self._playback.playout_deadline_s or arrived_s, asked_s)
         if late_s > UNHEARD_S:
             self.underruns += 1
             self.still_s += late_s

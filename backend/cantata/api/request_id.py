@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cantata.api.request_line import openai_path
-from cantata.logs import of_request
+from cantata.utils.logs import of_request
 
 REQUEST_ID_HEADER = "x-request-id"
 _SCOPE_KEY = "cantata.request_id"

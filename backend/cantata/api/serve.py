@@ -15,7 +15,7 @@ from cantata.api.connections.server import SpeechServer
 from cantata.api.connections.websocket import QuietWebSocket
 from cantata.api.context import ApiContext
 from cantata.api.lifecycle import Phase
-from cantata.interpreter import prepare_for_streams
+from cantata.utils.garbage_collection import configure_gc
 
 _PING_INTERVAL_S = 20.0
 _PING_TIMEOUT_S = 120.0
@@ -74,7 +74,7 @@ async def serve(
     Returns:
         False when the service could not be started, which ends the server at once.
     """
-    prepare_for_streams()
+    configure_gc()
     raise_descriptor_limit()
     accepting = asyncio.Event()
 

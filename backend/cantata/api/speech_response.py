@@ -7,10 +7,10 @@ import time
 
 from cantata.api.encoder import encoding
 from cantata.api.framing import Framing
-from cantata.api.order import Order
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.timeline import SERVER_TIMING_HEADER, server_timing
 from cantata.api.utterance import MeasuredUtterance, open_utterance
+from cantata.api.validated_request import ValidatedRequest
 from cantata.contract.data.errors import CantataError
 from cantata.metrics import Metrics
 
@@ -21,7 +21,7 @@ class SpeechResponse(StreamedResponse):
     """Streams one utterance. The head is sent with the first samples."""
 
     def __init__(
-        self, order: Order, framing: Framing, metrics: Metrics, stall_timeout_s: float
+        self, order: ValidatedRequest, framing: Framing, metrics: Metrics, stall_timeout_s: float
     ) -> None:
         headers = {
             "x-sample-rate": str(order.output.sample_rate),

@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from cantata.api.measured import Clock, Measured, admitted, counted
+from cantata.api.request_timer import Clock, RequestTimer, record_outcome, track_admission
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel, SpeechChunk, Utterance
 from cantata.metrics import Metrics
 
 
-class MeasuredUtterance(Measured):
+class MeasuredUtterance(RequestTimer):
     """An open utterance and its measurements."""
 
     def __init__(
@@ -62,9 +62,9 @@ async def open_utterance(
     """Open an utterance; leaving awaits its abort and counts how it ended."""
     asked_at = clock()
     speaking = model.speak(request, batch=batch, more_text=more_text)
-    async with admitted(model.name, speaking, asked_at, metrics, batch=batch) as utterance:
+    async with track_admission(model.name, speaking, asked_at, metrics, batch=batch) as utterance:
         measured = MeasuredUtterance(model, utterance, asked_at, clock, metrics)
         # Files have no listener, and late text is not the server's delay.
-        heard = not batch and more_text is None
-        async with counted(measured, metrics, heard=heard):
+        is_live = not batch and more_text is None
+        async with record_outcome(measured, metrics, is_live=is_live):
             yield measured

@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from cantata.api.head_start import HeadStart
 from cantata.api.messages import AudioDone, AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
 from cantata.api.outbox import Outbox, frames_of
+from cantata.api.send_pacer import SendPacer
 from cantata.api.timestamps import timed_words
 from cantata.api.utterance import MeasuredUtterance, open_utterance
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import ServedModel, SpokenWord
-from cantata.logs import of_request
 from cantata.metrics import EndReason, Metrics
+from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class UtteranceQueue:
         self._metrics = metrics
         self._max_jobs = max_jobs
         self._on_busy = on_busy
-        self.head_start = HeadStart(max_ahead_s)
+        self.send_pacer = SendPacer(max_ahead_s)
         self._jobs: deque[Job] = deque()
         self._current: _Current | None = None
         self._finishing = False
@@ -87,7 +87,7 @@ class UtteranceQueue:
     @property
     def heard_until(self) -> float:
         """Loop time at which a client that plays at once has played everything; 0 before any."""
-        return self.head_start.heard_until
+        return self.send_pacer.heard_until
 
     def has_room(self, jobs: int) -> bool:
         """Whether this many more may be added."""
@@ -111,7 +111,7 @@ class UtteranceQueue:
         waiting = next((job for job in self._jobs if isinstance(job, Speak)), None)
         self._jobs.clear()
         self._taken.set()
-        self.head_start.reset()
+        self.send_pacer.reset()
         dropped = self._outbox.drop_audio()
         current = self._current
         if current is not None and current.cancel(EndReason.CANCELLED):
@@ -176,8 +176,8 @@ class UtteranceQueue:
                     for frame in frames_of(job.utterance_id, chunk.samples, rate):
                         await self._outbox.put(frame)
                         current.samples += frame.samples
-                        self.head_start.take(frame.samples / rate)
-                    await self.head_start.wait()
+                        self.send_pacer.take(frame.samples / rate)
+                    await self.send_pacer.wait()
                 if current.close():
                     self._outbox.post(current.done(cancelled=False))
         except CantataError as error:

@@ -7,7 +7,7 @@ class Playback:
     """A listener that plays sound from its first sample on, as it arrives."""
 
     def __init__(self) -> None:
-        self.runs_dry_s: float | None = None
+        self.playout_deadline_s: float | None = None
         """When all received sound will have been played, by the caller's clock; None before any
         sound."""
 
@@ -18,5 +18,9 @@ class Playback:
             arrived_s: when it arrived; after a gap, playing goes on then.
             duration_s: its length.
         """
-        start_s = arrived_s if self.runs_dry_s is None else max(self.runs_dry_s, arrived_s)
-        self.runs_dry_s = start_s + duration_s
+        start_s = (
+            arrived_s
+            if self.playout_deadline_s is None
+            else max(self.playout_deadline_s, arrived_s)
+        )
+        self.playout_deadline_s = start_s + duration_s

@@ -13,7 +13,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.errors import ProtocolError
 from cantata.cluster.messages import Age, Kind, Sound
 from cantata.contract.chat_service import AnswerEvent, TextDelta, TextEnd
 from cantata.contract.data.chat import (
@@ -78,7 +78,7 @@ class SentPart:
             return VideoPart(self.frames, self.frames_per_s, sound)
         if sound is not None:
             return sound
-        raise Garbage("a message's part is empty")
+        raise ProtocolError("a message's part is empty")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Kind(IntEnum):
     """The kind of a frame; its body is of the class that is named below it."""
 
     ANNOUNCE = FIRST_OF_USER
-    """`Announcement`, on no stream: what a replica serves, once it is ready."""
+    """`Advertisement`, on no stream: what a replica serves, once it is ready."""
     ASK_REPORTS = FIRST_OF_USER + 1
     """Empty: an edge asks for `REPORTS`, the only answer on this stream."""
     REPORTS = FIRST_OF_USER + 2

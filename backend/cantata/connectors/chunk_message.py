@@ -38,7 +38,7 @@ class _Form:
     number: type[np.generic]
     axes: int
     others: tuple[str, ...]
-    """Its fields after the array, in their order, as `Beside` names them."""
+    """Its fields after the array, in their order, as `ChunkMetadata` names them."""
 
 
 _FORMS: Mapping[str, _Form] = {
@@ -54,7 +54,7 @@ _FORMS: Mapping[str, _Form] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ChunkMetadata:
     """What few chunks have besides their array; each payload has some of these."""
 
     unheard: int = 0
@@ -65,11 +65,11 @@ class Beside:
     """Of the clock of the machine that made the chunk."""
 
 
-_NOTHING = Beside()
+_NOTHING = ChunkMetadata()
 
 
 @dataclass(frozen=True, slots=True)
-class SentGroup:
+class EncodedGroup:
     """A `ChunkGroup`, as it is sent."""
 
     payload: PayloadName
@@ -79,7 +79,7 @@ class SentGroup:
     finals: tuple[bool, ...]
     lengths: tuple[int, ...]
     array: NDArray[Any]
-    beside: Mapping[int, Beside] = field(default_factory=dict)
+    metadata: Mapping[int, ChunkMetadata] = field(default_factory=dict)
     """Its extras."""
 
 
@@ -87,7 +87,7 @@ class SentGroup:
 class ChunkMessage:
     """What a step made at one port, or for the client."""
 
-    groups: tuple[SentGroup, ...]
+    groups: tuple[EncodedGroup, ...]
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk[Payload]]) -> ChunkMessage:
@@ -119,21 +119,21 @@ def problem_of(payload: Payload) -> str | None:
     return f"an array of {array.dtype}, shape {array.shape}, instead of {needed}"
 
 
-def _sent(group: ChunkGroup) -> SentGroup:
+def _sent(group: ChunkGroup) -> EncodedGroup:
     kind, port, request_ids, indexes, finals, lengths, array, extras = group
     name: Any = kind.__name__
     form = _FORMS[name]
     if array.dtype != form.number:
         array = array.astype(form.number, casting="same_kind")
-    beside = {
-        number: Beside(**dict(zip(form.others, others, strict=True)), milestones=milestones)
+    metadata = {
+        number: ChunkMetadata(**dict(zip(form.others, others, strict=True)), milestones=milestones)
         for number, (others, milestones) in extras.items()
     }
     ids, places, ends = tuple(request_ids), tuple(indexes), tuple(finals)
-    return SentGroup(name, port, ids, places, ends, tuple(lengths), array, beside)
+    return EncodedGroup(name, port, ids, places, ends, tuple(lengths), array, metadata)
 
 
-def _received(group: SentGroup, behind_s: float) -> ChunkGroup:
+def _received(group: EncodedGroup, behind_s: float) -> ChunkGroup:
     form, array, count = _FORMS[group.payload], group.array, len(group.request_ids)
     lists = (group.indexes, group.finals, group.lengths)
     problem = None
@@ -143,13 +143,13 @@ def _received(group: SentGroup, behind_s: float) -> ChunkGroup:
         problem = f"{count} chunks, and lists of {[len(one) for one in lists]}"
     elif sum(group.lengths) != len(array):
         problem = f"lengths of {sum(group.lengths)} in an array of {len(array)}"
-    elif not set(group.beside) <= set(range(count)):
-        problem = f"fields of chunks {sorted(group.beside)} of {count}"
+    elif not set(group.metadata) <= set(range(count)):
+        problem = f"fields of chunks {sorted(group.metadata)} of {count}"
     if problem is not None:
         raise BrokenChannel(f"what arrived is no {group.payload}: {problem}")
-    numbers = range(count) if form.kind is Progress else group.beside
+    numbers = range(count) if form.kind is Progress else group.metadata
     extras = {
-        number: _extra(form, group.beside.get(number, _NOTHING), behind_s) for number in numbers
+        number: _extra(form, group.metadata.get(number, _NOTHING), behind_s) for number in numbers
     }
     return ChunkGroup(
         form.kind,
@@ -163,9 +163,9 @@ def _received(group: SentGroup, behind_s: float) -> ChunkGroup:
     )
 
 
-def _extra(form: _Form, beside: Beside, behind_s: float) -> tuple[Any, ...]:
-    others = tuple(getattr(beside, name) for name in form.others)
-    return others, tuple(Milestone(one.step, one.at_s + behind_s) for one in beside.milestones)
+def _extra(form: _Form, metadata: ChunkMetadata, behind_s: float) -> tuple[Any, ...]:
+    others = tuple(getattr(metadata, name) for name in form.others)
+    return others, tuple(Milestone(one.step, one.at_s + behind_s) for one in metadata.milestones)
 
 
 assert set(_FORMS) == set(get_args(PayloadName))

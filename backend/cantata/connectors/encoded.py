@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cantata.connectors.bodies import decode, encode
 from cantata.connectors.chunk_message import ChunkMessage
+from cantata.connectors.serialization import decode, encode
 from cantata.connectors.wire import BrokenChannel, Buffer
 from cantata.contract.data.chunks import Chunk, Payload
 
@@ -24,7 +24,7 @@ Parts = tuple[bytes, Buffer]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields of a `SentGroup` that a relay reads."""
+    """The fields of a `EncodedGroup` that a relay reads."""
 
     port: str
     request_ids: tuple[str, ...]

@@ -18,7 +18,7 @@ from cantata.connectors.base import ChunkReceiver, ChunkSender
 from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Payload
-from cantata.peer_user import check_user
+from cantata.utils.peer_credentials import require_same_uid
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class SocketReceiver(ChunkReceiver):
 
     def __init__(self, listener: socket.socket) -> None:
         sock, _ = listener.accept()
-        check_user(sock)
+        require_same_uid(sock)
         self._channel = BlockingChannel(sock)
 
     def fileno(self) -> int:

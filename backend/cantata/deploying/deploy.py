@@ -12,8 +12,8 @@ from cantata.cluster.ray.authentication import check_authentication
 from cantata.cluster.ray.manifests import as_yaml, kubernetes, serve_config
 from cantata.config import Dtype
 from cantata.contract.data.errors import NotInstalled
-from cantata.deploying.described import describe_edges, describe_models
-from cantata.options import Form
+from cantata.deploying.serve_config import describe_edges, describe_models
+from cantata.serving.options import Form
 
 
 @dataclass(frozen=True, slots=True)

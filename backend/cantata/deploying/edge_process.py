@@ -14,15 +14,15 @@ from typing import Any
 import uvloop
 from rich.console import Console
 
-from cantata import serving
-from cantata.api import operator
+from cantata.api import server_config
 from cantata.cluster.address import Address
 from cantata.cluster.ray.arguments import EdgeArguments, read_arguments
-from cantata.cluster.ray.hosting import hosted, meet_actor
+from cantata.cluster.ray.hosting import connect_actor, hosted
 from cantata.config import ConversationDeployment
 from cantata.contract.data.errors import CantataError
-from cantata.deploying.source import ModelsOnCluster
-from cantata.logs import LogFormat, configure_logging
+from cantata.deploying.cluster_source import ModelsOnCluster
+from cantata.serving import server
+from cantata.utils.logs import LogFormat, configure_logging
 
 _EVERYWHERE = "0.0.0.0"
 
@@ -45,7 +45,7 @@ class HeardDirectory:
 
 async def main() -> int:
     """Until the actor says or ends. Returns the exit code."""
-    actor, told = await meet_actor()
+    actor, told = await connect_actor()
     edge = read_arguments(EdgeArguments, told["arguments"])
     directory = HeardDirectory()
     source = ModelsOnCluster(directory)
@@ -66,24 +66,24 @@ async def main() -> int:
 async def _serve(
     edge: EdgeArguments, source: ModelsOnCluster, on_accepting: Callable[[], None]
 ) -> None:
-    listening = serving.Listening(_EVERYWHERE, edge.edges.port, shared=True)
+    listening = server.Listening(_EVERYWHERE, edge.edges.port, shared=True)
     options = operator_options(edge)
     console = Console(stderr=True)
-    await serving.serve(listening, source, options, LogFormat.TEXT, console, on_accepting)
+    await server.serve(listening, source, options, LogFormat.TEXT, console, on_accepting)
 
 
-def operator_options(edge: EdgeArguments) -> operator.OperatorOptions:
+def operator_options(edge: EdgeArguments) -> server_config.ServerOptions:
     """What an edge on the cluster is told, as a command line would say it."""
-    options = operator.OperatorOptions(
-        api_keys=os.environ.get(operator.KEYS_VARIABLE, ""),
+    options = server_config.ServerOptions(
+        api_keys=os.environ.get(server_config.KEYS_VARIABLE, ""),
         api_key_file=None if edge.api_key_file is None else Path(edge.api_key_file),
         no_auth=edge.no_auth,
         voices_url=edge.voices,
         drain_timeout_s=edge.drain_s,
-        chat=operator.chat_endpoint(None, None),
-        transcription=operator.transcription_endpoint(None, None),
+        chat=server_config.chat_endpoint(None, None),
+        transcription=server_config.transcription_endpoint(None, None),
     )
-    return serving.with_conversation(options, edge.realtime or ConversationDeployment())
+    return server.with_conversation(options, edge.realtime or ConversationDeployment())
 
 
 if __name__ == "__main__":

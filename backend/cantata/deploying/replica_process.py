@@ -18,10 +18,10 @@ from cantata.cluster.address import Address
 from cantata.cluster.key import KEY_VARIABLE
 from cantata.cluster.ray.arguments import ModelArguments, read_arguments
 from cantata.cluster.ray.authentication import link_secret
-from cantata.cluster.ray.hosting import Actor, hosted, meet_actor
+from cantata.cluster.ray.hosting import Actor, connect_actor, hosted
 from cantata.contract.data.errors import CantataError
-from cantata.logs import LogFormat, configure_logging
-from cantata.replica import ReplicaOptions, run_replica
+from cantata.serving.replica import ReplicaOptions, run_replica
+from cantata.utils.logs import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from cantata.cluster.replica.host import ReplicaHost
@@ -56,7 +56,7 @@ class _Report:
 
 async def main() -> int:
     """Until the actor says or ends. Returns the exit code."""
-    actor, told = await meet_actor()
+    actor, told = await connect_actor()
     model = read_arguments(ModelArguments, told["arguments"])
     with tempfile.TemporaryDirectory(prefix="cantata-deployment-") as folder:
         try:

@@ -15,11 +15,11 @@ from cantata.contract.model.conversation import ChatBuilder, ThinkingChatBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, SpeechChunk
 from cantata.contract.voices import find_voice, with_aliases
-from cantata.engine.answer_room import AnswerPlace, AnswerRoom
-from cantata.engine.merged import merged
+from cantata.engine.chat_admission import ChatAdmission, ChatPermit
+from cantata.engine.merge_streams import merge_streams
+from cantata.engine.output_parser import OutputParser
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.telling import Telling
-from cantata.logs import new_work_id
+from cantata.utils.logs import new_work_id
 
 WARM_UP_EVENTS = 3
 """Of each warm-up answer."""
@@ -35,7 +35,7 @@ class PipelineChatModel:
     """
 
     def __init__(
-        self, builder: ChatBuilder, room: AnswerRoom, voice_aliases: Mapping[str, str]
+        self, builder: ChatBuilder, room: ChatAdmission, voice_aliases: Mapping[str, str]
     ) -> None:
         self.name = room.name
         self.orchestrator = room.orchestrator
@@ -115,13 +115,13 @@ class PipelineChatModel:
         self._room.check_room()  # before its text costs any time
         request_id = new_work_id()
         build = self._builder.build
-        planned = await self._room.text_work.run(_length(request), build, request_id, request)
+        planned = await self._room.text_executor.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
         text_read = Milestone(TEXT, time.monotonic())
         async with (
-            self._room.admit(planned) as place,
+            self._room.admit(planned) as permit,
             self.orchestrator.open(planned.request) as opened,
-            aclosing(self._events(opened, request, place)) as events,
+            aclosing(self._events(opened, request, permit)) as events,
         ):
             admitted = Milestone(ADMIT, time.monotonic())
             yield Answer(request_id, planned.prompt_tokens, (text_read, admitted), events)
@@ -129,7 +129,7 @@ class PipelineChatModel:
     async def warm_up(self) -> None:
         """Begin an answer and discard it, in a pipeline that has just started."""
         request = self._builder.warm_up
-        planned = await self._room.text_work.run(0, self._builder.build, new_work_id(), request)
+        planned = await self._room.text_executor.run(0, self._builder.build, new_work_id(), request)
         async with (
             self.orchestrator.open(planned.request) as opened,
             aclosing(self._events(opened, request)) as events,
@@ -141,42 +141,42 @@ class PipelineChatModel:
                     break
 
     async def _events(
-        self, opened: OpenRequest, request: ChatRequest, place: AnswerPlace | None = None
+        self, opened: OpenRequest, request: ChatRequest, permit: ChatPermit | None = None
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Text and sound; the place hears of the first of what takes long."""
-        streams = [self._read(opened, request, place)]
+        """Text and sound; the permit is told of the first output."""
+        streams = [self._read(opened, request, permit)]
         if request.voice is not None:
             streams.append(self._heard(opened))
-        async with aclosing(merged(*streams)) as events:
+        async with aclosing(merge_streams(*streams)) as events:
             async for event in events:
-                if place is not None and (request.voice is None or isinstance(event, SpeechChunk)):
-                    place.begun()
+                if permit is not None and (request.voice is None or isinstance(event, SpeechChunk)):
+                    permit.mark_first_output()
                 yield event
 
     async def _read(
-        self, opened: OpenRequest, request: ChatRequest, place: AnswerPlace | None
+        self, opened: OpenRequest, request: ChatRequest, permit: ChatPermit | None
     ) -> AsyncGenerator[AnswerEvent, None]:
         """The text with its thought and its calls, and its end."""
-        reader, telling = self._builder.reader(), self._telling(request)
+        reader, parser = self._builder.reader(), self._telling(request)
         async with aclosing(self.orchestrator.output(opened, self._text)) as chunks:
             async for chunk in chunks:
                 tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
                 if not len(tokens) and not chunk.final:
                     continue  # a sign of life
-                if place is not None:
-                    place.wrote(len(tokens))
+                if permit is not None:
+                    permit.add_tokens(len(tokens))
                 text, rest = reader.read(tokens), reader.end() if chunk.final else ""
-                for event in telling.read(text + rest, len(tokens), last=chunk.final):
+                for event in parser.read(text + rest, len(tokens), last=chunk.final):
                     yield event
                 if chunk.final:
                     # The frame of an end code does not leave its stage.
                     yield TextEnd(FinishReason.LENGTH if len(tokens) else FinishReason.STOP)
 
-    def _telling(self, request: ChatRequest) -> Telling:
+    def _telling(self, request: ChatRequest) -> OutputParser:
         builder = self._builder
         thinks = request.thinks and isinstance(builder, ThinkingChatBuilder)
         thoughts = cast(ThinkingChatBuilder, builder).thought_reader() if thinks else None
-        return Telling(thoughts, builder.call_reader() if request.tools else None)
+        return OutputParser(thoughts, builder.call_reader() if request.tools else None)
 
     async def _heard(self, opened: OpenRequest) -> AsyncGenerator[AnswerEvent, None]:
         """The sound."""

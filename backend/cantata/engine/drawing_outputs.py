@@ -10,7 +10,7 @@ from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
 from cantata.contract.model.picture import ImageBuilder, ThinkingBuilder
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.engine.merged import merged
+from cantata.engine.merge_streams import merge_streams
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
 
@@ -36,7 +36,7 @@ class DrawingOutputs:
             streams.append(self._steps(opened, self._progress))
         if self._thinking is not None:
             streams.append(self._thought(opened, self._thinking))
-        async with aclosing(merged(*streams)) as events:
+        async with aclosing(merge_streams(*streams)) as events:
             async for event in events:
                 yield event
 

@@ -14,13 +14,13 @@ from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
 from cantata.contract.model.picture import ImageBuilder, PlannedImage
 from cantata.contract.service import AdmissionReport
-from cantata.engine.drawing_news import News, taken
 from cantata.engine.drawing_outputs import DrawingOutputs
 from cantata.engine.mailbox import Mailbox
 from cantata.engine.output_stream import OpenRequest
+from cantata.engine.pending_image_events import PendingImageEvents, taken
 from cantata.engine.stepped_pipeline import SteppedPipeline
-from cantata.logs import new_work_id
 from cantata.scheduling.step_plan import JobView
+from cantata.utils.logs import new_work_id
 
 
 class PipelineImageModel:
@@ -91,10 +91,10 @@ class PipelineImageModel:
         """
         request_id, arrived_s = new_work_id(), time.monotonic()
         await self._pipeline.until_ready(_deadline(request))
-        build, text_work = self._builder.build, self._pipeline.text_work
-        planned = await text_work.run(_length(request), build, request_id, request)
+        build, text_executor = self._builder.build, self._pipeline.text_executor
+        planned = await text_executor.run(_length(request), build, request_id, request)
         self.orchestrator.check(planned.request)
-        timed = replace(planned.request, batch=request.batch, runs_dry_s=request.deadline_s)
+        timed = replace(planned.request, batch=request.batch, playout_deadline_s=request.deadline_s)
         with self._pipeline.admitted(_view(planned, request, arrived_s)):
             async with self.orchestrator.open(timed) as opened, self._followed(opened) as events:
                 yield Drawing(
@@ -112,7 +112,7 @@ class PipelineImageModel:
         self, opened: OpenRequest
     ) -> AsyncIterator[AsyncGenerator[DrawingEvent, None]]:
         """What arrives of a picture. Its progress counts for admission even if nobody reads it."""
-        mailbox: Mailbox[News] = Mailbox(News.then)
+        mailbox: Mailbox[PendingImageEvents] = Mailbox(PendingImageEvents.merge)
         following = asyncio.create_task(self._follow(opened, mailbox), name="follow-picture")
         try:
             async with aclosing(taken(mailbox)) as events:
@@ -121,7 +121,7 @@ class PipelineImageModel:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
 
-    async def _follow(self, opened: OpenRequest, mailbox: Mailbox[News]) -> None:
+    async def _follow(self, opened: OpenRequest, mailbox: Mailbox[PendingImageEvents]) -> None:
         began_s = time.monotonic()
         try:
             besides_s = await self._follow_progress(opened, mailbox)
@@ -133,9 +133,11 @@ class PipelineImageModel:
             return
         ended_s = time.monotonic()
         self._pipeline.took_besides(besides_s - began_s + ended_s - denoised_s)
-        mailbox.put(News.of(image))
+        mailbox.put(PendingImageEvents.of(image))
 
-    async def _follow_progress(self, opened: OpenRequest, mailbox: Mailbox[News]) -> float:
+    async def _follow_progress(
+        self, opened: OpenRequest, mailbox: Mailbox[PendingImageEvents]
+    ) -> float:
         """To its end; when the first report came, by the monotonic clock."""
         first_s, is_first = time.monotonic(), True
         async with aclosing(self._outputs.before(opened)) as events:
@@ -143,7 +145,7 @@ class PipelineImageModel:
                 if isinstance(event, Progress):
                     self._pipeline.advanced(opened.request_id, event.steps - event.step)
                     first_s, is_first = (time.monotonic() if is_first else first_s), False
-                mailbox.put(News.of(event))
+                mailbox.put(PendingImageEvents.of(event))
         return first_s
 
 

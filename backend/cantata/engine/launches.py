@@ -10,9 +10,9 @@ from pathlib import Path
 from cantata.config import Deployment
 from cantata.connectors.socket import listen, new_address
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec
-from cantata.engine.elsewhere import CrossingEdge
 from cantata.engine.process.launch import StageLaunch
-from cantata.logs import LogFormat
+from cantata.engine.remote_stages import RemoteEdge
+from cantata.utils.logs import LogFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class PlannedEdges:
 
     addresses: Mapping[EdgeSpec, str]
     listeners: Mapping[EdgeSpec, socket.socket]
-    crossing: tuple[CrossingEdge, ...]
+    crossing: tuple[RemoteEdge, ...]
     """Those whose other end is on another machine, or whose ends are on two others."""
 
 
@@ -43,11 +43,11 @@ def plan_edges(pipeline: PipelineSpec, hosts: Mapping[str, str]) -> PlannedEdges
             address = addresses[edge] = new_address(f"{edge.source}-{edge.target}")
             listeners[edge] = listen(address)
         if source is None and target is not None:
-            crossing.append(CrossingEdge(edge, listener=listeners[edge]))
+            crossing.append(RemoteEdge(edge, listener=listeners[edge]))
         elif source is not None and target is None:
-            crossing.append(CrossingEdge(edge, address=addresses[edge]))
+            crossing.append(RemoteEdge(edge, address=addresses[edge]))
         elif source != target:
-            crossing.append(CrossingEdge(edge))
+            crossing.append(RemoteEdge(edge))
     return PlannedEdges(addresses, listeners, tuple(crossing))
 
 

@@ -14,7 +14,7 @@ from cantata.contract.model.plugin import TextFeed
 from cantata.contract.service import SpeechChunk
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stretched import stretched
+from cantata.engine.time_stretch import time_stretch
 from cantata.markup import ArrivingMarkup, is_silent
 
 
@@ -119,7 +119,7 @@ async def speak_open_text(
         try:
             async with (
                 aclosing(orchestrator.sound(opened)) as made,
-                aclosing(stretched(made, stretch, output)) as chunks,
+                aclosing(time_stretch(made, stretch, output)) as chunks,
             ):
                 async for chunk in chunks:
                     yield SpeechChunk(chunk.payload.samples, milestones=chunk.milestones)

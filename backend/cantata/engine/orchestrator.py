@@ -31,16 +31,16 @@ from cantata.contract.process.messages import (
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
 from cantata.engine.aborts import Aborts
-from cantata.engine.departures import Departures
-from cantata.engine.elsewhere import Elsewhere
+from cantata.engine.crash_tracker import CrashTracker
+from cantata.engine.host_drain import HostDrain
 from cantata.engine.output_stream import OpenRequest
 from cantata.engine.process.measuring import frames_in
+from cantata.engine.remote_stages import RemoteStages
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.stage_process import Death, Report, StageProcess
 from cantata.engine.supervision import Supervisor
-from cantata.engine.suspects import Suspects
-from cantata.logs import LogFormat
-from cantata.scheduling.places import StagePace, places
+from cantata.scheduling.capacity import StagePace, places
+from cantata.utils.logs import LogFormat
 
 STAGE_DOWN = "a stage is down and is being started again"
 CREDITS_PER_WINDOW = 4
@@ -61,7 +61,7 @@ class Orchestrator:
         deployment: Deployment,
         log_level: int,
         log_format: LogFormat = LogFormat.TEXT,
-        elsewhere: Elsewhere | None = None,
+        remote_stages: RemoteStages | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._deployment = deployment
@@ -73,17 +73,17 @@ class Orchestrator:
             log_format,
             on_message=self._on_message,
             on_death=self._on_death,
-            on_leaving=lambda: self._departures.announce(),
-            elsewhere=elsewhere,
+            on_leaving=lambda: self._host_drain.announce(),
+            remote_stages=remote_stages,
         )
-        self._departures = Departures(self._supervisor.let_go)
+        self._host_drain = HostDrain(self._supervisor.disconnect_draining)
         self._aborts = Aborts(self._supervisor)
         self.forward_cost: ForwardCost | None = None
         """Of the stage that denoises, if there is one and it has measured its forwards."""
         self._costs: dict[str, StepCost] = {}
         self._open: dict[str, OpenRequest] = {}
         self._tell_places: Callable[[int], None] | None = None
-        self._suspects = Suspects()
+        self._crash_tracker = CrashTracker()
         self._background: set[asyncio.Task[None]] = set()
 
     @property
@@ -99,7 +99,7 @@ class Orchestrator:
     @property
     def quarantined(self) -> int:
         """Requests that are rejected because they ended a stage process twice."""
-        return self._suspects.quarantined
+        return self._crash_tracker.quarantined
 
     @property
     def chunk_timeout_s(self) -> float:
@@ -188,14 +188,14 @@ class Orchestrator:
         except TimeoutError:
             raise StageDied(STAGE_DOWN) from None
 
-    def at_work(self) -> AbstractContextManager[None]:
+    def track_request(self) -> AbstractContextManager[None]:
         """For the time of a request, with all its pieces: machines that are about to stop wait for
         its end."""
-        return self._departures.at_work()
+        return self._host_drain.track_request()
 
     def check(self, request: PipelineRequest) -> None:
         """Raises Quarantined if the request has ended a stage process twice."""
-        self._suspects.check(request.inputs)
+        self._crash_tracker.check(request.inputs)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain every stage until the deadline, then end its process."""
@@ -215,7 +215,7 @@ class Orchestrator:
         heard = [e.source for e in self._pipeline.client_edges if e.stage in stages]
         outputs = [source for source in heard if source not in request.without]
         opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
-        async with self._suspects.admit(opened):
+        async with self._crash_tracker.admit(opened):
             self._open[request.request_id] = opened
             try:
                 await self._register(request, stages)
@@ -237,7 +237,7 @@ class Orchestrator:
             StageDied: the stage is not running.
         """
         opened.content.append(payload)
-        self._suspects.check(*opened.content)
+        self._crash_tracker.check(*opened.content)
         await self.stages[stage].send(Extend(opened.request_id, payload, final))
 
     async def output(
@@ -278,7 +278,7 @@ class Orchestrator:
                     request.request_id,
                     request.inputs.get(name),
                     request.batch,
-                    request.runs_dry_s,
+                    request.playout_deadline_s,
                     request.stretch,
                 )
             )
@@ -319,7 +319,7 @@ class Orchestrator:
         if opened is None:
             return
         opened.arrive(stage, chunk, frames_in([chunk], self._supervisor.capacities[stage]))
-        self._suspects.progressed(opened)
+        self._crash_tracker.progressed(opened)
         if opened.complete:
             self._supervisor.useful()
 
@@ -330,13 +330,13 @@ class Orchestrator:
         return task
 
     def _on_death(self, name: str, death: Death) -> None:
-        guilty = self._suspects.died(name, death, self._open)
-        if guilty:
+        culprits = self._crash_tracker.died(name, death, self._open)
+        if culprits:
             self._supervisor.history[name].forgive()
         for request_id, opened in self._open.items():
             self._aborts.acknowledged(opened, name)
             # What has output and is not held there has left that stage behind.
             if name in opened.stages and (request_id in death.held or not opened.frames):
-                error: CantataError = guilty.get(request_id, death.error)
+                error: CantataError = culprits.get(request_id, death.error)
                 opened.lost = True
                 opened.fail(error)

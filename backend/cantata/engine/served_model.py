@@ -17,21 +17,21 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest, Voice
 from cantata.contract.model.plugin import ModelPlugin, OpenRequestBuilder, RequestBuilder
 from cantata.contract.service import ADMIT, TEXT, AdmissionReport, Samples, SpeechChunk, Utterance
 from cantata.contract.voices import find_voice, with_aliases
-from cantata.engine.earlier_pieces import EarlierPieces
+from cantata.engine.continuation_history import ContinuationHistory
 from cantata.engine.open_text import OpenText, speak_open_text
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.served_pipeline import ServedPipeline
-from cantata.engine.stretched import stretched
+from cantata.engine.time_stretch import time_stretch
 from cantata.engine.utterance import (
     WORDLESS_S,
-    Piece,
+    Segment,
     check_length,
     plan_utterance,
     spoken_words,
 )
-from cantata.logs import new_work_id
 from cantata.markup import Pause
-from cantata.scheduling.admission import Place
+from cantata.scheduling.admission import AdmissionPermit
+from cantata.utils.logs import new_work_id
 
 WARM_UP_CHUNKS = 3
 """Of each warm-up utterance."""
@@ -132,9 +132,9 @@ class PipelineModel:
         request_id = new_work_id()
         if more_text is None:
             parts = await self._parts(request_id, request, batch=batch)
-            stretch = max((p.request.stretch for p in parts if isinstance(p, Piece)), default=1.0)
+            stretch = max((p.request.stretch for p in parts if isinstance(p, Segment)), default=1.0)
             for part in parts:
-                if isinstance(part, Piece):
+                if isinstance(part, Segment):
                     self.orchestrator.check(part.request)
             is_silence, spoken = all(isinstance(p, Pause) for p in parts), self._speak(parts)
         else:
@@ -149,7 +149,7 @@ class PipelineModel:
         async with AsyncExitStack() as stack:
             if not is_silence:  # which needs no stage
                 admission = self._served.admit(batch=batch, stretch=stretch)
-                spoken = _telling(await stack.enter_async_context(admission), spoken)
+                spoken = _count_first_sound(await stack.enter_async_context(admission), spoken)
             chunks = await stack.enter_async_context(aclosing(spoken))
             admitted = Milestone(ADMIT, time.monotonic())
             yield Utterance(request_id, (text_read, admitted), chunks)
@@ -163,7 +163,7 @@ class PipelineModel:
         builder = cast(OpenRequestBuilder, self._builder)
         pace = self.capabilities.pace(request.speed)
         begun = replace(request, text="", speed=pace)
-        feed = await self._served.text_work.run(0, builder.open, request_id, begun)
+        feed = await self._served.text_executor.run(0, builder.open, request_id, begun)
         stretch = request.speed / pace
         pieces = self._limited(len(request.text), more_text)
         text = OpenText(feed, request.text, pieces, batch=batch, stretch=stretch)
@@ -180,18 +180,18 @@ class PipelineModel:
 
     async def _parts(
         self, request_id: str, request: SpeechRequest, *, batch: bool
-    ) -> list[Piece | Pause]:
+    ) -> list[Segment | Pause]:
         """Text work is pure Python and may be long: it must not hold up other streams."""
         length = len(request.text)
         check_length(length, self.max_input_characters)
-        return await self._served.text_work.run(
+        return await self._served.text_executor.run(
             length, plan_utterance, self._builder, request_id, request, batch=batch
         )
 
-    async def _speak(self, parts: Sequence[Piece | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+    async def _speak(self, parts: Sequence[Segment | Pause]) -> AsyncGenerator[SpeechChunk, None]:
         playback, output = Playback(), self.orchestrator.sound_capacity
         samples = 0  # so far
-        earlier = EarlierPieces(part.request for part in parts if isinstance(part, Piece))
+        history = ContinuationHistory(part.request for part in parts if isinstance(part, Segment))
         for part in parts:
             if isinstance(part, Pause):
                 silence = self._silence(part)
@@ -200,11 +200,13 @@ class PipelineModel:
                 yield SpeechChunk(silence)
                 continue
             began_s = samples / self.sample_rate
-            request = replace(earlier.taken_up(part.request), runs_dry_s=playback.runs_dry_s)
+            request = replace(
+                history.with_history(part.request), playout_deadline_s=playback.playout_deadline_s
+            )
             async with (
                 self.orchestrator.open(request) as opened,
                 aclosing(self.orchestrator.sound(opened)) as made,
-                aclosing(stretched(made, request.stretch, output)) as paced,
+                aclosing(time_stretch(made, request.stretch, output)) as paced,
                 aclosing(self._watched(request, paced, playback)) as chunks,
             ):
                 async for chunk in chunks:
@@ -212,9 +214,9 @@ class PipelineModel:
                     samples += sound.units
                     words = spoken_words(part, sound.words, began_s)
                     yield SpeechChunk(sound.samples, words, chunk.milestones)
-                if (edge := earlier.edge_of(request)) is not None:
+                if (edge := history.edge_of(request)) is not None:
                     async with aclosing(self.orchestrator.output(opened, edge)) as said:
-                        await earlier.keep(request, said)
+                        await history.keep(request, said)
 
     async def _watched(
         self, request: PipelineRequest, chunks: AsyncIterator[Chunk[Pcm]], playback: Playback
@@ -223,30 +225,30 @@ class PipelineModel:
         request_id = request.request_id
         try:
             while True:
-                if playback.runs_dry_s is not None and not request.batch:
-                    self._served.reserves.waits(
-                        request_id, max(playback.runs_dry_s, time.monotonic())
+                if playback.playout_deadline_s is not None and not request.batch:
+                    self._served.playout_buffers.waits(
+                        request_id, max(playback.playout_deadline_s, time.monotonic())
                     )
                 chunk = await anext(chunks, None)
-                self._served.reserves.served(request_id)
+                self._served.playout_buffers.served(request_id)
                 if chunk is None:
                     return
                 playback.take(time.monotonic(), chunk.payload.units / self.sample_rate)
                 self._served.look_again()
                 yield chunk
         finally:
-            self._served.reserves.served(request_id)
+            self._served.playout_buffers.served(request_id)
 
     def _silence(self, pause: Pause) -> Samples:
         length = round(pause.duration_s * self.sample_rate)
         return np.zeros((length, self.channels), np.float32)
 
 
-async def _telling(
-    place: Place, chunks: AsyncGenerator[SpeechChunk, None]
+async def _count_first_sound(
+    permit: AdmissionPermit, chunks: AsyncGenerator[SpeechChunk, None]
 ) -> AsyncGenerator[SpeechChunk, None]:
     """The chunks; with the first of them, the request's place counts as having sound."""
     async with aclosing(chunks):
         async for chunk in chunks:
-            place.has_sound()
+            permit.mark_first_sound()
             yield chunk

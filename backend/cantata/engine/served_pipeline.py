@@ -10,10 +10,10 @@ from dataclasses import replace
 from cantata.contract.data.errors import StageDied
 from cantata.contract.service import AdmissionReport
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.text_work import TextWork
+from cantata.engine.text_executor import TextExecutor
 from cantata.engine.warm_up import warm_up_together
-from cantata.scheduling.admission import Admission, Place, QueueLimits
-from cantata.scheduling.reserves import Reserves
+from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
+from cantata.scheduling.playout_buffers import PlayoutBuffers
 
 MAX_WAIT_S = 8.0
 """Longest wait for a place; voice agents give up after ten seconds."""
@@ -30,8 +30,8 @@ class ServedPipeline:
     def __init__(self, name: str, orchestrator: Orchestrator) -> None:
         self.name = name
         self.orchestrator = orchestrator
-        self.text_work = TextWork()
-        self.reserves = Reserves(0.0)
+        self.text_executor = TextExecutor()
+        self.playout_buffers = PlayoutBuffers(0.0)
         """Of sound that listeners still have to play."""
         self._admission: Admission | None = None
 
@@ -62,7 +62,7 @@ class ServedPipeline:
         """
         await self.orchestrator.start()
         slots = self.orchestrator.slots
-        self.reserves = Reserves(self.orchestrator.frame_period_s)
+        self.playout_buffers = PlayoutBuffers(self.orchestrator.frame_period_s)
         deadline_s = time.monotonic() + self.orchestrator.start_timeout_s
         for requests in (1, slots):
             await warm_up_together(warm_up, requests, deadline_s, self.name)
@@ -71,13 +71,13 @@ class ServedPipeline:
             self.orchestrator.places,
             limits,
             slots=slots,
-            is_calm=lambda: self.reserves.is_calm(time.monotonic()),
+            has_headroom=lambda: self.playout_buffers.has_headroom(time.monotonic()),
         )
         self.orchestrator.on_places(self._admission.resize)
 
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
-        self.text_work.close()
+        self.text_executor.close()
         await self.orchestrator.stop(deadline_s)
 
     def check_ready(self) -> None:
@@ -95,7 +95,9 @@ class ServedPipeline:
             self._admission.check()
 
     @asynccontextmanager
-    async def admit(self, *, batch: bool = False, stretch: float = 1.0) -> AsyncIterator[Place]:
+    async def admit(
+        self, *, batch: bool = False, stretch: float = 1.0
+    ) -> AsyncIterator[AdmissionPermit]:
         """Hold a place in a pipeline whose stages all run; as `Admission.admit`.
 
         Raises:
@@ -104,10 +106,10 @@ class ServedPipeline:
         """
         self.check_ready()
         assert self._admission is not None
-        async with self._admission.admit(batch=batch, stretch=stretch) as place:
+        async with self._admission.admit(batch=batch, stretch=stretch) as permit:
             await self.orchestrator.until_ready(MAX_WAIT_S)  # a stage may have died meanwhile
-            with self.orchestrator.at_work():
-                yield place
+            with self.orchestrator.track_request():
+                yield permit
 
     def look_again(self) -> None:
         """A running stream received sound: another request may be able to start."""

@@ -12,19 +12,19 @@ from cantata.contract.catalogue import Catalogue
 from cantata.contract.data.errors import CantataError, ConfigError, StageDied
 from cantata.contract.process.messages import Pong
 from cantata.contract.service import ReplicaReport, StageReport
-from cantata.engine.answer_room import PlacesForAnswers
+from cantata.engine.chat_admission import ChatSlotAdmission
 from cantata.engine.chat_model import PipelineChatModel
-from cantata.engine.elsewhere import Elsewhere, MakeElsewhere
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.orchestrator import STAGE_DOWN, Orchestrator
 from cantata.engine.plan import ServicePlan
+from cantata.engine.remote_stages import RemoteStages, RemoteStagesFactory
 from cantata.engine.served_model import PipelineModel
 from cantata.engine.served_pipeline import ServedPipeline
 from cantata.engine.stage_process import StageProcess
 from cantata.engine.stepped_pipeline import SteppedPipeline
 from cantata.engine.unified_model import UnifiedModel
-from cantata.logs import LogFormat
 from cantata.scheduling.step_admission import StepLimits
+from cantata.utils.logs import LogFormat
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ def create_service(
     *plans: ServicePlan,
     later: Sequence[ServicePlan] = (),
     log_format: LogFormat = LogFormat.TEXT,
-    elsewhere: MakeElsewhere | None = None,
+    remote_stages: RemoteStagesFactory | None = None,
 ) -> PipelineService:
     """Compose the service; nothing runs before `start`.
 
@@ -164,7 +164,7 @@ def create_service(
         ConfigError: a checkpoint is not valid, two models have the same name, or a stage names a
             host although they all run here.
     """
-    models = [_served_model(plan, log_format, elsewhere) for plan in (*plans, *later)]
+    models = [_served_model(plan, log_format, remote_stages) for plan in (*plans, *later)]
     names = [model.name for model in models]
     if len(set(names)) != len(names):
         raise ConfigError(f"a server has each model once, not {names}")
@@ -172,12 +172,12 @@ def create_service(
 
 
 def _served_model(
-    plan: ServicePlan, log_format: LogFormat, elsewhere: MakeElsewhere | None
+    plan: ServicePlan, log_format: LogFormat, remote_stages: RemoteStagesFactory | None
 ) -> AnyModel:
     plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
     deployment = plan.deployment
     log_level = logging.getLogger().getEffectiveLevel()
-    others = _elsewhere(plan, elsewhere)
+    others = _remote_stages(plan, remote_stages)
     orchestrator = Orchestrator(
         plan.pipeline, checkpoint, deployment, log_level, log_format, others
     )
@@ -190,7 +190,7 @@ def _served_model(
             )
         return PipelineImageModel(images(checkpoint), pipeline)
     if chat is not None:
-        room = PlacesForAnswers(ServedPipeline(plugin.name, orchestrator))
+        room = ChatSlotAdmission(ServedPipeline(plugin.name, orchestrator))
         return PipelineChatModel(chat(checkpoint), room, deployment.voice_aliases)
     return PipelineModel(
         plugin,
@@ -214,7 +214,7 @@ def _images(model: AnyModel) -> PipelineImageModel | None:
     return model if isinstance(model, PipelineImageModel) else None
 
 
-def _elsewhere(plan: ServicePlan, make: MakeElsewhere | None) -> Elsewhere | None:
+def _remote_stages(plan: ServicePlan, make: RemoteStagesFactory | None) -> RemoteStages | None:
     hosts = plan.deployment.hosts
     if not hosts:
         return None

@@ -30,12 +30,12 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.engine.hang import INTERVAL_S, Hang, HangJudge, look
 from cantata.engine.process.launch import StageLaunch
-from cantata.engine.process.pulse import Pulse, make_memory, send_memory
+from cantata.engine.process.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
 from cantata.engine.spawning import spawn
 from cantata.engine.stage_process import Death, Report, StageState
-from cantata.ticks import until_tick
+from cantata.engine.watchdog import INTERVAL_S, Hang, HangDetector, sample_process
+from cantata.utils.intervals import seconds_to_next_interval
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ PING_INTERVAL_S = 1.0
 PING_DEADLINE_S = 30.0
 """A stage answers between two steps."""
 ENDING_DEADLINE_S = 5.0
-BURYING_S = 0.5
+REAP_TIMEOUT_S = 0.5
 """A process that broke its connection is killed if it has not exited within this time."""
 
 
@@ -76,11 +76,11 @@ class StageHandle:
         self.last_pong: Pong | None = None
         self._launch = launch
         self._title = launch.title
-        self._judge = HangJudge(silence_s)
+        self._hang_detector = HangDetector(silence_s)
         self._on_message = on_message
         self._on_death = on_death
         self._process: BaseProcess | None = None
-        self._pulse: Pulse | None = None
+        self._heartbeat: SharedHeartbeat | None = None
         self._channel: AsyncChannel | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
@@ -180,9 +180,9 @@ class StageHandle:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._end_process)
-        if self._pulse is not None:
-            self._pulse.close()
-            self._pulse = None
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+            self._heartbeat = None
         if self._channel is not None:
             await self._channel.close()
 
@@ -191,7 +191,7 @@ class StageHandle:
         memory = make_memory(self._launch.deployment.slots)
         try:
             send_memory(ours, memory)
-            self._pulse = Pulse(os.dup(memory))
+            self._heartbeat = SharedHeartbeat(os.dup(memory))
             self._process = await asyncio.to_thread(spawn, self._launch, theirs)
             self.pid = self._process.pid
         except BaseException:
@@ -202,7 +202,7 @@ class StageHandle:
             theirs.close()
         self._channel = await AsyncChannel.open(ours)
         self._spawn_task(self._read(self._channel), "read")
-        self._spawn_task(self._watch(self._pulse), "watch")
+        self._spawn_task(self._watch(self._heartbeat), "watch")
 
     def _end_process(self) -> None:
         if self._process is None:
@@ -228,14 +228,14 @@ class StageHandle:
         if error is not None:
             # A stage without a watcher, or whose messages cannot be handled, cannot be used.
             logger.error("%s: %s failed", self._title, task.get_name(), exc_info=error)
-            self._lose(f"its supervision failed: {error!r}")
+            self._mark_dead(f"its supervision failed: {error!r}")
 
     async def _read(self, channel: AsyncChannel) -> None:
         try:
             while True:
                 self._dispatch(await channel.receive())
         except ConnectionError as error:
-            self._lose(f"its connection broke: {error}")
+            self._mark_dead(f"its connection broke: {error}")
 
     def _dispatch(self, message: object) -> None:
         match message:
@@ -261,40 +261,40 @@ class StageHandle:
 
     async def _keep_pinging(self) -> None:
         while True:
-            await asyncio.sleep(until_tick(PING_INTERVAL_S))
+            await asyncio.sleep(seconds_to_next_interval(PING_INTERVAL_S))
             try:
                 await self.ask()
             except TimeoutError:
                 why = f"gave no answer for {PING_DEADLINE_S:g} s"
-                self._lose(why, Hang(why, from_outside=False))
+                self._mark_dead(why, Hang(why, from_outside=False))
                 return
             except StageDied:
                 return
 
-    async def _watch(self, pulse: Pulse) -> None:
+    async def _watch(self, heartbeat: SharedHeartbeat) -> None:
         loop = asyncio.get_running_loop()
         assert self.pid is not None
         while True:
-            await asyncio.sleep(until_tick(INTERVAL_S))
-            sample = look(self.pid, pulse.read(), loop.time())
-            hang = None if sample is None else self._judge.observe(sample)
+            await asyncio.sleep(seconds_to_next_interval(INTERVAL_S))
+            sample = sample_process(self.pid, heartbeat.read(), loop.time())
+            hang = None if sample is None else self._hang_detector.observe(sample)
             if hang is not None:
-                self._lose(hang.why, hang)
+                self._mark_dead(hang.why, hang)
                 return
 
-    def _lose(self, why: str, hang: Hang | None = None) -> None:
+    def _mark_dead(self, why: str, hang: Hang | None = None) -> None:
         """The process is unusable: from here on it gets no requests."""
         if self.state in (StageState.ENDED, StageState.DRAINING):
             return
         was_ready, self.state = self.state is StageState.READY, StageState.ENDED
         logger.error("%s (process %s): %s", self._title, self.pid, why)
-        self._spawn_task(self._bury(why, hang, was_ready=was_ready), "bury")
+        self._spawn_task(self._reap(why, hang, was_ready=was_ready), "bury")
 
-    async def _bury(self, why: str, hang: Hang | None, *, was_ready: bool) -> None:
+    async def _reap(self, why: str, hang: Hang | None, *, was_ready: bool) -> None:
         assert self._process is not None
         if hang is not None:
             self._process.kill()
-        await asyncio.to_thread(self._process.join, BURYING_S)
+        await asyncio.to_thread(self._process.join, REAP_TIMEOUT_S)
         self._process.kill()  # no effect if it has ended
         self.exit_code = self._process.exitcode
         ending = "" if self.exit_code is None else f" with exit code {self.exit_code}"
@@ -305,10 +305,10 @@ class StageHandle:
             if not answer.done():
                 answer.set_exception(error)
         if was_ready:
-            assert self._pulse is not None
-            beat = self._pulse.read()
-            held = frozenset(beat.frames)
-            death = Death(error, self.exit_code, hang, beat.at_work_on, beat.alone, held)
+            assert self._heartbeat is not None
+            snapshot = self._heartbeat.read()
+            held = frozenset(snapshot.frames)
+            death = Death(error, self.exit_code, hang, snapshot.at_work_on, snapshot.alone, held)
             self._on_death(self.name, death)
 
     @property

@@ -20,7 +20,7 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.engine.hang import Hang
+from cantata.engine.watchdog import Hang
 
 Report = Output | Failed | Aborted | Measured | Pong
 """Messages of a running stage."""

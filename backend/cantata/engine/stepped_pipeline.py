@@ -14,7 +14,7 @@ from cantata.contract.data.errors import StageDied
 from cantata.contract.service import AdmissionReport
 from cantata.engine.model_start import ModelStart
 from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.text_work import TextWork
+from cantata.engine.text_executor import TextExecutor
 from cantata.engine.warm_up import warm_up_together
 from cantata.scheduling.admission import BATCH, LIVE
 from cantata.scheduling.step_admission import StepAdmission, StepLimits
@@ -36,7 +36,7 @@ class SteppedPipeline:
     def __init__(self, name: str, orchestrator: Orchestrator, limits: StepLimits) -> None:
         self.name = name
         self.orchestrator = orchestrator
-        self.text_work = TextWork()
+        self.text_executor = TextExecutor()
         self._admission = StepAdmission(limits)
         self._admitted: Counter[str] = Counter({LIVE: 0, BATCH: 0})
         self._jobs: dict[str, JobView] = {}
@@ -77,7 +77,7 @@ class SteppedPipeline:
     async def stop(self, deadline_s: float) -> None:
         """Drain the stages until the deadline and end their processes."""
         self._start.give_up()
-        self.text_work.close()
+        self.text_executor.close()
         await self.orchestrator.stop(deadline_s)
 
     def check_room(self) -> None:
@@ -120,7 +120,7 @@ class SteppedPipeline:
         self._admitted[BATCH if job.batch else LIVE] += 1
         self._jobs[job.request_id] = job
         try:
-            with self.orchestrator.at_work():
+            with self.orchestrator.track_request():
                 yield
         finally:
             del self._jobs[job.request_id]

@@ -11,13 +11,13 @@ from pathlib import Path
 from cantata.config import Deployment
 from cantata.contract.model.pipeline import PipelineSpec
 from cantata.contract.process.messages import StageCapacity
-from cantata.engine.elsewhere import Elsewhere
 from cantata.engine.launches import PlannedEdges, plan_edges, plan_launch
+from cantata.engine.remote_stages import RemoteStages
 from cantata.engine.restarts import RestartHistory
 from cantata.engine.spawning import preload
 from cantata.engine.stage_handle import StageHandle
 from cantata.engine.stage_process import Death, Report, StageProcess, StageState
-from cantata.logs import LogFormat
+from cantata.utils.logs import LogFormat
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Supervisor:
         on_message: Callable[[str, Report], None],
         on_death: Callable[[str, Death], None],
         on_leaving: Callable[[], None] = lambda: None,
-        elsewhere: Elsewhere | None = None,
+        remote_stages: RemoteStages | None = None,
     ) -> None:
         self.stages: dict[str, StageProcess] = {}
         """The stage processes by name."""
@@ -64,7 +64,7 @@ class Supervisor:
         self._on_message = on_message
         self._on_death = on_death
         self._on_leaving = on_leaving
-        self._elsewhere = elsewhere
+        self._remote_stages = remote_stages
         self._edges = PlannedEdges({}, {}, ())
         self._restarting: set[asyncio.Task[None]] = set()
 
@@ -89,8 +89,10 @@ class Supervisor:
         hosts = self._deployment.hosts
         self._edges = plan_edges(self._pipeline, hosts)
         if hosts:
-            assert self._elsewhere is not None, "whoever plans a stage elsewhere says who runs it"
-            self._elsewhere.begin(self._edges.crossing, self._on_leaving)
+            assert self._remote_stages is not None, (
+                "a stage on another machine needs `remote_stages`"
+            )
+            self._remote_stages.begin(self._edges.crossing, self._on_leaving)
         deployments = self._deployment.stages
         preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
         deadline_s = self._deployment.start_timeout_s
@@ -101,10 +103,10 @@ class Supervisor:
             await self.stop(deadline_s=0)
             raise errors[0]
 
-    def let_go(self) -> None:
+    def disconnect_draining(self) -> None:
         """No request is at work: machines that are about to stop may do so."""
-        if self._elsewhere is not None:
-            self._elsewhere.let_go()
+        if self._remote_stages is not None:
+            self._remote_stages.disconnect_draining()
 
     def useful(self) -> None:
         """A request completed: every stage is useful."""
@@ -118,8 +120,8 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*restarting, return_exceptions=True)
         await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
-        if self._elsewhere is not None:
-            await self._elsewhere.stop()
+        if self._remote_stages is not None:
+            await self._remote_stages.stop()
         for listener in self._edges.listeners.values():
             listener.close()
 
@@ -131,8 +133,8 @@ class Supervisor:
 
     def _stage(self, name: str) -> StageProcess:
         """Not started yet."""
-        if self._elsewhere is not None and name in self._deployment.hosts:
-            return self._elsewhere.stage(name, self._on_message, self._died)
+        if self._remote_stages is not None and name in self._deployment.hosts:
+            return self._remote_stages.stage(name, self._on_message, self._died)
         launch = plan_launch(
             name,
             self._pipeline,

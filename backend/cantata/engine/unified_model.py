@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cantata.contract.model.conversation import ChatBuilder
 from cantata.contract.model.picture import ImageBuilder
-from cantata.engine.answer_room import StepsForAnswers
+from cantata.engine.chat_admission import ChatStepAdmission
 from cantata.engine.chat_model import PipelineChatModel
 from cantata.engine.image_model import PipelineImageModel
 from cantata.engine.stepped_pipeline import SteppedPipeline
@@ -31,7 +31,7 @@ class UnifiedModel:
     ) -> None:
         self.name = pipeline.name
         self.orchestrator = pipeline.orchestrator
-        self.chat = PipelineChatModel(answering, StepsForAnswers(pipeline), voice_aliases)
+        self.chat = PipelineChatModel(answering, ChatStepAdmission(pipeline), voice_aliases)
         self.images = PipelineImageModel(drawing, pipeline)
         self._pipeline = pipeline
 

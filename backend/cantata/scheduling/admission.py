@@ -48,16 +48,16 @@ class QueueLimits:
     """Longest wait of a request, in seconds."""
 
 
-class Place:
+class AdmissionPermit:
     """The place of an admitted request."""
 
     def __init__(self, on_begun: Callable[[], None]) -> None:
         self._on_begun = on_begun
-        self._timer = asyncio.get_running_loop().call_later(BEGINNING_S, self.has_sound)
+        self._timer = asyncio.get_running_loop().call_later(BEGINNING_S, self.mark_first_sound)
         self.beginning = True
         """Whether the request has no sound yet."""
 
-    def has_sound(self) -> None:
+    def mark_first_sound(self) -> None:
         """Note that the first packet has been sent; may be called repeatedly."""
         if self.beginning:
             self.beginning = False
@@ -86,13 +86,13 @@ class Admission:
         clock: Callable[[], float] = time.monotonic,
         *,
         slots: int | None = None,
-        is_calm: Callable[[], bool] = lambda: True,
+        has_headroom: Callable[[], bool] = lambda: True,
     ) -> None:
         self._places = places
         self._limits = limits
         self._clock = clock
         self._slots = slots
-        self._is_calm = is_calm
+        self._is_calm = has_headroom
         self._beginning = 0
         self._live: deque[_Turn] = deque()
         self._batch: deque[_Turn] = deque()
@@ -140,7 +140,9 @@ class Admission:
             raise self._refusal(QUEUE_FULL, state)
 
     @asynccontextmanager
-    async def admit(self, *, batch: bool = False, stretch: float = 1.0) -> AsyncIterator[Place]:
+    async def admit(
+        self, *, batch: bool = False, stretch: float = 1.0
+    ) -> AsyncIterator[AdmissionPermit]:
         """Wait for a place, and hold it inside the block.
 
         Args:
@@ -158,11 +160,11 @@ class Admission:
         await (self._enter_batch() if batch else self._enter_live(extra))
         self._admitted[BATCH if batch else LIVE] += 1
         entered_s = self._clock()
-        place = Place(self._begun)
+        place = AdmissionPermit(self._begun)
         try:
             yield place
         finally:
-            place.has_sound()
+            place.mark_first_sound()
             held_s = self._clock() - entered_s
             self._mean_held_s += _NEW_WEIGHT * (held_s - self._mean_held_s)
             self._leave(extra, batch=batch)

@@ -30,7 +30,7 @@ _MAX_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
+class CrashRecord:
     """A request that was in the call when a process died."""
 
     process: str
@@ -48,14 +48,14 @@ class Quarantine:
 
     def __init__(self, leeway: int = LEEWAY_FRAMES) -> None:
         self._leeway = leeway
-        self._strikes: OrderedDict[bytes, Strike] = OrderedDict()
+        self._crash_records: OrderedDict[bytes, CrashRecord] = OrderedDict()
         self._refused: OrderedDict[bytes, str] = OrderedDict()
         self.total = 0
         """Requests quarantined since the start."""
 
     def __bool__(self) -> bool:
         """Whether there are any strikes or quarantined requests."""
-        return bool(self._strikes or self._refused)
+        return bool(self._crash_records or self._refused)
 
     def check(self, digest: bytes) -> None:
         """Raises Quarantined if the request is quarantined."""
@@ -67,20 +67,22 @@ class Quarantine:
                 "input",
             )
 
-    def strike(self, digest: bytes) -> Strike | None:
+    def crash_record(self, digest: bytes) -> CrashRecord | None:
         """The request's last strike, unless it has got further since."""
-        return self._strikes.get(digest)
+        return self._crash_records.get(digest)
 
     def has_passed(self, digest: bytes, done: int) -> bool:
         """Whether a request that has come this far is past its strike."""
-        strike = self._strikes.get(digest)
-        return strike is None or done > strike.done + self._leeway
+        crash_record = self._crash_records.get(digest)
+        return crash_record is None or done > crash_record.done + self._leeway
 
     def clear(self, digest: bytes) -> None:
         """Forget the strike of a request that got further or completed."""
-        self._strikes.pop(digest, None)
+        self._crash_records.pop(digest, None)
 
-    def died(self, process: str, suspects: Mapping[bytes, int], *, others: int = 0) -> bytes | None:
+    def died(
+        self, process: str, implicated: Mapping[bytes, int], *, others: int = 0
+    ) -> bytes | None:
         """A process crashed while working on these requests. Returns the culprit, if it is certain.
 
         Args:
@@ -88,16 +90,16 @@ class Quarantine:
             suspects: how far each of them was, by digest.
             others: requests that it worked on as well, and that nobody can tell apart.
         """
-        alone = len(suspects) + others == 1
+        alone = len(implicated) + others == 1
         again = [
             digest
-            for digest, done in suspects.items()
-            if (strike := self._strikes.get(digest)) is not None
-            and strike.process == process
-            and (alone or abs(done - strike.done) <= self._leeway)
+            for digest, done in implicated.items()
+            if (crash_record := self._crash_records.get(digest)) is not None
+            and crash_record.process == process
+            and (alone or abs(done - crash_record.done) <= self._leeway)
         ]
-        for digest, done in suspects.items():
-            _keep(self._strikes, digest, Strike(process, done))
+        for digest, done in implicated.items():
+            _keep(self._crash_records, digest, CrashRecord(process, done))
         if len(again) != 1:
             return None
         [found] = again
@@ -107,25 +109,25 @@ class Quarantine:
         return found
 
 
-class Turns:
+class SerialRetryQueue:
     """Starts suspects one at a time. Each is identified by an object that equals nothing else."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._holder: object | None = None
 
-    async def wait(self, suspect: object) -> None:
+    async def wait(self, request: object) -> None:
         """Return when no earlier suspect runs, or when they have taken too long."""
         try:
             async with asyncio.timeout(MAX_WAIT_S):
                 await self._turn.acquire()
         except TimeoutError:
             return
-        self._holder = suspect
+        self._holder = request
 
-    def give_back(self, suspect: object) -> None:
+    def give_back(self, request: object) -> None:
         """End a suspect's turn, if it had one, so that the next may start."""
-        if self._holder == suspect:
+        if self._holder == request:
             self._holder = None
             self._turn.release()
 

@@ -8,7 +8,7 @@ from cantata.contract.data.chunks import Chunk, Payload, concatenate
 from cantata.contract.data.errors import ProtocolViolation
 
 
-class Arrivals:
+class InputCollector:
     """One request's.
 
     Args:

@@ -7,7 +7,7 @@ import select
 import threading
 
 
-def exit_with(descriptor: int) -> None:
+def exit_when_closed(descriptor: int) -> None:
     """End this process once the other end is closed, even while it loads a model or computes.
 
     Args:

@@ -25,7 +25,7 @@ from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import AdmissionReport, Samples
-from cantata.engine import hang, spawning
+from cantata.engine import spawning, watchdog
 from tiers import scaled
 from timed import timed
 from tiny_talker.plugin import TinyRequestBuilder
@@ -111,7 +111,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tiny
     folder = tmp_path_factory.mktemp("checkpoint")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoder, "open_encoder", open_gated)
-        patch.setattr(hang, "STOPPED_S", 600.0)  # a stopped talker is not restarted
+        patch.setattr(watchdog, "STOPPED_S", 600.0)  # a stopped talker is not restarted
         for name, value in GIVE_BACK.items():
             patch.setenv(name, value)
         # The C library reads these as a process starts.

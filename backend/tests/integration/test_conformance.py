@@ -119,7 +119,9 @@ class Served:
         if not self.hosts:
             return create_service(plan)
         spread = replace(plan, deployment=spread_over(self.hosts, plan.deployment))
-        return create_service(spread, elsewhere=partial(StagesOnHosts, key=LinkKey(KEY.encode())))
+        return create_service(
+            spread, remote_stages=partial(StagesOnHosts, key=LinkKey(KEY.encode()))
+        )
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from cantata.cli import app
+from cantata.cli.app import app
 from cantata.plugins import LocatedModel
 from images_and_videos import image_file, quarters
 from tiny_painter.plugin import PLUGIN, save_tiny_painter

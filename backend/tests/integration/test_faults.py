@@ -24,7 +24,7 @@ import pytest_asyncio
 
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
-from cantata.engine import aborts, hang, restarts, stage_handle
+from cantata.engine import aborts, restarts, stage_handle, watchdog
 from cantata.engine.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
@@ -230,7 +230,7 @@ async def test_stages_are_watched_on_when_descriptors_ran_out(server: TinyServer
             with pytest.raises(OSError, match="Too many open files"):
                 os.dup(0)
             reports = await server.app.state.context.service.stage_reports()
-            await asyncio.sleep(4 * hang.INTERVAL_S)
+            await asyncio.sleep(4 * watchdog.INTERVAL_S)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, usual)
         assert [report.alive for report in reports] == [True, True]
@@ -262,7 +262,7 @@ async def test_requests_fail_without_waiting_for_the_other_stages(
     server: TinyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The talker is stopped while the decoder dies: it may be waiting for the next decoder."""
-    monkeypatch.setattr(hang, "STOPPED_S", 60.0)
+    monkeypatch.setattr(watchdog, "STOPPED_S", 60.0)
     talker = pid_of(server, "talker")
     async with listening(server, 2) as tasks:
         os.kill(talker, signal.SIGSTOP)

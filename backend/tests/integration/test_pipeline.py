@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
 from cantata.contract.data.request import PipelineRequest, SamplingOptions
-from cantata.engine import hang
+from cantata.engine import watchdog
 from cantata.engine.orchestrator import Orchestrator
 from cantata.engine.stage_process import StageState
 from timed import timed
@@ -202,7 +202,7 @@ async def test_batch_mode_gives_the_same_samples_in_one_chunk(
 async def test_silence_from_the_pipeline_fails_the_request_in_time(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hang, "STOPPED_S", 60.0)  # so its process is not restarted
+    monkeypatch.setattr(watchdog, "STOPPED_S", 60.0)  # so its process is not restarted
     async with started(checkpoint, chunk_timeout_s=3.0) as orchestrator:
         expected = await speak(orchestrator, request(1))
         talker = orchestrator.stages["talker"].pid

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import namespaces
 from cantata.cluster.directory import StaticDirectory
-from cantata.cluster.edge.picking import at_home, home_of
+from cantata.cluster.edge.load_balancer import affinity_match, affinity_target
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.edge.waiting import MAX_WAIT_S
 from cantata.cluster.key import LinkKey
@@ -188,7 +188,7 @@ def recordings_for(cluster: TinyCluster) -> list[ReferenceAudio]:
     for number in count():
         samples = np.random.default_rng(number).random((6, 1), np.float32)
         recording = ReferenceAudio(samples, 24_000)
-        known = found[at_home(free, home_of(recording))]
+        known = found[affinity_match(free, affinity_target(recording))]
         known += [recording] * (len(known) < RECORDINGS)
         if all(len(known) == RECORDINGS for known in found.values()):
             break
@@ -291,7 +291,7 @@ async def test_an_upgrade_that_starts_the_new_replica_first_rejects_nobody(
 ) -> None:
     [old] = [cluster.replicas[r.address] for r in cluster.edge.replica_reports() if r.ready]
     [new] = [replica for replica in cluster.replicas.values() if replica is not old]
-    rejected = cluster.edge.model("tiny").admission.refused.copy()
+    rejected = dict(cluster.edge.model("tiny").admission.refused)
     hearing_old = await crowd(cluster)
     new.start()
     await cluster.known(2)

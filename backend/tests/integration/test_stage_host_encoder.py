@@ -58,8 +58,10 @@ async def pipeline(
         parse_deployment({"stages": stages}, ENCODED), {"encoder": str(host.address)}
     )
     plan = ServicePlan(LocatedModel(LED, folder), ENCODED, deployment)
-    elsewhere = StagesOnHosts(plan, LinkKey(KEY.encode()))
-    orchestrator = Orchestrator(ENCODED, folder, deployment, logging.CRITICAL, elsewhere=elsewhere)
+    remote_stages = StagesOnHosts(plan, LinkKey(KEY.encode()))
+    orchestrator = Orchestrator(
+        ENCODED, folder, deployment, logging.CRITICAL, remote_stages=remote_stages
+    )
     await orchestrator.start()
     yield orchestrator
     await orchestrator.stop(deadline_s=5)

@@ -53,7 +53,7 @@ def service_of(folder: Path, hosts: dict[str, str]) -> PipelineService:
     deployment = placed(load_deployment(PLUGIN.deployment, located.pipeline), hosts)
     plan = ServicePlan(located, located.pipeline, deployment)
     key = LinkKey(KEY.encode())
-    return create_service(plan, elsewhere=lambda placed_plan: StagesOnHosts(placed_plan, key))
+    return create_service(plan, remote_stages=lambda placed_plan: StagesOnHosts(placed_plan, key))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -102,7 +102,7 @@ def service_with(checkpoint: Path, host: HostProcess, key: str = KEY) -> Pipelin
     deployment = parse_deployment({"stages": stages, "chunk_timeout_s": 60.0}, AUDIBLE)
     located = LocatedModel(LOUD, checkpoint)
     plan = ServicePlan(located, AUDIBLE, placed(deployment, {"talker": str(host.address)}))
-    return create_service(plan, elsewhere=partial(StagesOnHosts, key=LinkKey(key.encode())))
+    return create_service(plan, remote_stages=partial(StagesOnHosts, key=LinkKey(key.encode())))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowProducts
-from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.talker import FrameDraws
 from tiny_talker.checkpoint import LATENT_SIZE
 from tiny_talker.inputs import TinyInput
@@ -67,5 +67,5 @@ class LatentTalker(TinyTalker):
 class RepeatingLatentTalker(LatentTalker):
     """Speaks from another talker's hidden states, as they come."""
 
-    def open(self, inputs: TinyInput) -> RowSource:
+    def open(self, inputs: TinyInput) -> EmbeddingSource:
         return HeardRows(self.text_embedding, inputs)

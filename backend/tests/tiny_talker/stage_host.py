@@ -11,9 +11,9 @@ import logging
 import sys
 from dataclasses import replace
 
-from cantata.logs import LogFormat, configure_logging
 from cantata.plugins import installed_plugins
-from cantata.stage_host import StageHostOptions, run_stage_host
+from cantata.serving.stage_host import StageHostOptions, run_stage_host
+from cantata.utils.logs import LogFormat, configure_logging
 from tiny_painter import scribe
 from tiny_talker import latent_plugin
 from tiny_talker.plugin import AUDIBLE, ENCODED, PLUGIN

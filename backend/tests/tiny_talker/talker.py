@@ -19,14 +19,14 @@ from vllm.model_executor.models.qwen3 import Qwen3DecoderLayer
 from cantata.contract.data.chunks import Codes, Payload, Rows, WordTiming
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.row_products import RowLinear, RowProducts
-from cantata.contract.model.row_source import (
+from cantata.contract.model.embedding_source import (
     DeferredRows,
-    GrowingRows,
-    RowSource,
+    EmbeddingSource,
+    StaticEmbeddings,
+    StreamingEmbeddings,
     TalkerPrompt,
-    WholeRows,
 )
+from cantata.contract.model.row_products import RowLinear, RowProducts
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from tiny_talker.checkpoint import (
     CODEBOOK_SIZE,
@@ -107,7 +107,7 @@ class TinyTalker(nn.Module):
         """[R, D] -> [R, C + 1]."""
         return self.code0_head(hidden_states)
 
-    def open(self, inputs: TinyInput) -> RowSource:
+    def open(self, inputs: TinyInput) -> EmbeddingSource:
         text = torch.tensor(inputs.text)
         if text.numel() == 0:
             raise InvalidRequest("nothing to say", param="text")
@@ -115,13 +115,13 @@ class TinyTalker(nn.Module):
         if not inputs.follows:
             return self._begin(inputs, rows)
 
-        def begin(encoded: Sequence[Any]) -> RowSource:
+        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
             sound = torch.from_numpy(encoded[0].values)
             return self._begin(inputs, torch.cat([sound.to(rows), rows]))
 
         return DeferredRows((Rows,), begin)
 
-    def _begin(self, inputs: TinyInput, rows: torch.Tensor) -> RowSource:
+    def _begin(self, inputs: TinyInput, rows: torch.Tensor) -> EmbeddingSource:
         words = inputs.words
         word_s = inputs.max_frames * self.frame_period_s / max(1, words)
         prompt = TalkerPrompt(
@@ -133,7 +133,11 @@ class TinyTalker(nn.Module):
             context=None if inputs.context is None else torch.tensor(inputs.context),
             sampling=inputs.sampling,
         )
-        return GrowingRows(prompt, self._later_rows) if inputs.open else WholeRows(prompt)
+        return (
+            StreamingEmbeddings(prompt, self._later_rows)
+            if inputs.open
+            else StaticEmbeddings(prompt)
+        )
 
     def _later_rows(self, more: TinyText) -> torch.Tensor:
         return self.text_embedding(torch.tensor(more.text, dtype=torch.int64))
@@ -166,7 +170,7 @@ class ExportingTalker(TinyTalker):
 class RepeatingTalker(TinyTalker):
     """Speaks what another talker says: its text is that one's first codes, as they come."""
 
-    def open(self, inputs: TinyInput) -> RowSource:
+    def open(self, inputs: TinyInput) -> EmbeddingSource:
         return HeardRows(self.text_embedding, inputs)
 
 

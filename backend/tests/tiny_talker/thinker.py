@@ -14,7 +14,12 @@ import torch
 from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Rows, array_of
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.embedding_source import (
+    DeferredRows,
+    EmbeddingSource,
+    StaticEmbeddings,
+    TalkerPrompt,
+)
 from cantata.contract.model.talker import FrameDraws
 from tiny_talker.checkpoint import CODEBOOK_SIZE, HEAD_DIM, HIDDEN
 from tiny_talker.inputs import TinyConversation
@@ -25,7 +30,7 @@ assert sum(MROPE_SECTION) == HEAD_DIM // 2
 
 
 class TinyThinker(ExportingTalker):
-    """Implements `RotaryAxes`, `WideRows` and `RowExporter` of `contract.model.talker`."""
+    """A thinker with rotary axes and deepstack embeddings that exports rows."""
 
     num_codebooks = 1
     rotary_axes = 3
@@ -62,14 +67,14 @@ class TinyThinker(ExportingTalker):
         hidden, _ = self.norm(hidden, residual)
         return hidden
 
-    def open(self, inputs: TinyConversation) -> RowSource:
+    def open(self, inputs: TinyConversation) -> EmbeddingSource:
         if not inputs.heard:
             return self._begin(inputs, torch.zeros(0, HIDDEN))
         return DeferredRows(
             (Rows,), lambda encoded: self._begin(inputs, torch.from_numpy(array_of(encoded[0])))
         )
 
-    def _begin(self, inputs: TinyConversation, heard: torch.Tensor) -> RowSource:
+    def _begin(self, inputs: TinyConversation, heard: torch.Tensor) -> EmbeddingSource:
         """[M, D] rows of an encoder come before the tokens."""
         ids = torch.tensor(inputs.tokens)
         length = len(heard) + len(ids)
@@ -80,7 +85,7 @@ class TinyThinker(ExportingTalker):
             rows[place, HIDDEN:] = torch.tensor(values)
         # Ids from here on stand for sounds: equal for equal ones.
         sounds = CODEBOOK_SIZE + 1 + (heard.double().sum(dim=1) * 1e6).long() % 2**30
-        return WholeRows(
+        return StaticEmbeddings(
             TalkerPrompt(
                 rows,
                 prompt_len=length,

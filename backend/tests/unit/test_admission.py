@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cantata.contract.data.errors import Overloaded
-from cantata.scheduling.admission import BEGINNING_AT_ONCE, Admission, Place, QueueLimits
+from cantata.scheduling.admission import BEGINNING_AT_ONCE, Admission, AdmissionPermit, QueueLimits
 
 
 def admission_of(
@@ -33,7 +33,7 @@ class Guests:
         self.inside: list[str] = []
         """In the order in which they were admitted."""
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, AdmissionPermit] = {}
         self.at_once = at_once
         self._admission = admission
         self._group = group
@@ -59,7 +59,7 @@ class Guests:
             self.inside.append(name)
             self.places[name] = place
             if self.at_once:
-                place.has_sound()
+                place.mark_first_sound()
             await self._leave[name].wait()
 
 
@@ -244,8 +244,8 @@ async def test_only_a_few_begin_at_once_and_the_next_when_one_has_sound() -> Non
         names = [str(number) for number in range(BEGINNING_AT_ONCE + 3)]
         await guests.come(*names)
         assert guests.inside == names[:BEGINNING_AT_ONCE]
-        guests.places["1"].has_sound()
-        guests.places["1"].has_sound()
+        guests.places["1"].mark_first_sound()
+        guests.places["1"].mark_first_sound()
         await guests.settle()
         assert guests.inside == names[: BEGINNING_AT_ONCE + 1]
         await guests.leave("0")  # without any
@@ -282,7 +282,7 @@ async def test_a_request_without_sound_does_not_hold_up_the_next_for_long(
 
 async def test_no_request_begins_while_a_listener_has_little_left() -> None:
     calm = [False]
-    admission = admission_of(places=8, is_calm=lambda: calm[0])
+    admission = admission_of(places=8, has_headroom=lambda: calm[0])
     async with asyncio.TaskGroup() as group:
         guests = Guests(admission, group)
         await guests.come("a", "b")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cantata.contract.data.chunks import Rows
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
 from cantata.engine.ar.chunking import Chunking
 from cantata.engine.ar.frames import Ending, NewFrame

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.engine.ar.prompts import check_prompt
 
 WHOLE = TalkerPrompt(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
 from cantata.engine.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
 from cantata.engine.ar.talker_step import TalkerStep

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from cantata.contract.model.row_source import TalkerPrompt, WholeRows
+from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
 from cantata.engine.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
 from cantata.engine.ar.row_supply import SOON, RowSupply
 
@@ -32,7 +32,7 @@ def blocks(*lengths: int) -> Iterator[torch.Tensor]:
 def begin(states: RequestStates, supply: RowSupply, name: str, rows: int, *later: int) -> None:
     prompt = TalkerPrompt(torch.zeros(rows, 4), prompt_len=1, max_frames=9)
     states.add(name, prompt, GREEDY)
-    supply.add(name, WholeRows(prompt, blocks(*later)))
+    supply.add(name, StaticEmbeddings(prompt, blocks(*later)))
 
 
 def rows_of(states: RequestStates, name: str) -> list[float]:
@@ -79,7 +79,7 @@ def test_a_fault_is_one_requests_own(states: RequestStates, supply: RowSupply) -
     begin(states, supply, "good", 1, 2)
     prompt = TalkerPrompt(torch.zeros(1, 4), prompt_len=1, max_frames=9)
     states.add("bad", prompt, GREEDY)
-    supply.add("bad", WholeRows(prompt, broken()))
+    supply.add("bad", StaticEmbeddings(prompt, broken()))
     [(request_id, error)] = supply.top_up()
     assert request_id == "bad"
     assert "no such phone" in str(error)

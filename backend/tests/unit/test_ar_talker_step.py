@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from cantata.contract.model.row_source import TalkerPrompt
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FirstDraws, FrameDraws
+from cantata.contract.model.embedding_source import TalkerPrompt
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs
 from cantata.engine.ar.request_state import (
     Layout,
     LevelSampling,
@@ -289,14 +289,14 @@ class LawfulTalker(AddingTalker):
     """Says the code that its uniform number of its own points at, in tenths, and keeps what it saw.
     A request that is not sampled repeats its oldest recent code, or says 2."""
 
-    law_draws, law_frames = 2, 3
+    law_draws, history_frames = 2, 3
 
     def __init__(self) -> None:
-        self.seen: list[FirstDraws] = []
+        self.seen: list[SamplerInputs] = []
         self.end_scores: list[float] = []
         """Of the last step's first two requests."""
 
-    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
         self.seen.append(draws)
         self.end_scores = scores[:2, self.end_code].tolist()
         pointed = (draws.uniforms[:, 2] * (CODES - 1)).long()

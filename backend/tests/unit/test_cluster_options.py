@@ -10,16 +10,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cantata.api.operator import settings_for
-from cantata.cli import app
+from cantata.api.server_config import build_settings
+from cantata.cli.app import app
 from cantata.cluster.ray.arguments import (
     EdgeArguments,
     ModelArguments,
     as_plain,
     read_arguments,
 )
-from cantata.cluster_options import ClusterOptions
 from cantata.config import Deployment, parse_deployment
+from cantata.config.cluster import ClusterOptions
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
 from cantata.deploying.edge_process import operator_options
@@ -148,7 +148,7 @@ def test_edges_hear_and_answer_as_the_first_deployment_says(tmp_path: Path) -> N
     assert code == 0, output
     applications = {one["name"]: one for one in yaml.safe_load(output)["applications"]}
     edge = read_arguments(EdgeArguments, applications["cantata-edges"]["args"])
-    settings = settings_for(operator_options(edge), "127.0.0.1")
+    settings = build_settings(operator_options(edge), "127.0.0.1")
     assert settings.realtime.chat == Endpoint("http://there/v1", "a model", None)
     assert settings.realtime.transcription is None
 

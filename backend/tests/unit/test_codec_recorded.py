@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from cantata import doctor_model
+from cantata.cli import doctor_model
 from cantata.config import CodecDeployment, DecodeWindow
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import StageKind, StageSpec

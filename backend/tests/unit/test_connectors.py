@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
-from cantata.connectors.hold import ChunkHold
+from cantata.connectors.chunk_accumulator import ChunkAccumulator
 from cantata.connectors.memory import MemoryConnector
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
@@ -183,7 +183,7 @@ def test_chunks_of_any_mixture_are_packed_without_loss() -> None:
 
 
 def test_hold_passes_a_request_on_as_one_chunk_when_it_is_complete() -> None:
-    hold = ChunkHold()
+    hold = ChunkAccumulator()
     assert hold.pass_on([frame_chunk("a", 0), frame_chunk("b", 0)]) == []
     (whole,) = hold.pass_on([frame_chunk("a", 1, final=True)])
     expected = np.concatenate(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cantata import doctor_model
-from cantata.doctor import Verdict
+from cantata.cli import doctor_model
+from cantata.cli.doctor import Verdict
 from cantata.engine.codec import room
 from cantata.plugins import embedded_models, locate
 from running_sum import RunningSumDecoder

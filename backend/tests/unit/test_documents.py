@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from cantata.cli import COMMANDS_GROUP, app
+from cantata.cli.app import COMMANDS_GROUP, app
 
 ROOT = Path(__file__).parents[3]
 _NOT_OURS = {"artifacts", "build", "dist", "node_modules"}

@@ -12,9 +12,9 @@ import pytest
 
 from alike import same
 from cantata.connectors import encoded as encoded_module
-from cantata.connectors.bodies import decode, encode
 from cantata.connectors.chunk_message import ChunkMessage, problem_of
 from cantata.connectors.encoded import EncodedChunks
+from cantata.connectors.serialization import decode, encode
 from cantata.connectors.wire import BrokenChannel
 from cantata.contract.data.chunks import (
     Chunk,
@@ -108,7 +108,7 @@ def test_milestones_keep_their_age_between_machines(monkeypatch: pytest.MonkeyPa
         {"indexes": ()},
         {"array": np.ones((2, 16), np.int64)},
         {"array": np.ones((2, 16, 1), np.int32)},
-        {"beside": {5: {}}},
+        {"metadata": {5: {}}},
     ],
 )
 def test_chunks_that_contradict_themselves_are_refused(change: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
 from cantata.engine.codec import CodecStage
-from cantata.scheduling.cadence import Cadence
+from cantata.scheduling.jitter import JitterEstimator
 from running_sum import RunningSumDecoder
 from stage_chunks import codes_chunk
 
@@ -30,8 +30,12 @@ class Crowd:
             self.deliver("old")
         self.begin("new", stretch=stretch)
 
-    def begin(self, request_id: str, runs_dry_s: float | None = None, stretch: float = 1.0) -> None:
-        self.stage.add(request_id, None, batch=False, runs_dry_s=runs_dry_s, stretch=stretch)
+    def begin(
+        self, request_id: str, playout_deadline_s: float | None = None, stretch: float = 1.0
+    ) -> None:
+        self.stage.add(
+            request_id, None, batch=False, playout_deadline_s=playout_deadline_s, stretch=stretch
+        )
         self._next[request_id] = 0
 
     def deliver(self, *request_ids: str, final: bool = False) -> dict[str, list[int]]:
@@ -135,23 +139,23 @@ def test_it_does_not_wait_once_it_is_alone(leaves: str) -> None:
 def test_the_next_piece_of_an_utterance_is_decoded_when_it_is_due() -> None:
     """Its listener still plays the piece before it: it is not a new stream."""
     crowd = Crowd(SLOWLY_S)
-    crowd.begin("next", runs_dry_s=1000.0)
-    crowd.begin("due", runs_dry_s=0.0)
+    crowd.begin("next", playout_deadline_s=1000.0)
+    crowd.begin("due", playout_deadline_s=0.0)
     assert list(crowd.deliver("old", "new", "next", "due")) == ["due", "old", "next"]
 
 
 def test_the_reserve_is_for_the_longest_recent_latency() -> None:
     """From one delivery to the next and through two batches, with a fifth of a period on top."""
-    cadence = Cadence(frame_period_s=1.0)
+    jitter = JitterEstimator(frame_period_s=1.0)
     for number in range(10):
-        cadence.delivered(0.1 * number)
-    assert cadence.reserve_frames() == 1
-    cadence.decoded(0.4)
-    assert cadence.reserve_frames() == 2
-    cadence.delivered(2.0)
-    assert cadence.reserve_frames() == 3
+        jitter.delivered(0.1 * number)
+    assert jitter.reserve_frames() == 1
+    jitter.decoded(0.4)
+    assert jitter.reserve_frames() == 2
+    jitter.delivered(2.0)
+    assert jitter.reserve_frames() == 3
     for number in range(200):
-        cadence.delivered(2.0 + 0.1 * number)
-    assert cadence.reserve_frames() == 1
-    cadence.delivered(1000.0)
-    assert cadence.reserve_frames() == 1, "a pause is no way"
+        jitter.delivered(2.0 + 0.1 * number)
+    assert jitter.reserve_frames() == 1
+    jitter.delivered(1000.0)
+    assert jitter.reserve_frames() == 1, "a pause is no way"

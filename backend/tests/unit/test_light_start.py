@@ -22,7 +22,7 @@ MOST_CPU = 2.5
 RUN = """
 import json, sys
 from typer.testing import CliRunner
-from cantata.cli import app
+from cantata.cli.app import app
 results = [CliRunner().invoke(app, arguments) for arguments in json.loads(sys.argv[1])]
 print(json.dumps({
     "exits": [[result.exit_code, result.stderr] for result in results],

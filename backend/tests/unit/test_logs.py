@@ -11,7 +11,7 @@ import pytest
 
 SCRIPT = """
 import asyncio, logging
-from cantata.logs import LogFormat, configure_logging, new_work_id, of_request
+from cantata.utils.logs import LogFormat, configure_logging, new_work_id, of_request
 
 configure_logging(logging.INFO, LogFormat("{}"), "cantata:talker:0")
 logger = logging.getLogger("somebody's.library")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from cantata import doctor
+from cantata.cli import doctor
 from cantata.contract.model.numerics import NumericsReport, differing_counts
 from cantata.contract.model.row_products import RowLinear, is_packed
 from cantata.plugins import installed_plugins

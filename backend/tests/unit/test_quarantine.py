@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.errors import Quarantined
-from cantata.scheduling.quarantine import LEEWAY_FRAMES, Quarantine, Strike, digest_of
+from cantata.scheduling.quarantine import LEEWAY_FRAMES, CrashRecord, Quarantine, digest_of
 
 POISON, A, B = (digest_of(name) for name in ("poison", "a", "b"))
 
@@ -55,7 +55,7 @@ def test_two_suspects_at_the_same_place_are_both_let_off() -> None:
     quarantine = Quarantine()
     quarantine.died("talker", {POISON: 5, A: 5})
     assert quarantine.died("talker", {POISON: 5, A: 5}) is None
-    assert quarantine.strike(A) == Strike("talker", 5)
+    assert quarantine.crash_record(A) == CrashRecord("talker", 5)
     quarantine.clear(A)
     assert quarantine.died("talker", {POISON: 5, B: 5}) == POISON
 
@@ -77,7 +77,7 @@ def test_what_is_kept_is_bounded() -> None:
     quarantine = Quarantine()
     for number in range(3000):
         quarantine.died("talker", {digest_of(number): 0})
-    assert len(quarantine._strikes) == 1024
+    assert len(quarantine._crash_records) == 1024
 
 
 @dataclass(frozen=True)

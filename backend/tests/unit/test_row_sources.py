@@ -12,12 +12,12 @@ import torch
 
 from cantata.contract.data.chunks import Codes, Payload, Pcm, Rows
 from cantata.contract.data.errors import InvalidRequest, ProtocolViolation
-from cantata.contract.model.row_source import (
+from cantata.contract.model.embedding_source import (
     DeferredRows,
-    GrowingRows,
-    RowSource,
+    EmbeddingSource,
+    StaticEmbeddings,
+    StreamingEmbeddings,
     TalkerPrompt,
-    WholeRows,
 )
 
 
@@ -39,8 +39,8 @@ def prompt_of(encoded: Sequence[Any]) -> TalkerPrompt:
     return TalkerPrompt(torch.from_numpy(values), len(values), max_frames=9)
 
 
-def begin(encoded: Sequence[Payload]) -> RowSource:
-    return WholeRows(prompt_of(encoded))
+def begin(encoded: Sequence[Payload]) -> EmbeddingSource:
+    return StaticEmbeddings(prompt_of(encoded))
 
 
 PARTS: tuple[tuple[Payload, bool], ...] = (
@@ -65,8 +65,8 @@ def test_a_prompt_is_there_once_everything_has_come(order: Sequence[int]) -> Non
 
 
 def test_text_that_comes_meanwhile_follows_the_prompt_in_order() -> None:
-    def grow(encoded: Sequence[Payload]) -> RowSource:
-        return GrowingRows(prompt_of(encoded), lambda text: torch.tensor([[text.number]]))
+    def grow(encoded: Sequence[Payload]) -> EmbeddingSource:
+        return StreamingEmbeddings(prompt_of(encoded), lambda text: torch.tensor([[text.number]]))
 
     source = DeferredRows((Rows,), grow)
     source.feed(Text(5.0), final=False)
@@ -91,7 +91,7 @@ def test_what_nobody_waits_for_is_an_error(payload: Payload) -> None:
 
 
 def test_why_a_request_cannot_begin_is_its_error() -> None:
-    def refuse(encoded: Sequence[Payload]) -> RowSource:
+    def refuse(encoded: Sequence[Payload]) -> EmbeddingSource:
         raise InvalidRequest("no room", "input")
 
     with pytest.raises(InvalidRequest, match="no room"):

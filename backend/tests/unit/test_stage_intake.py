@@ -23,7 +23,7 @@ from stage_chunks import codes_chunk
 from stage_loops import (
     EchoStage,
     exchange_of,
-    pulse,
+    heartbeat,
 )
 
 
@@ -44,7 +44,7 @@ class SpeakingStage(EchoStage):
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         self.calls.append(request_id)
@@ -73,7 +73,7 @@ def test_new_requests_do_not_delay_running_streams(intake_s: float, calls: list[
     for number in range(3):
         control.send(Register(f"n{number}", None, False))
     control.send(Drain())
-    StageLoop(stage, exchange_of(theirs), pulse(), lambda: stage.now_s).run()
+    StageLoop(stage, exchange_of(theirs), heartbeat(), lambda: stage.now_s).run()
     assert stage.calls[: len(calls)] == calls
     control.close()
 
@@ -82,12 +82,12 @@ def test_new_requests_precede_streams_with_sound_left_and_aborted_ones_are_skipp
     """Taking in a request lasts as long as a frame: one between two steps."""
     ours, theirs = socket.socketpair()
     control, stage = BlockingChannel(ours), SpeakingStage(9, intake_s=1.0)
-    control.send(Register("next piece", None, False, runs_dry_s=1000.0))
+    control.send(Register("next piece", None, False, playout_deadline_s=1000.0))
     control.send(Register("gone", None, False))
     control.send(Register("new", None, False))
     control.send(Abort(("gone",)))
     control.send(Drain())
-    StageLoop(stage, exchange_of(theirs), pulse(), lambda: stage.now_s).run()
+    StageLoop(stage, exchange_of(theirs), heartbeat(), lambda: stage.now_s).run()
     assert [call for call in stage.calls if call != "step"] == ["new", "next piece"]
     assert stage.calls[:3] == ["new", "step", "next piece"]
     control.close()
@@ -102,7 +102,7 @@ def test_all_chunks_that_have_arrived_are_there_for_the_next_step() -> None:
     for index in range(5):
         upstream.put([codes_chunk("speaker", index, np.ones((1, 1), np.int32), False)])
     control.send(Drain())
-    StageLoop(stage, exchange_of(theirs, listener), pulse()).run()
+    StageLoop(stage, exchange_of(theirs, listener), heartbeat()).run()
     assert stage.calls == ["chunks"] * 5 + ["step"]
     control.close()
     upstream.close()

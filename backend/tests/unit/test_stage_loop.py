@@ -33,8 +33,8 @@ from stage_loops import (
     EchoInput,
     EchoStage,
     exchange_of,
+    heartbeat,
     next_output,
-    pulse,
     running_loop,
     samples,
 )
@@ -250,7 +250,7 @@ def test_draining_waits_for_what_is_registered() -> None:
 
 def test_the_loop_ends_when_the_server_is_gone() -> None:
     ours, theirs = socket.socketpair()
-    loop = StageLoop(EchoStage(), exchange_of(theirs), pulse())
+    loop = StageLoop(EchoStage(), exchange_of(theirs), heartbeat())
     ours.close()
     with pytest.raises(ConnectionError):
         loop.run()

@@ -71,7 +71,7 @@ def test_who_runs_dry_first_has_the_next_turn_and_batches_the_last() -> None:
     model = Parts()
     stage = stage_of(model)
     stage.add("batch", ("batch", 1), batch=True)
-    stage.add("later", ("later", 1), batch=False, runs_dry_s=105.0)
+    stage.add("later", ("later", 1), batch=False, playout_deadline_s=105.0)
     stage.add("new", ("new", 2), batch=False)
     order = [request_id for request_id, *_ in steps(stage)]
     # The new one has half a second after each part, so it is first until it ends.

@@ -21,14 +21,14 @@ import numpy as np
 import uvloop
 
 from cantata.cluster.address import Address
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.key import NO_KEY
 from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind, Sound
+from cantata.cluster.serialization import decode, encode
 from cantata.connectors.wire import AsyncChannel
 from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
 from cantata.contract.process.messages import Output
@@ -144,10 +144,10 @@ async def _from_socket(sock: socket.socket, pace: Pace) -> list[float]:
 def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) -> None:
     async def send() -> None:
         telling.send("ready")
-        heart, streams = Heart(), list[Stream]()
+        heartbeat, streams = Heartbeat(), list[Stream]()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
         await shake_hands(sock, Side.ACCEPTED, NO_KEY)
-        link = Link(sock, Side.ACCEPTED, heart, "bench", on_stream=streams.append)
+        link = Link(sock, Side.ACCEPTED, heartbeat, "bench", on_stream=streams.append)
         link.begin()
         while len(streams) < pace.streams:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -162,15 +162,15 @@ def _send_over_link(telling: Connection, pace: Pace, listener: socket.socket) ->
         await asyncio.gather(*map(one, range(pace.streams)))
         telling.send(time.process_time() - before_s)
         await link.lost()
-        heart.close()
+        heartbeat.close()
 
     listener.setblocking(False)
     uvloop.run(send())
 
 
 async def _from_link(address: Address, pace: Pace) -> list[float]:
-    heart = Heart()
-    link = Link(await connect(address, NO_KEY), Side.CONNECTED, heart, "bench")
+    heartbeat = Heartbeat()
+    link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
     link.begin()
     latencies: list[float] = []
 
@@ -185,7 +185,7 @@ async def _from_link(address: Address, pace: Pace) -> list[float]:
 
     await asyncio.gather(*(one() for _ in range(pace.streams)))
     link.close()
-    heart.close()
+    heartbeat.close()
     return latencies
 
 

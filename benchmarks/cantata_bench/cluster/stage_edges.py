@@ -25,14 +25,14 @@ import uvloop
 from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY
 from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
+from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
+from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
+from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import Kind
-from cantata.cluster.stages.parking import Parking
-from cantata.cluster.stages.pouring import pour, send_chunks
 from cantata.connectors import socket as local
 from cantata.contract.data.chunks import Chunk, Codes, WordTiming
 from cantata_bench.cluster.connectors import PERIOD_S, Pace
@@ -129,33 +129,33 @@ def _received(listener: socket.socket, pace: Pace) -> list[float]:
 
 def _relay_near(telling: Connection, start: socket.socket, address: Address) -> None:
     async def relay() -> None:
-        heart = Heart()
-        link = Link(await connect(address, NO_KEY), Side.CONNECTED, heart, "bench")
+        heartbeat = Heartbeat()
+        link = Link(await connect(address, NO_KEY), Side.CONNECTED, heartbeat, "bench")
         link.begin()
         stream = link.open()
         stream.first(Kind.EDGE_THERE, b"")
         await _timed(telling, relay_from(start, partial(send_chunks, stream)))
         link.close()
-        heart.close()
+        heartbeat.close()
 
     uvloop.run(relay())
 
 
 def _relay_far(telling: Connection, listener: socket.socket, far: str, streams: int) -> None:
     async def relay() -> None:
-        heart, opened = Heart(), asyncio.get_running_loop().create_future()
+        heartbeat, opened = Heartbeat(), asyncio.get_running_loop().create_future()
         sock, _ = await asyncio.get_running_loop().sock_accept(listener)
         await shake_hands(sock, Side.ACCEPTED, NO_KEY)
-        link = Link(sock, Side.ACCEPTED, heart, "bench", on_stream=opened.set_result)
+        link = Link(sock, Side.ACCEPTED, heartbeat, "bench", on_stream=opened.set_result)
         link.begin()
         stream: Stream = await opened
         await stream.receive()
-        parking = Parking(LocalOutlet(far).put)
+        early_chunks = EarlyChunkBuffer(UnixEdgeWriter(far).put)
         for number in range(streams):
-            parking.registered(f"r{number}")
-        await _timed(telling, pour(stream, parking.put))
+            early_chunks.registered(f"r{number}")
+        await _timed(telling, forward_chunks(stream, early_chunks.put))
         link.close()
-        heart.close()
+        heartbeat.close()
 
     listener.setblocking(False)
     uvloop.run(relay())

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from PIL import Image
 
-from cantata_bench.images.reference import Drawn, Order
+from cantata_bench.images.reference import Drawn, ReferenceJob
 
 TIMEOUT_S = 600.0
 COMPLETED = "image_generation.completed"
@@ -50,7 +50,7 @@ class Cancelled:
     """Seconds from the disconnect until no stage held anything."""
 
 
-async def draw(http: httpx.AsyncClient, order: Order) -> Drawn:
+async def draw(http: httpx.AsyncClient, order: ReferenceJob) -> Drawn:
     """Request one picture.
 
     Raises:
@@ -64,14 +64,14 @@ async def draw(http: httpx.AsyncClient, order: Order) -> Drawn:
     return Drawn(seconds, Image.open(io.BytesIO(file)).convert("RGB").tobytes())
 
 
-async def draw_together(http: httpx.AsyncClient, orders: Sequence[Order]) -> Together:
+async def draw_together(http: httpx.AsyncClient, orders: Sequence[ReferenceJob]) -> Together:
     """All at once."""
     began_s = time.perf_counter()
     drawn = await asyncio.gather(*(draw(http, order) for order in orders))
     return Together(time.perf_counter() - began_s, tuple(one.seconds for one in drawn))
 
 
-async def draw_watched(http: httpx.AsyncClient, order: Order) -> Watched:
+async def draw_watched(http: httpx.AsyncClient, order: ReferenceJob) -> Watched:
     """Request one picture with the events of its steps.
 
     Raises:
@@ -95,7 +95,9 @@ async def draw_watched(http: httpx.AsyncClient, order: Order) -> Watched:
     raise RuntimeError("the server ended without a picture")
 
 
-async def draw_and_leave(http: httpx.AsyncClient, order: Order, after_steps: int) -> Cancelled:
+async def draw_and_leave(
+    http: httpx.AsyncClient, order: ReferenceJob, after_steps: int
+) -> Cancelled:
     """Leave after so many steps, and wait until the server is idle."""
     times_s: list[float] = []
     body = _body(order) | {"stream": True, "stream_progress": True}
@@ -119,7 +121,7 @@ async def _held(http: httpx.AsyncClient) -> bool:
     return any(any(stage["counts"].values()) for stage in stages)
 
 
-def _body(order: Order) -> dict[str, Any]:
+def _body(order: ReferenceJob) -> dict[str, Any]:
     return {
         "prompt": order.prompt,
         "size": f"{order.width}x{order.height}",

@@ -24,7 +24,7 @@ from cantata_bench.images.client import (
     draw_and_leave,
     draw_together,
 )
-from cantata_bench.images.reference import Drawn, Order, Reference, reference
+from cantata_bench.images.reference import Drawn, Reference, ReferenceJob, reference
 from cantata_bench.load import measured_load
 from cantata_bench.machine import in_own_process
 from cantata_bench.results import LoadSpec, LoadSummary
@@ -150,11 +150,11 @@ def measure_images(
     )
 
 
-def _orders(limits: ImageLimits, number: int) -> list[Order]:
+def _orders(limits: ImageLimits, number: int) -> list[ReferenceJob]:
     """Orders at the model's own size, steps and guidance."""
     width, height = limits.default_size
     return [
-        Order(
+        ReferenceJob(
             PROMPTS[seed % len(PROMPTS)],
             width,
             height,
@@ -166,7 +166,7 @@ def _orders(limits: ImageLimits, number: int) -> list[Order]:
     ]
 
 
-def _mixed_orders(limits: ImageLimits) -> list[Order]:
+def _mixed_orders(limits: ImageLimits) -> list[ReferenceJob]:
     """Other sizes and steps."""
     orders = _orders(limits, len(MIXED_SCALES))
     return [
@@ -184,7 +184,7 @@ def _scaled(side: int, scale: float, limits: ImageLimits) -> int:
     return max(round(side * scale / limits.multiple) * limits.multiple, limits.min_side)
 
 
-async def _alone(url: str, theirs: Reference, orders: Sequence[Order]) -> Alone:
+async def _alone(url: str, theirs: Reference, orders: Sequence[ReferenceJob]) -> Alone:
     """Measure single pictures in turns, after one of each that does not count."""
     pairs: list[tuple[Drawn, Drawn]] = []
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
@@ -203,7 +203,7 @@ def _difference(ours: Drawn, theirs: Drawn) -> int:
     return int(np.abs(pixels[0] - pixels[1]).max())
 
 
-async def _mixed(url: str, theirs: Reference, orders: Sequence[Order], rounds: int) -> Mixed:
+async def _mixed(url: str, theirs: Reference, orders: Sequence[ReferenceJob], rounds: int) -> Mixed:
     """Measure mixed pictures in turns: all at once here, one after another there. The first round
     does not count."""
     ours: list[Together] = []
@@ -222,12 +222,12 @@ async def _mixed(url: str, theirs: Reference, orders: Sequence[Order], rounds: i
     )
 
 
-async def _leaving(url: str, orders: Sequence[Order]) -> tuple[Cancelled, ...]:
+async def _leaving(url: str, orders: Sequence[ReferenceJob]) -> tuple[Cancelled, ...]:
     async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S) as http:
         return tuple([await draw_and_leave(http, order, CANCEL_AFTER_STEPS) for order in orders])
 
 
-def _beside_speech(name: str, orders: Sequence[Order], folder: Path) -> BesideSpeech | None:
+def _beside_speech(name: str, orders: Sequence[ReferenceJob], folder: Path) -> BesideSpeech | None:
     """Measure one server that speaks and draws."""
     speaking = embedded_models()[0]
     if speaking == name:
@@ -246,7 +246,9 @@ def _spoken(target: Target) -> LoadSummary | None:
     return summarise(report.records, report.audio_in_window_s / SPEECH.seconds)
 
 
-async def _spoken_beside(target: Target, orders: Sequence[Order]) -> tuple[LoadSummary | None, int]:
+async def _spoken_beside(
+    target: Target, orders: Sequence[ReferenceJob]
+) -> tuple[LoadSummary | None, int]:
     """Measure speech while pictures are drawn all the time."""
     drawn = 0
 

@@ -22,7 +22,7 @@ READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReferenceJob:
     """A picture to draw."""
 
     prompt: str
@@ -48,7 +48,7 @@ class Reference:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def draw(self, order: Order) -> Drawn:
+    def draw(self, order: ReferenceJob) -> Drawn:
         """Draw one picture; blocks.
 
         Raises:
@@ -108,7 +108,7 @@ def _load(folder: str) -> Any:
     return pipeline
 
 
-def _draw(pipeline: Any, order: Order) -> dict[str, Any]:
+def _draw(pipeline: Any, order: ReferenceJob) -> dict[str, Any]:
     import numpy as np
     import torch
 
@@ -132,7 +132,7 @@ def main() -> None:
     pipeline = _load(sys.argv[1])
     print(READY, flush=True)
     for line in sys.stdin:
-        print(json.dumps(_draw(pipeline, Order(**json.loads(line)))), flush=True)
+        print(json.dumps(_draw(pipeline, ReferenceJob(**json.loads(line)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.process.steps import ForwardCost
-from cantata.scheduling.forward_pace import ForwardPace
+from cantata.scheduling.forward_time_model import ForwardTimeModel
 from cantata.scheduling.step_plan import JobView, plan
 
 MEASURED_S = {
@@ -53,7 +53,7 @@ def size_of(side: int, pictures: int = 1) -> ForwardSize:
 
 def published_cost() -> ForwardCost:
     """The fit of what was measured."""
-    pace = ForwardPace()
+    pace = ForwardTimeModel()
     for _ in range(40):
         for (side, pictures), seconds in MEASURED_S.items():
             pace.measure(size_of(side, pictures), seconds)

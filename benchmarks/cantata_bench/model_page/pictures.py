@@ -13,7 +13,7 @@ from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.data.request import PipelineRequest
 from cantata.plugins import LocatedModel
 from cantata_bench.images.client import draw_watched
-from cantata_bench.images.reference import Order
+from cantata_bench.images.reference import ReferenceJob
 from cantata_bench.model_page.work import Taken
 
 PROMPT = "a red heart on a table"
@@ -30,7 +30,7 @@ class Pictures:
 
     async def ask(self, http: httpx.AsyncClient) -> Taken | None:
         """Send one; as `Work`."""
-        order = Order(PROMPT, self.side, self.side, self.steps, 0, self.guidance)
+        order = ReferenceJob(PROMPT, self.side, self.side, self.steps, 0, self.guidance)
         try:
             watched = await draw_watched(http, order)
         except httpx.HTTPStatusError as error:

@@ -1,8 +1,8 @@
 """Edges before simulated replicas: they pick by free places, as they were told over a link.
 
-`most_free` is the production code. Around it, as there: a replica tells its places with every beat
-and change, an edge subtracts the orders that it does not know of yet, a replica without a place
-refuses, and who gets none waits at the edge.
+`least_loaded` is the production code. Around it, as there: a replica tells its places with every
+heartbeat and change, an edge subtracts the orders that it does not know of yet, a replica without a
+place refuses, and who gets none waits at the edge.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from cantata.cluster.edge.picking import most_free
+from cantata.cluster.edge.load_balancer import least_loaded
 from cantata.cluster.edge.waiting import MAX_WAIT_S
-from cantata.cluster.link.silence import BEAT_S
+from cantata.cluster.link.heartbeat_monitor import BEAT_S
 from cantata.contract.data.errors import Overloaded
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.server import SimulatedServer
@@ -98,7 +98,7 @@ class SimulatedEdge:
             self._look_again()
 
     def _best(self) -> _View | None:
-        number = most_free({n: view.free for n, view in enumerate(self._views)}, self._turn)
+        number = least_loaded({n: view.free for n, view in enumerate(self._views)}, self._turn)
         self._turn += number is not None
         return None if number is None else self._views[number]
 

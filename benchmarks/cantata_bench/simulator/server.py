@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from cantata.engine.process.loop import INTAKE_SHARE
 from cantata.engine.served_pipeline import MAX_WAIT_S
-from cantata.scheduling.admission import Admission, Place, QueueLimits
-from cantata.scheduling.cadence import Cadence
+from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
+from cantata.scheduling.capacity import StagePace, places
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
-from cantata.scheduling.intake import Intake
-from cantata.scheduling.pace import Pace
-from cantata.scheduling.places import StagePace, places
-from cantata.scheduling.reserves import Reserves
+from cantata.scheduling.edf_queue import EdfQueue
+from cantata.scheduling.jitter import JitterEstimator
+from cantata.scheduling.playout_buffers import PlayoutBuffers
+from cantata.scheduling.step_time_model import StepTimeModel
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.system import System
 
@@ -51,17 +51,17 @@ class _Processors:
 class _Caller:
     """A request's listener, and the place that it holds."""
 
-    place: Place | None = None
+    place: AdmissionPermit | None = None
     arrivals: list[Arrival] = field(default_factory=list)
     """When the chunks of all its sentences arrive, by the simulation's clock."""
-    runs_dry_s: float | None = None
+    playout_deadline_s: float | None = None
 
     def take(self, at_s: float, audio_s: float) -> None:
         """A packet has arrived."""
         self.arrivals.append((at_s, audio_s))
-        self.runs_dry_s = max(self.runs_dry_s or at_s, at_s) + audio_s
+        self.playout_deadline_s = max(self.playout_deadline_s or at_s, at_s) + audio_s
         if self.place is not None:
-            self.place.has_sound()
+            self.place.mark_first_sound()
 
 
 @dataclass(slots=True, eq=False)
@@ -98,18 +98,18 @@ class SimulatedServer:
         )
         self._clock = asyncio.get_running_loop().time
         self._processors = _Processors(system)
-        self._paces = (Pace(), Pace())
-        self._cadence = Cadence(system.frame_period_s)
+        self._paces = (StepTimeModel(), StepTimeModel())
+        self._jitter = JitterEstimator(system.frame_period_s)
         queue = QueueLimits(max_waiting=system.slots, max_wait_s=MAX_WAIT_S)
-        self._reserves = Reserves(system.frame_period_s)
+        self._playout_buffers = PlayoutBuffers(system.frame_period_s)
         self.admission = Admission(
             system.slots,
             queue,
             self._clock,
             slots=system.slots,
-            is_calm=lambda: self._reserves.is_calm(self._clock()),
+            has_headroom=lambda: self._playout_buffers.has_headroom(self._clock()),
         )
-        self._intake: Intake[_Piece] = Intake(system.frame_period_s)
+        self._edf_queue: EdfQueue[_Piece] = EdfQueue(system.frame_period_s)
         self._speaking: list[_Piece] = []
         self._decoding: list[_Piece] = []
         self._to_talk, self._to_decode = asyncio.Event(), asyncio.Event()
@@ -165,7 +165,9 @@ class SimulatedServer:
             async with self.admission.admit() as place:
                 caller = _Caller(place)
                 for frames in sentences:
-                    await self._speak_piece(_Piece(frames, caller, started_s=caller.runs_dry_s))
+                    await self._speak_piece(
+                        _Piece(frames, caller, started_s=caller.playout_deadline_s)
+                    )
         return caller.arrivals
 
     @contextmanager
@@ -183,8 +185,8 @@ class SimulatedServer:
             heard()
 
     async def _speak_piece(self, piece: _Piece) -> None:
-        self._intake.put(
-            str(id(piece)), piece, self._clock(), runs_dry_s=piece.started_s, batch=False
+        self._edf_queue.put(
+            str(id(piece)), piece, self._clock(), playout_deadline_s=piece.started_s, batch=False
         )
         self._decoding.append(piece)
         self._to_talk.set()
@@ -192,7 +194,7 @@ class SimulatedServer:
 
     async def _talk(self) -> None:
         while True:
-            if not self._intake and not self._speaking:
+            if not self._edf_queue and not self._speaking:
                 self._to_talk.clear()
                 await self._to_talk.wait()
             began_s = self._clock()
@@ -206,7 +208,7 @@ class SimulatedServer:
                 piece.made += 1
             self._speaking = [piece for piece in self._speaking if piece.made < piece.frames]
             beginning = sum(piece.started_s is None for piece in self._decoding)
-            self._cadence.delivered(
+            self._jitter.delivered(
                 self._clock(), beginning=beginning, listeners=len(self._decoding)
             )
             self._to_decode.set()
@@ -214,7 +216,7 @@ class SimulatedServer:
     async def _take_in(self) -> int:
         """Encode prompts of waiting requests, for a while; at least one. Returns how many."""
         due_s, new = self._clock() + INTAKE_SHARE * self._system.frame_period_s, 0
-        while (piece := self._intake.take()) is not None:
+        while (piece := self._edf_queue.take()) is not None:
             took_s = await self._processors.work(self._system.prompt_s)
             self._speaking.append(piece)
             new += 1
@@ -232,7 +234,7 @@ class SimulatedServer:
             frames = batch.frames * len(batch.slots)
             took_s = await self._processors.work(self._system.decoder.seconds(frames))
             self._measure(1, frames, took_s)
-            self._cadence.decoded(took_s)
+            self._jitter.decoded(took_s)
             self._hand_out(batch)
 
     def _views(self) -> list[StreamView]:
@@ -246,14 +248,14 @@ class SimulatedServer:
                     if piece.started_s is None
                     else piece.started_s + piece.decoded * self._system.frame_period_s
                 ),
-                first_frames=self._cadence.reserve_frames(),
+                first_frames=self._jitter.reserve_frames(),
             )
             for slot, piece in enumerate(self._decoding)
         ]
 
     def _is_held(self, piece: _Piece) -> bool:
         """Whether a first frame is held back, as in `CodecStage`."""
-        return piece.started_s is None and self._cadence.holds_first(
+        return piece.started_s is None and self._jitter.should_hold_first_packet(
             piece.made,
             complete=piece.made == piece.frames,
             others_speak=any(p is not piece and p.made < p.frames for p in self._decoding),
@@ -285,10 +287,10 @@ class SimulatedServer:
         piece, request_id = packet.piece, str(id(packet.piece.caller))
         piece.caller.take(at_s, audio_s)
         if packet.final:
-            self._reserves.served(request_id)
+            self._playout_buffers.served(request_id)
             piece.heard.set()
         elif piece.caller.place is not None:
-            self._reserves.waits(request_id, piece.caller.runs_dry_s or at_s)
+            self._playout_buffers.waits(request_id, piece.caller.playout_deadline_s or at_s)
         self.admission.look_again()
 
     async def _send_all(self, packets: int) -> float:

@@ -13,7 +13,12 @@ import torch
 
 from cantata.contract.data.chunks import Payload, Rows, array_of
 from cantata.contract.data.errors import InvalidRequest
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.embedding_source import (
+    DeferredRows,
+    EmbeddingSource,
+    StaticEmbeddings,
+    TalkerPrompt,
+)
 from cantata_layers.omni.inputs import ThinkerInput
 
 
@@ -30,7 +35,7 @@ class ThinkerRows:
     widen: Callable[[torch.Tensor], torch.Tensor] | None = None
     """[M, D] encoders' rows -> [M, W]; None: they come as wide as that."""
 
-    def open(self, inputs: ThinkerInput) -> RowSource:
+    def open(self, inputs: ThinkerInput) -> EmbeddingSource:
         """Begin at once, or when the rows of media have come.
 
         Raises:
@@ -44,11 +49,11 @@ class ThinkerRows:
                 "messages",
             )
         if not len(inputs.media):
-            return WholeRows(self._prompt(inputs, room, None))
+            return StaticEmbeddings(self._prompt(inputs, room, None))
 
-        def begin(encoded: Sequence[Payload]) -> RowSource:
+        def begin(encoded: Sequence[Payload]) -> EmbeddingSource:
             media = torch.from_numpy(array_of(encoded[0]))
-            return WholeRows(self._prompt(inputs, room, media))
+            return StaticEmbeddings(self._prompt(inputs, room, media))
 
         return DeferredRows((Rows,), begin)
 

@@ -28,7 +28,7 @@ from cantata_models.bagel.context_parts import (
     said,
     shown,
     text_tokens,
-    thoughtful,
+    with_thinking,
 )
 from cantata_models.bagel.inputs import (
     ContextPart,
@@ -36,8 +36,8 @@ from cantata_models.bagel.inputs import (
     DrawInput,
     ReferenceGrids,
     ReferenceInput,
-    SeeInput,
     ThoughtInput,
+    VisionInput,
 )
 from cantata_models.bagel.network.load import latent_side
 from cantata_models.bagel.options import MOST_GUIDANCE, DrawOptions
@@ -137,7 +137,7 @@ class PictureBuilder:
         }
         if kept:
             inputs[REFERENCES_STAGE] = ReferenceInput(tuple(encoded), request.seed)
-            inputs[SEE] = SeeInput(tuple(seen))
+            inputs[SEE] = VisionInput(tuple(seen))
         return PlannedImage(
             PipelineRequest(request_id, inputs),
             size.width,
@@ -184,7 +184,7 @@ class PictureBuilder:
         thought = ThoughtInput(options.max_think_token_n, options.text_temperature)
         return DrawInput(
             seed=request.seed,
-            parts=thoughtful(parts, self._texts) if options.think else parts,
+            parts=with_thinking(parts, self._texts) if options.think else parts,
             grid=(grid.height, grid.width),
             times=noise_times(request.steps or STEPS, options.timestep_shift),
             guidance=_guidance(request, options),

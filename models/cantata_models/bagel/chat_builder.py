@@ -21,7 +21,7 @@ from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
 from cantata_layers.token_reader import TokenReader
 from cantata_models.bagel.config import MARKS, load_config
 from cantata_models.bagel.context_parts import pieces
-from cantata_models.bagel.inputs import AnswerInput, SeeInput, Seen, Tokens
+from cantata_models.bagel.inputs import AnswerInput, Seen, Tokens, VisionInput
 from cantata_models.bagel.pictures import PUBLISHED, PictureSizes, fitted
 from cantata_models.bagel.ports import DENOISE, SEE
 from cantata_models.bagel.prompts import THINK_BEFORE_ANSWERING, Texts
@@ -93,7 +93,7 @@ class ChatBuilder:
         )
         inputs: dict[str, StageInput] = {DENOISE: answer}
         if pictures:
-            inputs[SEE] = SeeInput(tuple(pictures))
+            inputs[SEE] = VisionInput(tuple(pictures))
         planned = PipelineRequest(request_id, inputs, without=OF_PICTURES)
         return PlannedAnswer(planned, sum(map(_tokens, parts)), _steps(answer))
 

@@ -43,7 +43,7 @@ def said(
     return (*parts, *left, texts.tokens(request.prompt))
 
 
-def thoughtful(parts: Sequence[ContextPart], texts: Texts) -> tuple[ContextPart, ...]:
+def with_thinking(parts: Sequence[ContextPart], texts: Texts) -> tuple[ContextPart, ...]:
     """The same behind the text that asks for a thought."""
     return (texts.tokens(THINK_BEFORE_DRAWING), *parts)
 

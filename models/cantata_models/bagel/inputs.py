@@ -19,7 +19,7 @@ Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SeeInput:
+class VisionInput:
     """Pictures for the vision transformer."""
 
     pictures: tuple[NDArray[np.uint8], ...]

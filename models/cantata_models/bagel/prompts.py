@@ -50,7 +50,7 @@ class Texts:
         """Of a text, between its marks. What it spells of marks is text."""
         return (self.begin, *self._encoded(text), self.end)
 
-    def said_again(self, thought: Sequence[int]) -> tuple[int, ...]:
+    def repeated_text(self, thought: Sequence[int]) -> tuple[int, ...]:
         """A thought's tokens [T] as those of a text: they are spelled, and read as a text is. Marks
         remain what they are; a mark of begin ends the thought, as in the reference."""
         made: list[int] = []

@@ -20,10 +20,15 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.rotary_embedding.base import RotaryEmbedding
 
 from cantata.contract.data.chunks import Codes
+from cantata.contract.model.embedding_source import (
+    DeferredRows,
+    EmbeddingSource,
+    StaticEmbeddings,
+    TalkerPrompt,
+)
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.sampling import penalize_repetition
-from cantata.contract.model.talker import SAFE_MIN_ROWS, FirstDraws, FrameDraws
+from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs
 from cantata_layers.code_predictor import ChooseCode, RmsNorm
 from cantata_layers.frame_limit import frame_limit
 from cantata_layers.qwen3 import config_fields, make_layers
@@ -48,12 +53,12 @@ S1_RESIDUAL_CODES = 1024
 
 
 class FishTalker(nn.Module):
-    """What both implement of `contract.model.talker.Talker` and `FirstCodeLaw`."""
+    """What both implement of `contract.model.talker.Talker` and `FirstCodebookSampler`."""
 
     layout: ClassVar[Layout]
     frame_period_s = FRAME_PERIOD_S
     law_draws: int
-    law_frames: int
+    history_frames: int
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
@@ -107,7 +112,7 @@ class FishTalker(nn.Module):
         scores: torch.Tensor = self.head(self.norm(hidden_states))
         return scores
 
-    def open(self, inputs: TalkerInput) -> RowSource:
+    def open(self, inputs: TalkerInput) -> EmbeddingSource:
         """Embed the prompt's rows, once its recordings are encoded if it has any.
 
         Raises:
@@ -116,7 +121,7 @@ class FishTalker(nn.Module):
         if not inputs.recordings:
             return self._begin(inputs, None)
 
-        def begin(encoded: Sequence[Any]) -> RowSource:
+        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
             return self._begin(inputs, torch.from_numpy(encoded[0].values).long())
 
         return DeferredRows((Codes,), begin)
@@ -144,8 +149,8 @@ class FishTalker(nn.Module):
     frames_of = complete_frames
     """It needs nothing else, so it implements `RecordableTalker` too."""
 
-    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
-        """Draw code 0 by the layout's law; as `contract.model.talker.FirstCodeLaw`."""
+    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
+        """Draw code 0 by the layout's law; as `contract.model.talker.FirstCodebookSampler`."""
         raise NotImplementedError
 
     def _fast_input(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -177,7 +182,7 @@ class FishTalker(nn.Module):
             attention: Any = layer.self_attn
             attention.rotary_emb = rotary
 
-    def _begin(self, inputs: TalkerInput, recorded: torch.Tensor | None) -> RowSource:
+    def _begin(self, inputs: TalkerInput, recorded: torch.Tensor | None) -> EmbeddingSource:
         recordings = sum(recording.frames for recording in inputs.recordings)
         room = self._max_positions - len(inputs.tokens) - recordings
         spoken = latest(inputs.spoken, room, inputs.max_frames or MAX_NEW_TOKENS - 1)
@@ -190,7 +195,7 @@ class FishTalker(nn.Module):
         # A frame's row is its own embedding: what follows the prompt adds nothing.
         rows = torch.cat((rows, torch.zeros_like(rows[:1])))
         prompt_len = len(rows) - 1
-        return WholeRows(
+        return StaticEmbeddings(
             TalkerPrompt(
                 rows=rows,
                 prompt_len=prompt_len,
@@ -206,9 +211,9 @@ class S2Talker(FishTalker):
     """S2's."""
 
     layout = Layout.S2
-    law_draws, law_frames = 1, RAS_FRAMES + 1
+    law_draws, history_frames = 1, RAS_FRAMES + 1
 
-    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
         """Draw code 0; a code that was just said is drawn again."""
         if not draws.is_sampled:
             return scores.argmax(dim=-1)
@@ -225,14 +230,14 @@ class S1Talker(FishTalker):
     """S1's."""
 
     layout = Layout.S1
-    law_draws, law_frames = 0, PENALTY_FRAMES + 1
+    law_draws, history_frames = 0, PENALTY_FRAMES + 1
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
         self.codes_of_tokens: torch.Tensor
         self.register_buffer("codes_of_tokens", self.tokens.argsort(), persistent=False)
 
-    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
         """Draw code 0; what the oldest frame in the window has is less likely.
 
         The published program looks at all rows of that frame, codes as if they were tokens. For

@@ -16,7 +16,12 @@ from torch.nn import functional
 from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Codes
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
+from cantata.contract.model.embedding_source import (
+    DeferredRows,
+    EmbeddingSource,
+    StaticEmbeddings,
+    TalkerPrompt,
+)
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.frame_limit import frame_limit
 from cantata_models.moss_tts.config.local import load_local_config
@@ -90,7 +95,7 @@ class MossTalker(TalkerNetwork):
         """[N, Q] -> [N, D]."""
         return self.frames.embed(frames)
 
-    def open(self, inputs: TalkerInput) -> RowSource:
+    def open(self, inputs: TalkerInput) -> EmbeddingSource:
         """Embed the prompt's rows, once its recording is encoded if it has one.
 
         Raises:
@@ -99,19 +104,21 @@ class MossTalker(TalkerNetwork):
         if not inputs.prompt.gaps:
             return self._begin(inputs, ())
 
-        def begin(encoded: Sequence[Any]) -> RowSource:
+        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
             return self._begin(inputs, [frames.values.astype(np.int64) for frames in encoded])
 
         return DeferredRows((Codes,), begin)
 
-    def _begin(self, inputs: TalkerInput, recordings: Sequence[NDArray[np.int64]]) -> RowSource:
+    def _begin(
+        self, inputs: TalkerInput, recordings: Sequence[NDArray[np.int64]]
+    ) -> EmbeddingSource:
         config = self._config
         layout = inputs.prompt.rows(recordings, config.num_codebooks, config.pad_code)
         frame_row = np.full((1, layout.shape[1]), config.pad_code)
         frame_row[0, 0] = config.tokens.assistant_slot
         rows = torch.from_numpy(np.concatenate((layout, frame_row)))
         context = torch.from_numpy(recordings[0]) if inputs.continues else None
-        return WholeRows(
+        return StaticEmbeddings(
             TalkerPrompt(
                 rows=self.embed_prompt(rows.to(self.transformer.text_table.device)),
                 prompt_len=len(layout),

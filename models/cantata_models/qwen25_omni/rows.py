@@ -18,7 +18,7 @@ import torch
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata_models.qwen25_omni.inputs import TalkerInput
 
 BEHIND_PROMPT = 2
@@ -40,7 +40,7 @@ class FixedRows:
 
 
 class AnswerRows:
-    """Implements `contract.model.row_source.RowSource`.
+    """Implements `contract.model.row_source.EmbeddingSource`.
 
     Speech begins with the answer's first row and gains a row with each further token; the end
     repeats the last.

@@ -16,8 +16,8 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.omni.inputs import ThinkerInput
@@ -33,7 +33,8 @@ NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
 
 
 class Qwen25OmniThinker(nn.Module):
-    """Implements `Talker`, `RotaryAxes`, `WideRows` and `RowExporter` of `contract.model.talker`.
+    """Implements `Talker`, `RotaryAxes`, `DeepstackEmbeddings` and `RowExporter` of
+    `contract.model.talker`.
 
     An input row is a token's embedding or an encoder's row, and behind it 0, or 1 for media. The
     row that leaves is the hidden state after the last norm plus the embedding; media have none.
@@ -100,7 +101,7 @@ class Qwen25OmniThinker(nn.Module):
         scores: torch.Tensor = self.lm_head(hidden_states)
         return scores
 
-    def open(self, inputs: ThinkerInput) -> RowSource:
+    def open(self, inputs: ThinkerInput) -> EmbeddingSource:
         """As `ThinkerRows.open`."""
         embedding = self.embed_tokens.weight
         return ThinkerRows(embedding, self.row_width, self._max_positions, _marked).open(inputs)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cantata.contract.data.chunks import Codes, Payload, Rows
 from cantata.contract.data.errors import ProtocolViolation
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata_models.qwen3_omni.config.checkpoint import TextIds
 from cantata_models.qwen3_omni.config.talker import CodecIds
 from cantata_models.qwen3_omni.inputs import TalkerInput
@@ -72,7 +72,7 @@ class RowTables:
 
 
 class AnswerRows:
-    """Implements `RowSource` for an answer that the thinker is still giving.
+    """Implements `EmbeddingSource` for an answer that the thinker is still giving.
 
     It takes the answer's tokens as `Codes` [T, 1] and, if the user's turns have media, the
     thinker's rows from the first on, of which it keeps those of media. It begins with the first

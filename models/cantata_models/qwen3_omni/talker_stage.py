@@ -15,8 +15,8 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
@@ -113,7 +113,7 @@ class OmniTalker(PredictedFrames, nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def open(self, inputs: TalkerInput) -> RowSource:
+    def open(self, inputs: TalkerInput) -> EmbeddingSource:
         """Wait for the answer's first token, and for the rows of media in the user's turns.
 
         Raises:

@@ -16,8 +16,8 @@ from vllm.config import VllmConfig
 from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import RowSource
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers import qwen3_moe
 from cantata_layers.checkpoint import read_tensors
@@ -30,7 +30,8 @@ NETWORK, HEAD = f"{THINKER}model.", f"{THINKER}lm_head."
 
 
 class OmniThinker(nn.Module):
-    """Implements `Talker`, `RotaryAxes`, `WideRows` and `RowExporter` of `contract.model.talker`.
+    """Implements `Talker`, `RotaryAxes`, `DeepstackEmbeddings` and `RowExporter` of
+    `contract.model.talker`.
 
     A row that leaves is the hidden state behind the layers that the talker asks for.
     """
@@ -110,7 +111,7 @@ class OmniThinker(nn.Module):
         scores: torch.Tensor = self.lm_head(hidden_states)
         return scores
 
-    def open(self, inputs: ThinkerInput) -> RowSource:
+    def open(self, inputs: ThinkerInput) -> EmbeddingSource:
         """As `ThinkerRows.open`."""
         rows = ThinkerRows(self.embed_tokens.weight, self.row_width, self._max_positions)
         return rows.open(inputs)

@@ -18,14 +18,14 @@ from vllm.model_executor.layers.layernorm import RMSNorm
 
 from cantata.contract.data.chunks import Codes, Rows
 from cantata.contract.data.errors import ConfigError
-from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import (
+from cantata.contract.model.embedding_source import (
     DeferredRows,
-    GrowingRows,
-    RowSource,
+    EmbeddingSource,
+    StaticEmbeddings,
+    StreamingEmbeddings,
     TalkerPrompt,
-    WholeRows,
 )
+from cantata.contract.model.row_products import RowLinear
 from cantata.contract.model.talker import SAFE_MIN_ROWS
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.code_predictor import CodePredictor
@@ -136,7 +136,7 @@ class Qwen3Talker(PredictedFrames, nn.Module):
         scores: torch.Tensor = self.codec_head(hidden_states)
         return scores.masked_fill(self.suppressed, -torch.inf)
 
-    def open(self, inputs: TalkerInput) -> RowSource:
+    def open(self, inputs: TalkerInput) -> EmbeddingSource:
         """Lay out the prompt and embed its rows, once its recording is encoded if it follows one.
 
         Raises:
@@ -145,13 +145,13 @@ class Qwen3Talker(PredictedFrames, nn.Module):
         if not inputs.follows_recording:
             return self._begin(inputs, None)
 
-        def begin(encoded: Sequence[Any]) -> RowSource:
+        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
             speaker, frames = (torch.from_numpy(payload.values) for payload in encoded)
             return self._begin(inputs, EncodedRecording(speaker, frames.long()))
 
         return DeferredRows((Rows, Codes), begin)
 
-    def _begin(self, inputs: TalkerInput, recording: EncodedRecording | None) -> RowSource:
+    def _begin(self, inputs: TalkerInput, recording: EncodedRecording | None) -> EmbeddingSource:
         spoken = inputs.spoken
         continued = recording is not None and len(recording.frames) > 0
         layout = self._prompts.build(
@@ -175,7 +175,11 @@ class Qwen3Talker(PredictedFrames, nn.Module):
             context=recording.frames if recording is not None and continued else None,
             sampling=inputs.sampling,
         )
-        return WholeRows(prompt) if spoken.complete else GrowingRows(prompt, self._later_rows)
+        return (
+            StaticEmbeddings(prompt)
+            if spoken.complete
+            else StreamingEmbeddings(prompt, self._later_rows)
+        )
 
     def _later_rows(self, text: LaterText) -> torch.Tensor:
         """Return rows for text that arrived after its request started."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from cantata.contract.data.errors import ConfigError, InvalidRequest
-from cantata.contract.model.row_source import TalkerPrompt, WholeRows
+from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
 from cantata_models.solo.config import SoloConfig, load_config
 from cantata_models.solo.inputs import TalkerInput
@@ -59,7 +59,7 @@ class TalkerFront(nn.Module):
         """[R, D] -> [R, V]."""
         return self.latent_head.code0_logits(self.latent_head(hidden_states.float()))
 
-    def open(self, inputs: TalkerInput) -> WholeRows:
+    def open(self, inputs: TalkerInput) -> StaticEmbeddings:
         """Phones to a text track: durations are predicted here, before the first frame.
 
         Raises:
@@ -83,7 +83,7 @@ class TalkerFront(nn.Module):
         rows[0] += self.frame_embedding.bos()
         words = word_timings(phones, word_starts, plan.slots.cpu(), self._lag_s)
         prompt = TalkerPrompt(rows, 1, plan.frames, words=words, sampling=inputs.sampling)
-        return WholeRows(prompt, blocks)
+        return StaticEmbeddings(prompt, blocks)
 
     def _blocks_of(self, plan: TrackPlan) -> Iterator[torch.Tensor]:
         """[L, D] rows of one block after the other."""

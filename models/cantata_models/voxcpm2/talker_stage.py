@@ -19,8 +19,13 @@ from vllm.config import VllmConfig
 
 from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.embedding_source import (
+    DeferredRows,
+    EmbeddingSource,
+    StaticEmbeddings,
+    TalkerPrompt,
+)
 from cantata.contract.model.row_products import RowLinear
-from cantata.contract.model.row_source import DeferredRows, RowSource, TalkerPrompt, WholeRows
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws
 from cantata_layers.activations import silu
 from cantata_layers.checkpoint import read_tensors
@@ -61,8 +66,8 @@ class ScalarQuantiser(nn.Module):
 
 
 class VoxCpm2Talker(nn.Module):
-    """Implements `contract.model.talker.LatentTalker`, `SteppedTalker`, `WideRows`, `FrameOptions`
-    and `SpokenEnd`.
+    """Implements `LatentTalker`, `SteppedTalker`, `DeepstackEmbeddings`, `FrameOptions` and
+    `EosFrameIsAudio` of `contract.model.talker`.
 
     A row is [x | whether it is a patch]; a hidden state is that of both language models,
     [base | residual].
@@ -151,7 +156,7 @@ class VoxCpm2Talker(nn.Module):
         """[F, E]: what the published program draws on a CPU after `torch.manual_seed`."""
         return draw_noise(seed, num_frames, self._config.latent_dim, self._config.patch_size)
 
-    def open(self, inputs: TalkerInput) -> RowSource:
+    def open(self, inputs: TalkerInput) -> EmbeddingSource:
         """Lay out the prompt and embed its rows, once its recording is encoded if it has one.
 
         Raises:
@@ -160,7 +165,7 @@ class VoxCpm2Talker(nn.Module):
         if inputs.mode is Mode.PLAIN:
             return self._begin(inputs, torch.zeros(0, self.latent_size))
 
-        def begin(encoded: Sequence[Any]) -> RowSource:
+        def begin(encoded: Sequence[Any]) -> EmbeddingSource:
             return self._begin(inputs, torch.from_numpy(encoded[0].values))
 
         return DeferredRows((Rows,), begin)
@@ -193,9 +198,9 @@ class VoxCpm2Talker(nn.Module):
     frames_of = complete_frames
     """It needs nothing else, so it implements `RecordableTalker` too."""
 
-    def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> RowSource:
+    def _begin(self, inputs: TalkerInput, recording: torch.Tensor) -> EmbeddingSource:
         layout = lay_out(inputs.text, inputs.mode, recording)
-        return WholeRows(
+        return StaticEmbeddings(
             TalkerPrompt(
                 rows=self._embed(layout),
                 prompt_len=len(layout.tokens),

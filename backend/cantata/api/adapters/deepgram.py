@@ -29,14 +29,13 @@ from cantata.api.adapters.deepgram_messages import (
 from cantata.api.adapters.formats import ALL_FORMATS, sound_output
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.sound import SoundStream
-from cantata.api.adapters.voices import Narrator, narrator_of
+from cantata.api.adapters.voices import ModelVoice, resolve_model_voice
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError, describe, respond
 from cantata.api.framing import AudioFraming
 from cantata.api.messages import AudioDone, AudioStart, ErrorMessage, InputSpoken, parse_message
 from cantata.api.openapi import errors_as, sound
-from cantata.api.order import Order, check_text
 from cantata.api.outbox import AudioFrame, Item
 from cantata.api.sessions.connection import Channel
 from cantata.api.sessions.socket import (
@@ -47,6 +46,7 @@ from cantata.api.sessions.socket import (
 from cantata.api.speech_response import SpeechResponse
 from cantata.api.utterance_queue import Mark
 from cantata.api.utterance_queue import Speak as SpeakJob
+from cantata.api.validated_request import ValidatedRequest, check_text
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.errors import CantataError, InvalidRequest
 from cantata.contract.service import ServedModel
@@ -91,10 +91,10 @@ async def speak(
     body: DeepgramSpeakBody, query: Annotated[SpeakQuery, Query()], context: Context
 ) -> Response:
     """Speak one text. See docs/protocol.md."""
-    narrator = await _narrator(context, query.model)
-    check_text(narrator.model, body.text)
-    request = narrator.request(body.text, query.speed)
-    order = Order(narrator.model, request, _output(narrator.model, query))
+    model_voice = await _model_voice(context, query.model)
+    check_text(model_voice.model, body.text)
+    request = model_voice.request(body.text, query.speed)
+    order = ValidatedRequest(model_voice.model, request, _output(model_voice.model, query))
     framing = AudioFraming(order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
 
@@ -105,8 +105,8 @@ async def speak_stream(socket: WebSocket, context: Context) -> None:
     docs/protocol.md."""
     try:
         query = parse_query(SpeakSocketQuery, socket.query_params)
-        narrator = await _narrator(context, query.model)
-        connection = _Connection(socket, context, narrator, query)
+        model_voice = await _model_voice(context, query.model)
+        connection = _Connection(socket, context, model_voice, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -124,13 +124,13 @@ def error_body(error: HttpError, request_id: str) -> dict[str, str]:
     return body.model_dump()
 
 
-async def _narrator(context: ApiContext, name: str) -> Narrator:
+async def _model_voice(context: ApiContext, name: str) -> ModelVoice:
     """The voice: one of our voices or models, or the default voice for one of Deepgram's."""
     context.lifecycle.check()
     served = context.service.models.get(name)
     if served is not None:
-        return await narrator_of(context, served, None)
-    return await narrator_of(context, context.model(None), name, _FOREIGN_VOICES)
+        return await resolve_model_voice(context, served, None)
+    return await resolve_model_voice(context, context.model(None), name, _FOREIGN_VOICES)
 
 
 def _output(model: ServedModel, query: SpeakQuery) -> OutputFormat:
@@ -163,11 +163,15 @@ class _Connection(SocketConnection):
     """Text in, one order of utterances out."""
 
     def __init__(
-        self, socket: WebSocket, context: ApiContext, narrator: Narrator, query: SpeakSocketQuery
+        self,
+        socket: WebSocket,
+        context: ApiContext,
+        model_voice: ModelVoice,
+        query: SpeakSocketQuery,
     ) -> None:
         super().__init__(socket, context, "deepgram", IDLE_TIMEOUT_S)
-        self._narrator = narrator
-        model = narrator.model
+        self._model_voice = model_voice
+        model = model_voice.model
         name = _FORMATS[query.encoding, query.container]
         rate = query.sample_rate or _SAMPLE_RATES[query.encoding]
         self._speed = query.speed
@@ -178,14 +182,14 @@ class _Connection(SocketConnection):
     def begin(self) -> None:
         metadata = Metadata(
             request_id=self.name,
-            model_name=self._narrator.model.name,
+            model_name=self._model_voice.model.name,
             model_version=__version__,
-            model_uuid=self._narrator.voice.id,
+            model_uuid=self._model_voice.voice.id,
         )
         self._channel.outbox.post(metadata)
         self.open(self._channel)
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return self._text.unfinished
 
     async def take(self, text: str) -> None:
@@ -208,13 +212,13 @@ class _Connection(SocketConnection):
         )
         self._channel.outbox.post(warning)
 
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(_error(_code(detail.code), detail.message, self.name))
         await self.shut(close_code(error))
 
     def _job(self, text: str) -> SpeakJob:
-        return SpeakJob(self._narrator.model, self._narrator.request(text, self._speed), None)
+        return SpeakJob(self._model_voice.model, self._model_voice.request(text, self._speed), None)
 
 
 class _Channel(Channel):

@@ -22,14 +22,14 @@ from cantata.api.adapters.elevenlabs_messages import (
     character_alignment,
 )
 from cantata.api.adapters.formats import ALL_FORMATS
-from cantata.api.adapters.voices import Narrator, model_of, narrator_of
+from cantata.api.adapters.voices import ModelVoice, model_of, resolve_model_voice
 from cantata.api.bodies import CheckedRoute
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import HttpError
 from cantata.api.framing import AudioFraming, Framing
 from cantata.api.openapi import answers, errors_as, sound
-from cantata.api.order import Order, check_text
 from cantata.api.speech_response import SpeechResponse
+from cantata.api.validated_request import ValidatedRequest, check_text
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.request import Voice
 from cantata.contract.service import SpokenWord
@@ -95,12 +95,12 @@ async def elevenlabs_voices(context: Context) -> ElevenLabsVoices:
 @router.get("/v1/voices/{voice_id}")
 async def elevenlabs_voice(voice_id: str, context: Context) -> ElevenLabsVoice:
     """Describe one voice; a name of ElevenLabs' cloud selects the default voice."""
-    narrator = await find_narrator(context, None, voice_id)
-    own = narrator.model.voice(narrator.voice.voice)
+    model_voice = await find_narrator(context, None, voice_id)
+    own = model_voice.model.voice(model_voice.voice.voice)
     return _describe(own)
 
 
-async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str) -> Narrator:
+async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str) -> ModelVoice:
     """Voice and model; those of ElevenLabs' cloud select the defaults.
 
     Raises:
@@ -108,7 +108,7 @@ async def find_narrator(context: ApiContext, model_id: str | None, voice_id: str
         ModelNotFound, VoiceNotFound: neither ours nor of their form.
     """
     model = model_of(context, model_id, _FOREIGN_MODELS)
-    return await narrator_of(context, model, voice_id, _FOREIGN_VOICES)
+    return await resolve_model_voice(context, model, voice_id, _FOREIGN_VOICES)
 
 
 def error_body(error: HttpError, request_id: str) -> dict[str, object]:
@@ -121,15 +121,15 @@ def error_body(error: HttpError, request_id: str) -> dict[str, object]:
 
 async def _order(
     context: ApiContext, voice_id: str, body: SynthesisBody, options: SynthesisQuery
-) -> Order:
-    narrator = await find_narrator(context, body.model_id, voice_id)
-    check_text(narrator.model, body.text)
+) -> ValidatedRequest:
+    model_voice = await find_narrator(context, body.model_id, voice_id)
+    check_text(model_voice.model, body.text)
     speed = body.voice_settings.speed if body.voice_settings else None
-    request = narrator.request(body.text, speed or 1.0, body.seed)
-    return Order(narrator.model, request, options.output(narrator.model))
+    request = model_voice.request(body.text, speed or 1.0, body.seed)
+    return ValidatedRequest(model_voice.model, request, options.output(model_voice.model))
 
 
-def _respond(context: ApiContext, order: Order, framing: Framing) -> Response:
+def _respond(context: ApiContext, order: ValidatedRequest, framing: Framing) -> Response:
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)
 
 

@@ -21,7 +21,7 @@ from cantata.api.adapters.elevenlabs_messages import (
 )
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
 from cantata.api.adapters.sound import SoundStream
-from cantata.api.adapters.voices import Narrator
+from cantata.api.adapters.voices import ModelVoice
 from cantata.api.context import ApiContext, Context
 from cantata.api.errors import describe, explain_validation, respond
 from cantata.api.messages import (
@@ -68,8 +68,8 @@ async def _serve(
 ) -> None:
     try:
         query = parse_query(SynthesisSocketQuery, socket.query_params)
-        narrator = await find_narrator(context, query.model_id, voice_id)
-        connection = kind(socket, context, narrator, query)
+        model_voice = await find_narrator(context, query.model_id, voice_id)
+        connection = kind(socket, context, model_voice, query)
     except CantataError as error:
         await socket.send_denial_response(respond(socket, describe(error)))
         return
@@ -84,16 +84,16 @@ class _Connection(SocketConnection):
         self,
         socket: WebSocket,
         context: ApiContext,
-        narrator: Narrator,
+        model_voice: ModelVoice,
         query: SynthesisSocketQuery,
     ) -> None:
         super().__init__(socket, context, "elevenlabs", query.inactivity_timeout)
-        self.narrator = narrator
-        self.model = narrator.model
-        self.output = query.output(narrator.model)
+        self.model_voice = model_voice
+        self.model = model_voice.model
+        self.output = query.output(model_voice.model)
         self.query = query
 
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         detail, code = describe(error or RuntimeError()).detail, close_code(error)
         await self.send(
             SocketError(error=detail.code or detail.type, message=detail.message, code=code)
@@ -109,7 +109,7 @@ class _SingleConnection(_Connection):
         self._begun = False
         self.open(self._context)
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return self._begun
 
     async def take(self, text: str) -> None:
@@ -136,7 +136,7 @@ class _MultiConnection(_Connection):
         self._answers = _Answers(self)
         self.open(self._answers)
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return bool(self._contexts)
 
     async def take(self, text: str) -> None:
@@ -309,7 +309,7 @@ class _Context(Channel):
         )
 
     def _job(self, text: str) -> Speak:
-        request = self._socket.narrator.request(text, self._speed, self._socket.query.seed)
+        request = self._socket.model_voice.request(text, self._speed, self._socket.query.seed)
         job = Speak(self._socket.model, request, self.context_id, timestamps=True)
         self._texts[job.utterance_id] = text
         self.unflushed = True

@@ -13,7 +13,7 @@ from cantata.contract.service import ServedModel
 
 
 @dataclass(frozen=True, slots=True)
-class Narrator:
+class ModelVoice:
     """The voice of a client's texts."""
 
     model: ServedModel
@@ -45,12 +45,12 @@ def model_of(context: ApiContext, name: str | None, foreign: re.Pattern[str]) ->
         return context.model(None)
 
 
-async def narrator_of(
+async def resolve_model_voice(
     context: ApiContext,
     model: ServedModel,
     name: str | None,
     foreign: re.Pattern[str] | None = None,
-) -> Narrator:
+) -> ModelVoice:
     """The voice of this name, of `model` or else of any other; None and the other service's names
     mean the model's default voice.
 
@@ -61,10 +61,10 @@ async def narrator_of(
     refusal: VoiceNotFound | None = None
     for candidate in (model, *others):
         try:
-            return Narrator(candidate, await choose_voice(context, candidate, name))
+            return ModelVoice(candidate, await choose_voice(context, candidate, name))
         except VoiceNotFound as error:
             refusal = refusal or error
     if name is not None and foreign is not None and foreign.fullmatch(name):
-        return Narrator(model, await choose_voice(context, model, None))
+        return ModelVoice(model, await choose_voice(context, model, None))
     assert refusal is not None
     raise refusal

@@ -28,7 +28,7 @@ from wyoming.tts import (
 from cantata import __version__
 from cantata.api import messages
 from cantata.api.adapters.sentence_buffer import SentenceBuffer
-from cantata.api.adapters.voices import narrator_of
+from cantata.api.adapters.voices import resolve_model_voice
 from cantata.api.connections.acceptor import Acceptor, ConnectionGate
 from cantata.api.connections.dead_peers import DeadPeers
 from cantata.api.connections.descriptors import connection_limit
@@ -111,7 +111,7 @@ class _Connection(Connection):
         self._channel = _Channel(self)
         self.open(self._channel)
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return self._stream is not None
 
     async def read(self) -> None:
@@ -139,10 +139,10 @@ class _Connection(Connection):
         except TimeoutError:
             self.hang_up(EndReason.CLIENT_STALLED)
 
-    async def say_farewell(self) -> None:
+    async def close_gracefully(self) -> None:
         """The socket is closed by `serve`."""
 
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(Error(text=detail.message, code=detail.code).event())
 
@@ -185,12 +185,12 @@ class _Connection(Connection):
     async def _sentence_buffer(self, wanted: SynthesizeVoice | None) -> SentenceBuffer:
         """A sentence buffer for a client that names a voice, a language or neither."""
         name = wanted.name if wanted else None
-        narrator = await narrator_of(self.context, self.context.model(None), name)
+        model_voice = await resolve_model_voice(self.context, self.context.model(None), name)
 
         def job(text: str) -> Speak:
-            return Speak(narrator.model, narrator.request(text), None)
+            return Speak(model_voice.model, model_voice.request(text), None)
 
-        return SentenceBuffer(self._channel, narrator.model.max_input_characters, job)
+        return SentenceBuffer(self._channel, model_voice.model.max_input_characters, job)
 
 
 class _Channel(Channel):

@@ -8,8 +8,8 @@ from pydantic import Field, Tag
 
 from cantata.api.chat.messages import MAX_MESSAGES, ONE_OR_LIST, MessageBody
 from cantata.api.chat.tools import MAX_TOOLS, Tool
+from cantata.api.compat_fields import accepts_only
 from cantata.api.images.body import PictureOptions
-from cantata.api.neutral import only
 from cantata.api.schemas import Name, Seed, Temperature, Text, VoiceName, WireModel
 
 MAX_STOPS = 4
@@ -57,21 +57,21 @@ class Neutral(WireModel):
     """OpenAI's options that no model here has. Clients send them with values that change nothing,
     and those are accepted."""
 
-    n: Annotated[int, only(1)] | None = None
-    logit_bias: Annotated[dict[str, Any], only({})] | None = None
-    logprobs: Annotated[bool, only(False)] | None = None
-    top_logprobs: Annotated[int, only(0)] | None = None
-    response_format: Annotated[dict[str, Any], only({"type": "text"})] | None = None
-    parallel_tool_calls: Annotated[bool, only(True)] | None = None
-    functions: Annotated[list[Any], only([])] | None = None
-    function_call: Annotated[Any, only("none", "auto")] = "none"
+    n: Annotated[int, accepts_only(1)] | None = None
+    logit_bias: Annotated[dict[str, Any], accepts_only({})] | None = None
+    logprobs: Annotated[bool, accepts_only(False)] | None = None
+    top_logprobs: Annotated[int, accepts_only(0)] | None = None
+    response_format: Annotated[dict[str, Any], accepts_only({"type": "text"})] | None = None
+    parallel_tool_calls: Annotated[bool, accepts_only(True)] | None = None
+    functions: Annotated[list[Any], accepts_only([])] | None = None
+    function_call: Annotated[Any, accepts_only("none", "auto")] = "none"
 
 
 class ChatBody(Neutral):
     """POST /v1/chat/completions."""
 
     tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Annotated[Any, only("none", "auto")] = "auto"
+    tool_choice: Annotated[Any, accepts_only("none", "auto")] = "auto"
     """`none`: the model does not see the tools. It cannot be forced to call one."""
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
     model: Name | None = None

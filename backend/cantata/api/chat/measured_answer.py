@@ -13,7 +13,7 @@ from cantata.api.chat.answers import ChatUsage, CompletionDetails, PromptDetails
 from cantata.api.chat.answers import FinishReason as FinishName
 from cantata.api.chat.stop import StopFilter
 from cantata.api.chat.tools import Call, CalledFunction
-from cantata.api.measured import Measured, admitted, counted
+from cantata.api.request_timer import RequestTimer, record_outcome, track_admission
 from cantata.api.schemas import MILLISECONDS_PER_TOKEN
 from cantata.contract.chat_service import (
     Answer,
@@ -51,7 +51,7 @@ class _OpenCall:
 Piece = str | Thought | Samples | CallPiece
 
 
-class MeasuredAnswer(Measured):
+class MeasuredAnswer(RequestTimer):
     """An open answer: its thought, text that may leave, calls of tools, and sound.
 
     Iterating over it gives what is new, never empty, and ends with the answer, or where a stop text
@@ -177,7 +177,7 @@ async def open_answer(
 ) -> AsyncIterator[MeasuredAnswer]:
     """Open an answer; leaving awaits its abort and counts how it ended."""
     asked_at = time.monotonic()
-    async with admitted(model.name, model.answer(request), asked_at, metrics) as answer:
+    async with track_admission(model.name, model.answer(request), asked_at, metrics) as answer:
         measured = MeasuredAnswer(model, answer, StopFilter(stops), asked_at, metrics)
-        async with counted(measured, metrics, heard=request.voice is not None):
+        async with record_outcome(measured, metrics, is_live=request.voice is not None):
             yield measured

@@ -20,7 +20,7 @@ from cantata.api.connections.http import TimedHttp
 from cantata.api.connections.shared_port import SharedPort
 from cantata.api.drain import Drain
 from cantata.api.settings import ConnectionSettings
-from cantata.ticks import until_tick
+from cantata.utils.intervals import seconds_to_next_interval
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class SpeechServer(uvicorn.Server):
         """Run until `stop`."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(until_tick(_TICK_S)):
+                async with asyncio.timeout(seconds_to_next_interval(_TICK_S)):
                     await self._stopping.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cantata.api.listening import BACKLOG
-from cantata.peer_user import check_user
+from cantata.utils.peer_credentials import require_same_uid
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +48,8 @@ class SharedPort:
         host, port = bound.getsockname()[:2]
         self._prefix = f"cantata/port/{host}:{port}/"
         self._listeners: list[socket.socket] = []
-        self._door: socket.socket | None = None
-        self._visits: set[asyncio.Task[None]] = set()
+        self._control_socket: socket.socket | None = None
+        self._handoffs: set[asyncio.Task[None]] = set()
 
     @property
     def alone(self) -> bool:
@@ -76,11 +76,11 @@ class SharedPort:
         Returns:
             False: there is none, and this one still accepts.
         """
-        if self._door is not None:
-            asyncio.get_running_loop().remove_reader(self._door)
-            self._door.close()
-        if self._visits:
-            await asyncio.wait(self._visits)
+        if self._control_socket is not None:
+            asyncio.get_running_loop().remove_reader(self._control_socket)
+            self._control_socket.close()
+        if self._handoffs:
+            await asyncio.wait(self._handoffs)
         if not self._listeners:  # it never joined
             return True
         for listener in self._listeners:
@@ -108,24 +108,24 @@ class SharedPort:
     # What others ask of this server.
 
     def _open_door(self) -> None:
-        self._door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._door.setblocking(False)
-        self._door.bind(f"\0{self._prefix}{secrets.token_hex(8)}")
-        self._door.listen()
-        asyncio.get_running_loop().add_reader(self._door, self._on_visitor)
+        self._control_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._control_socket.setblocking(False)
+        self._control_socket.bind(f"\0{self._prefix}{secrets.token_hex(8)}")
+        self._control_socket.listen()
+        asyncio.get_running_loop().add_reader(self._control_socket, self._on_handoff)
 
-    def _on_visitor(self) -> None:
-        assert self._door is not None
+    def _on_handoff(self) -> None:
+        assert self._control_socket is not None
         with contextlib.suppress(BlockingIOError, InterruptedError, ConnectionAbortedError):
-            visitor, _ = self._door.accept()
+            visitor, _ = self._control_socket.accept()
             task = asyncio.create_task(self._meet(visitor), name="cantata:shared-port")
-            self._visits.add(task)
-            task.add_done_callback(self._visits.discard)
+            self._handoffs.add(task)
+            task.add_done_callback(self._handoffs.discard)
 
     async def _meet(self, visitor: socket.socket) -> None:
         with visitor:
             try:
-                check_user(visitor)
+                require_same_uid(visitor)
                 visitor.settimeout(_ANSWER_S)
                 wish, given = await asyncio.to_thread(_receive, visitor)
                 if wish == _GIVE:
@@ -172,7 +172,11 @@ class SharedPort:
             lines = _UNIX_SOCKETS.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
             return []
-        own = None if self._door is None or self._door.fileno() < 0 else self._door.getsockname()
+        own = (
+            None
+            if self._control_socket is None or self._control_socket.fileno() < 0
+            else self._control_socket.getsockname()
+        )
         found = [
             f"\0{words[-1][1:]}"
             for words in map(str.split, lines[1:])
@@ -187,7 +191,7 @@ def _connected(address: str) -> socket.socket:
     try:
         other.settimeout(_ANSWER_S)
         other.connect(address)
-        check_user(other)
+        require_same_uid(other)
     except OSError:
         other.close()
         raise

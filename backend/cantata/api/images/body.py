@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from cantata.api.neutral import only
+from cantata.api.compat_fields import accepts_only
 from cantata.api.schemas import ModelOptions, Name, Seed, Text, WireModel
 from cantata.media.picture_files import BEST, PictureFormat
 
@@ -37,7 +37,7 @@ class PictureOptions(ModelOptions):
     """`auto`, or `WIDTHxHEIGHT` in pixels within the model's limits."""
     quality: Quality = "auto"
     """Chooses the number of steps, unless `num_inference_steps` is set."""
-    background: Annotated[str, only("auto", "opaque")] = "auto"
+    background: Annotated[str, accepts_only("auto", "opaque")] = "auto"
     output_format: Annotated[PictureFormat, BeforeValidator(_spelled_out)] = "png"
     output_compression: Annotated[int, Field(ge=0, le=BEST)] | None = None
     """Quality of `jpeg` and `webp`; 100 is the best and the largest."""
@@ -62,7 +62,7 @@ class ImageOptions(PictureOptions):
     model: Name | None = None
     """Absent, or one of OpenAI's names: the server's first model that draws."""
     n: Annotated[int, Field(ge=1, le=MAX_PICTURES)] = 1
-    response_format: Annotated[str, only("b64_json")] | None = None
+    response_format: Annotated[str, accepts_only("b64_json")] | None = None
     stream: bool = False
     partial_images: Annotated[int, Field(ge=0, le=MAX_PARTIAL_IMAGES)] = 0
     """Most previews of each picture, in a stream."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from cantata.api.images.answers import PictureUsage, PromptTokens
 from cantata.api.images.sizes import tokens_of
-from cantata.api.measured import ending_of
+from cantata.api.request_timer import outcome_of
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
@@ -96,7 +96,7 @@ def _record(
     seconds: float,
     metrics: Metrics,
 ) -> None:
-    outcome, reason = ending_of(drawing, error)
+    outcome, reason = outcome_of(drawing, error)
     metrics.pictures.ended(model.name, outcome, reason, seconds)
     figures = {
         "model": model.name,

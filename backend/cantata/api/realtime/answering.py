@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from cantata.api.context import ApiContext
 from cantata.api.errors import describe
 from cantata.api.realtime.conversation import Conversation, Item
-from cantata.api.realtime.hearing import Spawn
-from cantata.api.realtime.mouth import Mouth
-from cantata.api.realtime.partner import Partner
+from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.refusals import NoResponse, ResponseActive
 from cantata.api.realtime.reply import Ending, Reply
+from cantata.api.realtime.responder import Responder
 from cantata.api.realtime.server_events import FailureObject, ServerEvent
+from cantata.api.realtime.transcription_feed import Spawn
 from cantata.api.schemas import ErrorDetail
 from cantata.contract.data.errors import CantataError
 
@@ -28,8 +28,8 @@ class Stage:
     """What answers need of their connection."""
 
     context: ApiContext
-    partner: Partner
-    mouth: Mouth
+    responder: Responder
+    output_audio: OutputAudio
     conversation: Conversation
     tell: Callable[..., None]
     """Sends events in order, without waiting."""
@@ -62,7 +62,7 @@ class Answering:
         self.reply = reply
         if reply.speaks:
             sound = reply.settings.audio.output.format
-            self._stage.mouth.begin(reply.id, reply.item.id, sound, reply.spoken)
+            self._stage.output_audio.begin(reply.id, reply.item.id, sound, reply.spoken)
         self._stage.tell(*events)
         reply.task = self._stage.spawn(self._run(reply, tuple(items)))
 
@@ -107,7 +107,7 @@ class Answering:
     async def _run(self, reply: Reply, items: Sequence[Item]) -> None:
         try:
             with self._stage.context.metrics.conversations.responses.track_inprogress():
-                await self._stage.partner.answer(reply, items)
+                await self._stage.responder.answer(reply, items)
         except CantataError as error:
             detail = describe(error).detail
             failure = FailureObject(type=detail.type, code=detail.code, message=detail.message)
@@ -122,9 +122,9 @@ class Answering:
         stage = self._stage
         self.reply = None
         if ending.status in (CANCELLED, "failed"):
-            stage.partner.hush()
+            stage.responder.stop_audio()
         if reply.speaks:
-            stage.mouth.hush()
+            stage.output_audio.stop_audio()
         previous = stage.conversation.before(reply.item.id) if reply.conversation_id else None
         stage.tell(*reply.ended(ending, previous))
         if reply.speaks and ending.status == CANCELLED:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from cantata.api.context import ApiContext
-from cantata.api.realtime.cascade_partner import CascadePartner
-from cantata.api.realtime.model_partner import ModelPartner
-from cantata.api.realtime.mouth import Mouth
-from cantata.api.realtime.partner import Partner
+from cantata.api.realtime.cascade_responder import CascadeResponder
+from cantata.api.realtime.model_responder import ModelResponder
+from cantata.api.realtime.output_audio import OutputAudio
+from cantata.api.realtime.responder import Responder
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound
@@ -27,7 +27,7 @@ class Choice:
     model: ServedModel | ChatModel
     hears: bool
     """The model hears sound itself and needs no transcription."""
-    meet: Callable[[ApiContext, Mouth], Partner]
+    meet: Callable[[ApiContext, OutputAudio], Responder]
     """Makes the session's partner."""
 
 
@@ -91,8 +91,8 @@ def check_same(context: ApiContext, name: str, sent: object) -> None:
 
 
 def _speaking(model: ServedModel) -> Choice:
-    return Choice(model, hears=False, meet=partial(CascadePartner, model))
+    return Choice(model, hears=False, meet=partial(CascadeResponder, model))
 
 
 def _hearing(model: ChatModel) -> Choice:
-    return Choice(model, hears=True, meet=partial(ModelPartner, model))
+    return Choice(model, hears=True, meet=partial(ModelResponder, model))

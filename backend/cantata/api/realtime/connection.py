@@ -34,7 +34,7 @@ from cantata.api.realtime.client_events import (
 )
 from cantata.api.realtime.conversation import Conversation
 from cantata.api.realtime.dialogue import Dialogue
-from cantata.api.realtime.mouth import Mouth
+from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.refusals import SessionExpired
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import decode_sound
@@ -75,13 +75,13 @@ class RealtimeConnection(SocketConnection):
         self._expiry: asyncio.TimerHandle | None = None
         self._expired = False
         self._conversation = Conversation(limits.max_items, context.media.limits.max_audio_s)
-        self._mouth = Mouth(self, choice.model.sample_rate, self)
-        self._partner = choice.meet(context, self._mouth)
+        self._output_audio = OutputAudio(self, choice.model.sample_rate, self)
+        self._responder = choice.meet(context, self._output_audio)
         self._dialogue = Dialogue(
             Stage(
                 context,
-                self._partner,
-                self._mouth,
+                self._responder,
+                self._output_audio,
                 self._conversation,
                 self._tell,
                 self.refuse,
@@ -91,12 +91,12 @@ class RealtimeConnection(SocketConnection):
         )
 
     def begin(self) -> None:
-        self.open(self._mouth)
+        self.open(self._output_audio)
         limit_s = self.context.settings.realtime.max_session_s
         self._expiry = asyncio.get_running_loop().call_later(limit_s, self._expire)
         self._tell(SessionEvent(type="session.created", session=self._session()))
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return self._dialogue.answering.reply is not None
 
     async def take(self, text: str) -> None:
@@ -137,16 +137,16 @@ class RealtimeConnection(SocketConnection):
         self._free()
         super().stop(reason)
 
-    async def say_farewell(self) -> None:
+    async def close_gracefully(self) -> None:
         if self._expired:
             limit_s = self.context.settings.realtime.max_session_s
-            await self.say_last_words(
+            await self.close_with_error(
                 SessionExpired(f"a session lasts {limit_s:g} s at most; connect again")
             )
         else:
             await self.shut(NORMAL)
 
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         await self.send(_error_event(error or RuntimeError(), None))
         over = isinstance(error, IdleTimeout | SessionExpired)
         await self.shut(NORMAL if over else close_code(error))
@@ -186,14 +186,14 @@ class RealtimeConnection(SocketConnection):
         return {
             "object": "realtime.session",
             "id": self._id,
-            "model": self._partner.name,
+            "model": self._responder.name,
             "expires_at": self._expires_at,
             **session,
         }
 
     def _tell(self, *events: ServerEvent) -> None:
         for event in events:
-            self._mouth.outbox.post(event)
+            self._output_audio.outbox.post(event)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         assert self._group is not None

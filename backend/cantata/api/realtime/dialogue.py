@@ -17,7 +17,7 @@ from cantata.api.realtime.client_events import (
     SentItem,
 )
 from cantata.api.realtime.conversation import Content, Item
-from cantata.api.realtime.ears import Ears, HeardItem, SpeechBegan
+from cantata.api.realtime.input_audio import HeardItem, InputAudioBuffer, SpeechBegan
 from cantata.api.realtime.refusals import VoiceFixed
 from cantata.api.realtime.reply import Reply
 from cantata.api.realtime.sent_items import item_of
@@ -53,15 +53,15 @@ class Dialogue:
         self._limits = stage.context.settings.realtime
         self.id = new_id("conv")
         self.settings = SessionSettings(
-            output_modalities=["audio" if stage.partner.speaks else "text"]
+            output_modalities=["audio" if stage.responder.speaks else "text"]
         )
-        self.voice = stage.partner.default_voice
+        self.voice = stage.responder.default_voice
         self.answering = Answering(stage)
-        self._ears = Ears(
+        self._input_audio = InputAudioBuffer(
             stage.context,
             self.settings.audio.input,
             stage.spawn,
-            keeps_sound=stage.partner.hears,
+            keeps_sound=stage.responder.hears,
         )
         self._idle: asyncio.Task[None] | None = None
         """Waits for the user to say something after an answer."""
@@ -81,13 +81,13 @@ class Dialogue:
         Raises:
             InvalidRequest: one is not valid, or needs what is not installed; nothing has changed.
         """
-        check_same(self._stage.context, self._stage.partner.name, sent.get("model"))
+        check_same(self._stage.context, self._stage.responder.name, sent.get("model"))
         new = updated(self.settings, sent)
         await self._check_semantic(new, "session")
-        self._stage.partner.check(new, "session")
+        self._stage.responder.check(new, "session")
         self.voice = await self._voice_of(new, "session.audio.output.voice")
         self.settings = new
-        self._ears.configure(new.audio.input)
+        self._input_audio.configure(new.audio.input)
         if self._idle_ms is None:
             self._stop_waiting()
 
@@ -97,7 +97,7 @@ class Dialogue:
         Raises:
             PayloadTooLarge: too much waits to be committed.
         """
-        async for event in self._ears.hear(sound):
+        async for event in self._input_audio.hear(sound):
             if isinstance(event, SpeechBegan):
                 self._interrupted(event)
                 continue
@@ -113,11 +113,11 @@ class Dialogue:
         Raises:
             EmptyCommit: there is too little of it.
         """
-        self._commit(self._ears.commit())
+        self._commit(self._input_audio.commit())
 
     def clear(self) -> None:
         """Drop the sound heard since the last item."""
-        self._ears.clear()
+        self._input_audio.clear()
 
     def create(self, event: ItemCreate) -> None:
         """Insert a client's item.
@@ -125,7 +125,9 @@ class Dialogue:
         Raises:
             InvalidRequest: it is not valid, or there is no place for it.
         """
-        self._add(item_of(event.item, self._ears.whole, self._limits), event.previous_item_id)
+        self._add(
+            item_of(event.item, self._input_audio.whole, self._limits), event.previous_item_id
+        )
 
     def delete(self, item_id: str) -> None:
         """Remove an item; raises `NoSuchItem`."""
@@ -174,7 +176,7 @@ class Dialogue:
         self.answering.check_free()
         settings = updated(self.settings, sent, "response")
         await self._check_semantic(settings, "response")
-        self._stage.partner.check(settings, "response")
+        self._stage.responder.check(settings, "response")
         voice = await self._voice_of(settings, "response.audio.output.voice")
         try:
             scope = ResponseScope.model_validate(sent)
@@ -186,7 +188,7 @@ class Dialogue:
     def stop(self) -> None:
         """End what runs: the connection is over."""
         self._stop_waiting()
-        self._ears.stop()
+        self._input_audio.stop()
         self.answering.stop()
 
     def answered(self, reply: Reply) -> None:
@@ -217,7 +219,7 @@ class Dialogue:
     def _referred(self, sent: SentItem) -> Item:
         if sent.type == "item_reference":
             return self._stage.conversation.get(sent.id or "")
-        return item_of(sent, self._ears.whole, self._limits)
+        return item_of(sent, self._input_audio.whole, self._limits)
 
     def _interrupted(self, event: SpeechBegan) -> None:
         self._stop_waiting()
@@ -268,16 +270,16 @@ class Dialogue:
 
     async def _wait_for_user(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        heard_until = max(loop.time(), self._stage.mouth.utterances.heard_until)
+        heard_until = max(loop.time(), self._stage.output_audio.utterances.heard_until)
         await asyncio.sleep(heard_until - loop.time())
-        start_ms = self._ears.ms
+        start_ms = self._input_audio.ms
         await asyncio.sleep(seconds)
         self._idle = None
-        silence = self._ears.silence()
+        silence = self._input_audio.silence()
         self._stage.tell(
             IdleEvent(
                 audio_start_ms=start_ms,
-                audio_end_ms=self._ears.ms,
+                audio_end_ms=self._input_audio.ms,
                 item_id=silence.hearing.item_id,
             )
         )
@@ -305,10 +307,10 @@ class Dialogue:
         """The voice that these settings select, as clients see it."""
         asked = settings.audio.output.voice
         try:
-            chosen = await self._stage.partner.voice(asked)
+            chosen = await self._stage.responder.voice(asked)
         except InvalidRequest as error:
             raise type(error)(error.message, param) from None
-        if chosen != self.voice and self._stage.mouth.heard:
+        if chosen != self.voice and self._stage.output_audio.heard:
             raise VoiceFixed(
                 f"the voice {self.voice} has already been used and cannot be changed", param
             )

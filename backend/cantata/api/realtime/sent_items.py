@@ -7,8 +7,8 @@ from typing import Literal
 
 from cantata.api.realtime.client_events import SentContent, SentItem
 from cantata.api.realtime.conversation import Content, Item
-from cantata.api.realtime.hearing import Hearing
 from cantata.api.realtime.server_events import new_id
+from cantata.api.realtime.transcription_feed import TranscriptionFeed
 from cantata.contract.data.errors import InvalidRequest, PayloadTooLarge
 from cantata.media.base64_data import Base64Error, decode_base64, split_data_url
 from cantata.realtime.settings import RealtimeSettings
@@ -43,7 +43,9 @@ def decode_sound(text: str, param: str, settings: RealtimeSettings) -> bytes:
         raise InvalidRequest(f"{param} is not valid base64: it {error}", param) from None
 
 
-def item_of(sent: SentItem, hear: Callable[[bytes], Hearing], settings: RealtimeSettings) -> Item:
+def item_of(
+    sent: SentItem, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
+) -> Item:
     """An item of the conversation; its sound begins to be transcribed.
 
     Raises:
@@ -82,7 +84,7 @@ def _check(part: SentContent, role: Role) -> None:
 
 
 def _content(
-    part: SentContent, hear: Callable[[bytes], Hearing], settings: RealtimeSettings
+    part: SentContent, hear: Callable[[bytes], TranscriptionFeed], settings: RealtimeSettings
 ) -> Content:
     if part.type != "input_audio":
         return Content(_TODAY.get(part.type, part.type), part.text or part.transcript or "")

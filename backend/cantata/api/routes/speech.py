@@ -9,9 +9,9 @@ from cantata.api.bodies import CheckedRoute
 from cantata.api.context import Context
 from cantata.api.framing import EVENT_TYPES, SSE_MEDIA_TYPE, framing_of
 from cantata.api.openapi import ERRORS, either, events, sound
-from cantata.api.order import order_of
 from cantata.api.schemas import SpeechBody
 from cantata.api.speech_response import SpeechResponse
+from cantata.api.validated_request import validate_request
 from cantata.audio.formats import FORMATS
 
 router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute, responses=ERRORS)
@@ -25,6 +25,6 @@ router = APIRouter(prefix="/v1/audio", tags=["speech"], route_class=CheckedRoute
 async def speech(body: SpeechBody, context: Context) -> Response:
     """Speak one text. See docs/protocol.md."""
     body.check_timestamps()
-    order = await order_of(context, context.model(body.model), body)
+    order = await validate_request(context, context.model(body.model), body)
     framing = framing_of(body, order.output.audio_format)
     return SpeechResponse(order, framing, context.metrics, context.settings.stall_timeout_s)

@@ -17,10 +17,10 @@ from cantata.api.encoder import encoding
 from cantata.api.errors import describe
 from cantata.api.framing import usage_of
 from cantata.api.openapi import ERRORS, answers
-from cantata.api.order import Order, order_of
 from cantata.api.schemas import BatchBody, BatchFailure, BatchItem, BatchResult, ErrorDetail
 from cantata.api.streamed_response import Body, ClientStalled, StreamedResponse
 from cantata.api.utterance import open_utterance
+from cantata.api.validated_request import ValidatedRequest, validate_request
 from cantata.contract.data.errors import CantataError, InvalidRequest
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ async def speech_batch(body: BatchBody, context: Context) -> Response:
 class _File:
     """A text that was spoken."""
 
-    order: Order
+    order: ValidatedRequest
     data: bytearray
     duration_s: float
 
@@ -81,12 +81,12 @@ class BatchResponse(StreamedResponse):
 
     async def _outcome(self, item: BatchItem) -> _File | ErrorDetail:
         try:
-            order = await order_of(self._context, self._context.model(item.model), item)
+            order = await validate_request(self._context, self._context.model(item.model), item)
             return await self._speak(order)
         except CantataError as error:
             return describe(error).detail
 
-    async def _speak(self, order: Order) -> _File:
+    async def _speak(self, order: ValidatedRequest) -> _File:
         data = bytearray()
         async with encoding(order.output) as encoder:
             async with open_utterance(

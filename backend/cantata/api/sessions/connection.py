@@ -77,14 +77,14 @@ class Connection(ABC):
         """Take messages until the client disconnects; never waits for anything else."""
 
     @abstractmethod
-    async def say_farewell(self) -> None:
+    async def close_gracefully(self) -> None:
         """Close towards the client, after everything was sent."""
 
     @abstractmethod
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         """Send the reason for the end, and close. None: an unexpected fault."""
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         """Whether more of a text is expected, which the server waits for when it stops."""
         return False
 
@@ -105,7 +105,7 @@ class Connection(ABC):
                 if self._left:
                     await self._end(GoingAway())
                 elif not self.gone:
-                    await self.say_farewell()
+                    await self.close_gracefully()
                 reader.cancel()
         except TimeoutError:
             await self._end(self.timed_out())
@@ -151,7 +151,7 @@ class Connection(ABC):
 
     def taken(self) -> None:
         """A message was handled; while the server stops, it may be the last of its text."""
-        if self._leaving and not self._closing.is_set() and not self.mid_text():
+        if self._leaving and not self._closing.is_set() and not self.has_pending_text():
             self._left = True
             self.close()
 
@@ -203,7 +203,7 @@ class Connection(ABC):
             return
         try:
             async with asyncio.timeout(_LAST_WORDS_S):
-                await self.say_last_words(error)
+                await self.close_with_error(error)
         except TimeoutError:
             logger.debug("%s did not read the closing message", self.name)
 

@@ -59,7 +59,7 @@ class NativeConnection(SocketConnection):
     def begin(self) -> None:
         self.open(self._speaker)
 
-    def mid_text(self) -> bool:
+    def has_pending_text(self) -> bool:
         return self._input.unfinished
 
     def touch(self) -> None:
@@ -118,7 +118,7 @@ class NativeConnection(SocketConnection):
             return super().timed_out()
         return ConfigTimeout(f"no valid session.config arrived within {self._config_timeout_s:g} s")
 
-    async def say_last_words(self, error: CantataError | None) -> None:
+    async def close_with_error(self, error: CantataError | None) -> None:
         detail = describe(error or RuntimeError()).detail
         await self.send(ErrorMessage(error=detail))
         await self.shut(NORMAL if isinstance(error, IdleTimeout) else close_code(error))

@@ -97,7 +97,7 @@ class SocketConnection(Connection):
         except (WebSocketDisconnect, RuntimeError):
             self.hang_up()
 
-    async def say_farewell(self) -> None:
+    async def close_gracefully(self) -> None:
         await self.shut(NORMAL)
 
 

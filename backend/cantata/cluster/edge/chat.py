@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cantata.cluster.cards import AnsweringModel
 from cantata.cluster.chat_messages import EVENTS, Answering, AnswerOrder
-from cantata.cluster.edge.answer_splice import AnswerSplice
-from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.answer_replay import AnswerReplay
+from cantata.cluster.edge.remote_work import RemoteCall, RemoteWork
 from cantata.cluster.edge.served import RemoteVoiced
 from cantata.cluster.messages import Kind, Sound, milestones_of
+from cantata.cluster.model_advertisement import AnsweringModel
 from cantata.contract.chat_service import Answer, AnswerEvent
 from cantata.contract.data.chat import ChatRequest, Modality
-from cantata.logs import new_work_id
+from cantata.utils.logs import new_work_id
 
 
 class RemoteChatModel(RemoteVoiced[AnsweringModel]):
@@ -47,7 +47,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
         """
         order = AnswerOrder.of(new_work_id(), self.name, request)
         work: RemoteWork[Answering, AnswerEvent] = self._remote(
-            Order(
+            RemoteCall(
                 Kind.ANSWER,
                 lambda: order,
                 self.name,
@@ -59,7 +59,7 @@ class RemoteChatModel(RemoteVoiced[AnsweringModel]):
                 read=_event_of,
             ),
             request,
-            AnswerSplice(self.sample_rate),
+            AnswerReplay(self.sample_rate),
         )
         async with self._doing(work) as (begun, events):
             milestones = (work.route, *milestones_of(begun.milestones))

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Callable
 
 from cantata.cluster.address import Address
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.cards import Announcement, AnyCard, Card
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.connecting import connect
-from cantata.cluster.link.errors import Garbage, LinkLost
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.errors import LinkLost, ProtocolError
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
-from cantata.cluster.link.keeping import keep_connected
 from cantata.cluster.link.link import Link
+from cantata.cluster.link.reconnecting import reconnect_forever
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind, ModelState, ReplicaState, Reports
+from cantata.cluster.model_advertisement import Advertisement, AnyCard, Card
+from cantata.cluster.serialization import decode, encode
 from cantata.contract.service import ReplicaReport, StageReport
 
 logger = logging.getLogger(__name__)
@@ -39,16 +39,16 @@ class Peer:
         self,
         address: Address,
         key: LinkKey,
-        heart: Heart,
+        heartbeat: Heartbeat,
         on_change: Callable[[], None],
         on_beat: Callable[[], None],
         on_lost: Callable[[Peer, LinkLost, int], None],
     ) -> None:
         self.address = address
-        self._key, self._heart = key, heart
+        self._key, self._heartbeat = key, heartbeat
         self._on_change, self._on_beat, self._on_lost = on_change, on_beat, on_lost
         self._link: Link | None = None
-        self._announced: Announcement | None = None
+        self._announced: Advertisement | None = None
         self._state = ReplicaState()
         self._sent: Counter[str] = Counter()
         """Live orders on this link, by model."""
@@ -84,7 +84,7 @@ class Peer:
         return self._state.draining
 
     @property
-    def announced(self) -> Announcement | None:
+    def announced(self) -> Advertisement | None:
         """What it serves; None: it is not connected, or not ready yet."""
         return self._announced
 
@@ -201,7 +201,7 @@ class Peer:
 
     async def keep(self) -> None:
         """Connect, and reconnect whenever the link is lost, until cancelled."""
-        await keep_connected(self._connected, self._on_loss)
+        await reconnect_forever(self._connected, self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
         if error.reason != self._trouble:
@@ -219,7 +219,7 @@ class Peer:
         link = self._link = Link(
             sock,
             Side.CONNECTED,
-            self._heart,
+            self._heartbeat,
             f"replica {self.address}",
             on_message=self._hear,
             on_state=self._learn,
@@ -247,8 +247,8 @@ class Peer:
 
     def _hear(self, kind: int, body: bytearray) -> None:
         if kind != Kind.ANNOUNCE:
-            raise Garbage(f"a frame of kind {kind} arrived on no stream")
-        self._announced = decode(body, Announcement)
+            raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
+        self._announced = decode(body, Advertisement)
         self._on_change()
 
     def _learn(self, body: bytearray) -> None:

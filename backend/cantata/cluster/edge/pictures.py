@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
-from cantata.cluster.cards import DrawingModel
-from cantata.cluster.edge.answer_splice import ThoughtSplice
-from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.answer_replay import ThoughtReplay
+from cantata.cluster.edge.remote_work import RemoteCall, RemoteWork
 from cantata.cluster.edge.served import RemoteServed
 from cantata.cluster.messages import Kind
+from cantata.cluster.model_advertisement import DrawingModel
 from cantata.cluster.picture_messages import EVENTS, DrawingBegun, DrawOrder
 from cantata.contract.data.chat import Thought
 from cantata.contract.data.chunks import Progress
 from cantata.contract.data.pictures import ImageLimits, ImageRequest
 from cantata.contract.image_service import Drawing, DrawingEvent
-from cantata.logs import new_work_id
+from cantata.utils.logs import new_work_id
 
 
 class RemoteImageModel(RemoteServed[DrawingModel]):
@@ -48,7 +48,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
         """
         work_id = new_work_id()
         work: RemoteWork[DrawingBegun, DrawingEvent] = self._remote(
-            Order(
+            RemoteCall(
                 Kind.DRAW,
                 lambda: DrawOrder.of(work_id, self.name, request),
                 self.name,
@@ -60,7 +60,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
                 read=lambda event: cast(DrawingEvent, event),
             ),
             replace(request, deadline_s=None),
-            _DrawingSplice(),
+            _DrawingReplay(),
         )
         async with self._doing(work) as (begun, events):
             yield Drawing(
@@ -74,7 +74,7 @@ class RemoteImageModel(RemoteServed[DrawingModel]):
             )
 
 
-class _DrawingSplice:
+class _DrawingReplay:
     """Progress continues where it was, and so do the words of a thought. The same request gives the
     same picture; of another replica's files, it must not be continued."""
 
@@ -83,16 +83,16 @@ class _DrawingSplice:
 
     def __init__(self) -> None:
         self._step = -1
-        self._thought = ThoughtSplice()
+        self._thought = ThoughtReplay()
 
     @property
     def is_begun(self) -> bool:
         """A step or a word was shown."""
         return self._step >= 0 or self._thought.is_begun
 
-    def repeat(self) -> None:
+    def restart(self) -> None:
         """From now on, `take` gets the repetition, from its beginning."""
-        self._thought.repeat()
+        self._thought.restart()
 
     def take(self, event: DrawingEvent) -> DrawingEvent | None:
         """The picture, a later step than any before, or new words.

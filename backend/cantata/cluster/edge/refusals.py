@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from cantata.cluster.edge.losses import Asked
+from cantata.cluster.edge.crash_tracker import RequestFingerprint
 from cantata.contract.data.errors import Quarantined
 
 MAX_KEPT = 1024
@@ -16,7 +16,7 @@ class Refusals:
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, Quarantined] = OrderedDict()
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: RequestFingerprint) -> None:
         """Raises Quarantined if a replica has refused this request as quarantined."""
         if not self._kept or asked.digest is None:
             return
@@ -24,7 +24,7 @@ class Refusals:
         if error is not None:
             raise Quarantined(error.message, error.param)
 
-    def add(self, asked: Asked, error: Quarantined) -> None:
+    def add(self, asked: RequestFingerprint, error: Quarantined) -> None:
         """A replica has refused it."""
         if asked.digest is None:
             return

@@ -9,16 +9,20 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from cantata.cluster.bodies import decode
-from cantata.cluster.cards import Card
-from cantata.cluster.edge.losses import Asked, Held, Losses
+from cantata.cluster.edge.crash_tracker import (
+    InFlightRequest,
+    ReplicaCrashTracker,
+    RequestFingerprint,
+)
 from cantata.cluster.edge.peer import Peer
 from cantata.cluster.edge.waiting import MAX_WAIT_S, Waiting
 from cantata.cluster.faults import Fault, error_of
-from cantata.cluster.link.errors import Garbage, Hung, LinkLost, Silent
+from cantata.cluster.link.errors import HeartbeatTimeout, LinkLost, PeerHung, ProtocolError
 from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind
+from cantata.cluster.model_advertisement import Card
+from cantata.cluster.serialization import decode
 from cantata.contract.data.chunks import Milestone
 from cantata.contract.data.errors import Overloaded, ReplicaLost, StageDied
 
@@ -39,7 +43,7 @@ FREE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Generic[O, E]):
+class RemoteCall(Generic[O, E]):
     """What is ordered, and the messages that answer it."""
 
     kind: Kind
@@ -60,10 +64,10 @@ class Order(Generic[O, E]):
     read: Callable[[Any], E]
     """An event as it has just arrived."""
     home: bytes | None = None
-    """Of `picking.home_of`, if a replica encodes something for it."""
+    """Of `picking.affinity_target`, if a replica encodes something for it."""
 
 
-class Splice(Protocol[E]):
+class Replay(Protocol[E]):
     """How much of some work was passed on, so that its repetition gives each part once."""
 
     @property
@@ -77,7 +81,7 @@ class Splice(Protocol[E]):
         is heard."""
         ...
 
-    def repeat(self) -> None:
+    def restart(self) -> None:
         """From now on, `take` gets the repetition, from its beginning."""
         ...
 
@@ -112,17 +116,17 @@ class RemoteWork(Generic[O, E]):
 
     def __init__(
         self,
-        order: Order[O, E],
-        asked: Asked,
-        losses: Losses,
+        order: RemoteCall[O, E],
+        asked: RequestFingerprint,
+        crash_tracker: ReplicaCrashTracker,
         waiting: Waiting,
-        splice: Splice[E],
+        replay: Replay[E],
         on_stream: Callable[[Stream], None] = lambda stream: None,
     ) -> None:
-        self._order, self._waiting, self._splice = order, waiting, splice
-        self.asked, self._losses = asked, losses
+        self._order, self._waiting, self._replay = order, waiting, replay
+        self.asked, self._crash_tracker = asked, crash_tracker
         self._on_stream = on_stream
-        self._held: Held | None = None
+        self._held: InFlightRequest | None = None
         """What it counts as at the replica that does the work."""
         self._identity = ""
         """Of the model there."""
@@ -167,9 +171,9 @@ class RemoteWork(Generic[O, E]):
             try:
                 while (message := await self._receive(self._order.events)) is not None:
                     self._progressed()
-                    if (new := self._splice.take(self._order.read(message))) is not None:
+                    if (new := self._replay.take(self._order.read(message))) is not None:
                         yield new
-                self._splice.check_end()
+                self._replay.check_end()
                 self._leave(complete=True)
                 return
             except LinkLost as error:
@@ -237,7 +241,7 @@ class RemoteWork(Generic[O, E]):
             )
             if peer is None:
                 raise ReplicaLost(f"{loss.reason}; no other replica could go on") from loss
-            self._splice.repeat()
+            self._replay.restart()
             try:
                 return await self._order_from(peer)
             except Overloaded:
@@ -253,9 +257,9 @@ class RemoteWork(Generic[O, E]):
     def _again_s(self, loss: LinkLost) -> float:
         """For how long a listener may wait for another replica: while there is sound to play, a
         wait is not heard."""
-        is_late = isinstance(loss, Silent | Hung)
+        is_late = isinstance(loss, HeartbeatTimeout | PeerHung)
         least_s = AGAIN_S if is_late or not self._waiting.is_served(self._fits) else PLACE_S
-        buffered_s = self._splice.playout_deadline_s - time.monotonic()
+        buffered_s = self._replay.playout_deadline_s - time.monotonic()
         return max(least_s, min(buffered_s, MAX_WAIT_S))
 
     def _count(self, loss: LinkLost) -> None:
@@ -268,7 +272,7 @@ class RemoteWork(Generic[O, E]):
         """
         held, self._held = self._held, None
         if held is not None:
-            self._losses.check(held)
+            self._crash_tracker.check(held)
             self._failed.add(held.peer)
             if held.blamed is not None:
                 return
@@ -278,11 +282,11 @@ class RemoteWork(Generic[O, E]):
 
     def _progressed(self) -> None:
         if self._held is not None:
-            self._losses.progressed(self._held)
+            self._crash_tracker.progressed(self._held)
 
     def _leave(self, *, complete: bool) -> None:
         if self._held is not None:
-            self._losses.leave(self._held, complete=complete)
+            self._crash_tracker.leave(self._held, complete=complete)
             self._held = None
 
     def _fits(self, peer: Peer) -> bool:
@@ -290,7 +294,7 @@ class RemoteWork(Generic[O, E]):
         card = None if peer in self._failed else self._card_of(peer)
         if card is None:
             return False
-        return not self._splice.is_begun or card.identity == self._identity
+        return not self._replay.is_begun or card.identity == self._identity
 
     def _card_of(self, peer: Peer) -> Card | None:
         return peer.card(self._order.card, self._order.model)
@@ -301,13 +305,13 @@ class RemoteWork(Generic[O, E]):
         self._routed_at = time.monotonic()
         self._leave(complete=False)
         self._stream = peer.order(order.kind, order.body(), order.model, live=order.live)
-        self._held = self._losses.hold(self.asked, peer, self._stream)
+        self._held = self._crash_tracker.hold(self.asked, peer, self._stream)
         self._on_stream(self._stream)
         kind, opened = order.opened
         answer: O | None = await self._receive({kind: opened})
         if answer is None:
-            error = Garbage(f"{peer.address} ended an order that it had not opened")
-            raise self._stream.distrust(error)
+            error = ProtocolError(f"{peer.address} ended an order that it had not opened")
+            raise self._stream.reject(error)
         self._identity = card.identity
         return answer
 
@@ -329,7 +333,7 @@ class RemoteWork(Generic[O, E]):
                 stream.end()
                 raise error_of(decode(frame.body, Fault))
             if frame.kind not in kinds:
-                raise Garbage(f"a frame of kind {frame.kind} arrived out of turn")
+                raise ProtocolError(f"a frame of kind {frame.kind} arrived out of turn")
             return decode(frame.body, kinds[frame.kind])
-        except Garbage as error:
-            raise stream.distrust(error) from None
+        except ProtocolError as error:
+            raise stream.reject(error) from None

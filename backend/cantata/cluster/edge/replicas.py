@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine
 
 from cantata.cluster.address import Address
 from cantata.cluster.directory import ReplicaDirectory
-from cantata.cluster.edge.losses import Losses
+from cantata.cluster.edge.crash_tracker import ReplicaCrashTracker
+from cantata.cluster.edge.load_balancer import affinity_match, least_loaded
 from cantata.cluster.edge.peer import Peer
-from cantata.cluster.edge.picking import at_home, most_free
 from cantata.cluster.key import LinkKey
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ class Replicas:
         self, directory: ReplicaDirectory, key: LinkKey, on_change: Callable[[], None]
     ) -> None:
         self._directory, self._key, self._on_change = directory, key, on_change
-        self._heart = Heart()
-        self.losses = Losses()
+        self._heartbeat = Heartbeat()
+        self.crash_tracker = ReplicaCrashTracker()
         """Requests that killed any of these replicas."""
         self._peers: dict[Address, Peer] = {}
         self._tasks: dict[Address | None, asyncio.Task[None]] = {}
@@ -58,7 +58,7 @@ class Replicas:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._heart.close()
+        self._heartbeat.close()
 
     def serving(self, model: str, fits: Fits = lambda peer: True) -> list[Peer]:
         """Replicas that take orders for a model."""
@@ -71,13 +71,13 @@ class Replicas:
 
         Args:
             fits: which replicas may.
-            home: of `picking.home_of`, if something must be encoded first. None: the one with most
-                free places, in turn if several have.
+            home: of `load_balancer.affinity_target`, if something must be encoded first. None: the
+                one with most free places, in turn if several have.
         """
         free = {peer: peer.free(model) for peer in self.serving(model, fits)}
         if home is not None:
-            return at_home(free, home)
-        best = most_free(free, self._turn)
+            return affinity_match(free, home)
+        best = least_loaded(free, self._turn)
         self._turn += best is not None
         return best
 
@@ -106,10 +106,10 @@ class Replicas:
             peer = self._peers[address] = Peer(
                 address,
                 self._key,
-                self._heart,
+                self._heartbeat,
                 self._noticed,
                 self.look_again,
-                self.losses.lost,
+                self.crash_tracker.lost,
             )
             self._run(address, peer.keep())
         for address, peer in self._peers.items():

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Generic, TypeVar
 
-from cantata.cluster.cards import AnsweringModel, Card, SpeakingModel
-from cantata.cluster.edge.losses import Asked
+from cantata.cluster.edge.crash_tracker import RequestFingerprint
 from cantata.cluster.edge.refusals import Refusals
-from cantata.cluster.edge.remote_work import E, O, Order, RemoteWork, Splice
+from cantata.cluster.edge.remote_work import E, O, RemoteCall, RemoteWork, Replay
 from cantata.cluster.edge.replicas import Replicas
 from cantata.cluster.edge.totals import total_admission
 from cantata.cluster.edge.waiting import Waiting
 from cantata.cluster.link.stream import Stream
+from cantata.cluster.model_advertisement import AnsweringModel, Card, SpeakingModel
 from cantata.contract.data.errors import Quarantined
 from cantata.contract.data.request import Voice
 from cantata.contract.service import AdmissionReport
@@ -69,7 +69,7 @@ class RemoteServed(Generic[A]):
             Quarantined: the request has ended stage processes or replicas.
         """
         self._refusals.check(work.asked)
-        async with self._replicas.losses.admit(work.asked):
+        async with self._replicas.crash_tracker.admit(work.asked):
             try:
                 opened = await work.open()
                 async with aclosing(work.events()) as events:
@@ -83,14 +83,16 @@ class RemoteServed(Generic[A]):
 
     def _remote(
         self,
-        order: Order[O, E],
+        order: RemoteCall[O, E],
         content: object | None,
-        splice: Splice[E],
+        replay: Replay[E],
         on_stream: Callable[[Stream], None] = lambda stream: None,
     ) -> RemoteWork[O, E]:
         """Work for `_doing`; `content`: by which the request is known again."""
-        asked = Asked(self.name, content)
-        return RemoteWork(order, asked, self._replicas.losses, self._queue, splice, on_stream)
+        asked = RequestFingerprint(self.name, content)
+        return RemoteWork(
+            order, asked, self._replicas.crash_tracker, self._queue, replay, on_stream
+        )
 
 
 class RemoteVoiced(RemoteServed[V]):

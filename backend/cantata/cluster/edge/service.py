@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from cantata.cluster.cards import Card, alike, format_of
 from cantata.cluster.directory import ReplicaDirectory
 from cantata.cluster.edge.chat import RemoteChatModel
 from cantata.cluster.edge.peer import Peer
@@ -17,6 +16,7 @@ from cantata.cluster.edge.served import A, RemoteServed
 from cantata.cluster.edge.speech import RemoteModel
 from cantata.cluster.edge.waiting import Waiting
 from cantata.cluster.key import LinkKey
+from cantata.cluster.model_advertisement import Card, compatible, format_of
 from cantata.contract.catalogue import Catalogue
 from cantata.contract.service import ReplicaReport, StageReport
 
@@ -127,7 +127,7 @@ class RemoteService(Catalogue[RemoteModel, RemoteChatModel, RemoteImageModel]):
         same = format_of(card) == format_of(model.card)
         peers = self._replicas.peers
         others = (one.card(type(card), card.name) for one in peers if one is not peer)
-        if not any(other is not None and alike(other, model.card) for other in others):
+        if not any(other is not None and compatible(other, model.card) for other in others):
             model.card = card
             same = True
         peer.exclude(card, not same)

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
-from cantata.cluster.cards import SpeakingModel
-from cantata.cluster.edge.kept_text import KeptText
-from cantata.cluster.edge.picking import home_of
-from cantata.cluster.edge.remote_work import Order, RemoteWork
+from cantata.cluster.edge.load_balancer import affinity_target
+from cantata.cluster.edge.remote_work import RemoteCall, RemoteWork
+from cantata.cluster.edge.replay import ReplayDeduplicator
+from cantata.cluster.edge.replayable_text import ReplayableText
 from cantata.cluster.edge.served import RemoteVoiced
-from cantata.cluster.edge.splice import SoundSplice
 from cantata.cluster.messages import (
     Kind,
     Opened,
@@ -19,10 +18,11 @@ from cantata.cluster.messages import (
     SpeakOrder,
     milestones_of,
 )
+from cantata.cluster.model_advertisement import SpeakingModel
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, Utterance
-from cantata.logs import new_work_id
+from cantata.utils.logs import new_work_id
 
 
 class RemoteModel(RemoteVoiced[SpeakingModel]):
@@ -60,7 +60,7 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             Quarantined: the request has killed a replica's stage process, or replicas, twice.
             StageDied: no replica serves the model.
         """
-        text = None if more_text is None else KeptText(more_text)
+        text = None if more_text is None else ReplayableText(more_text)
         work = self._work(request, text, batch=batch)
         try:
             if text is not None:
@@ -73,10 +73,10 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
                 await text.close()
 
     def _work(
-        self, request: SpeechRequest, text: KeptText | None, *, batch: bool
+        self, request: SpeechRequest, text: ReplayableText | None, *, batch: bool
     ) -> RemoteWork[Opened, SpeechChunk]:
         order = SpeakOrder(new_work_id(), self.name, request, batch, text is not None)
-        ordered = Order(
+        ordered = RemoteCall(
             Kind.SPEAK,
             lambda: order,
             self.name,
@@ -86,8 +86,8 @@ class RemoteModel(RemoteVoiced[SpeakingModel]):
             opened=(Kind.OPENED, Opened),
             events={Kind.SOUND: Sound},
             read=lambda sound: cast(Sound, sound).chunk,
-            home=None if request.reference is None else home_of(request.reference),
+            home=None if request.reference is None else affinity_target(request.reference),
         )
         if text is None:
-            return self._remote(ordered, request, SoundSplice(self.sample_rate))
-        return self._remote(ordered, None, SoundSplice(self.sample_rate), text.send_on)
+            return self._remote(ordered, request, ReplayDeduplicator(self.sample_rate))
+        return self._remote(ordered, None, ReplayDeduplicator(self.sample_rate), text.send_on)

@@ -26,6 +26,7 @@ def total_admission(replicas: Replicas, model: str, waiting: Waiting) -> Admissi
         admitted=admitted,
         slots=sum(report.slots for report in told),
         slots_in_use=sum(report.slots_in_use for report in told),
-        quarantined=replicas.losses.quarantined[model] + sum(report.quarantined for report in told),
+        quarantined=replicas.crash_tracker.quarantined[model]
+        + sum(report.quarantined for report in told),
         retry_after_s=min((report.retry_after_s for report in told), default=1.0),
     )

@@ -12,19 +12,19 @@ class LinkLost(ConnectionError):
         return str(self.args[0]) if self.args else "the link is closed"
 
 
-class Gone(LinkLost):
+class ConnectionClosed(LinkLost):
     """The other end has closed the connection, or its process has ended."""
 
 
-class Garbage(LinkLost):
+class ProtocolError(LinkLost):
     """What arrived is not a message, or not one that may come now. Nothing after it can be read."""
 
 
-class Silent(LinkLost):
+class HeartbeatTimeout(LinkLost):
     """The other end was silent for too long."""
 
 
-class Hung(LinkLost):
+class PeerHung(LinkLost):
     """The other end sends heartbeats, but its event loop hangs."""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.errors import ProtocolError
 
 HEADER = struct.Struct("!IBI")
 LINK = 0
@@ -68,7 +68,7 @@ class FrameParser:
             while len(view) - start >= HEADER.size:
                 length, kind, stream = HEADER.unpack_from(view, start)
                 if length > self._most:
-                    raise Garbage(
+                    raise ProtocolError(
                         f"a body of {length} bytes arrived; at most {self._most} are valid"
                     )
                 end = start + HEADER.size + length

@@ -8,7 +8,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 
-from cantata.cluster.link.errors import Garbage, Gone, LinkLost
+from cantata.cluster.link.errors import ConnectionClosed, LinkLost, ProtocolError
 from cantata.cluster.link.frames import (
     BEAT,
     FIRST_OF_USER,
@@ -18,10 +18,10 @@ from cantata.cluster.link.frames import (
     FrameParser,
     header_of,
 )
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
+from cantata.cluster.link.heartbeat_monitor import TICK_S, HeartbeatMonitor, check_loop
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.outbox import Outbox
-from cantata.cluster.link.silence import TICK_S, Silence, check_loop
 from cantata.cluster.link.stream import Stream
 from cantata.connectors.wire import Buffer
 
@@ -52,7 +52,7 @@ class Link:
         self,
         sock: socket.socket,
         side: Side,
-        heart: Heart,
+        heartbeat: Heartbeat,
         peer: str,
         *,
         on_stream: Callable[[Stream], None] | None = None,
@@ -61,7 +61,7 @@ class Link:
         on_lost: Callable[[LinkLost], None] | None = None,
     ) -> None:
         self.peer = peer
-        self._socket, self._side, self._heart = sock, side, heart
+        self._socket, self._side, self._heartbeat = sock, side, heartbeat
         self._on_stream, self._on_message, self._on_state = on_stream, on_message, on_state
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class Link:
         self._latest = 0
         """Number of the last stream that was opened."""
         self._state = b""
-        self._silence = Silence(time.monotonic())
+        self._monitor = HeartbeatMonitor(time.monotonic())
         self._ran_at = time.monotonic()
         """When the loop last ran, for the heart's thread."""
         self._flushing = False
@@ -89,7 +89,7 @@ class Link:
         """Read, send heartbeats and watch from now on."""
         self._loop.add_reader(self._socket, self._readable)
         self._ticking = self._loop.call_later(TICK_S, self._tick)
-        self._heart.add(self)
+        self._heartbeat.add(self)
 
     @property
     def is_lost(self) -> bool:
@@ -161,7 +161,7 @@ class Link:
         Args:
             timeout_s: how long the other end may need.
         """
-        self._heart.remove(self)
+        self._heartbeat.remove(self)
         try:
             async with asyncio.timeout(timeout_s):
                 while self._outbox.size and not self.is_lost:
@@ -236,12 +236,12 @@ class Link:
             self._broke(error)
             return
         if not count:
-            self._lose(Gone(f"{self.peer} has closed the link"))
+            self._lose(ConnectionClosed(f"{self.peer} has closed the link"))
             return
         self._take_in(self._buffer[:count])
 
     def _take_in(self, data: memoryview) -> None:
-        self._silence.heard()
+        self._monitor.heard()
         try:
             for frame in self._parser.feed(data):
                 self._arrived(frame)
@@ -268,13 +268,15 @@ class Link:
         elif frame.kind >= FIRST_OF_USER and self._on_message is not None:
             self._on_message(frame.kind, frame.body)
         else:
-            raise Garbage(f"a frame of unknown kind {frame.kind} arrived")
+            raise ProtocolError(f"a frame of unknown kind {frame.kind} arrived")
 
     def _opened(self, frame: Frame) -> Stream:
         if self._side is Side.CONNECTED or frame.kind < FIRST_OF_USER or self._on_stream is None:
-            raise Garbage(f"a frame of kind {frame.kind} arrived for a stream that is not open")
+            raise ProtocolError(
+                f"a frame of kind {frame.kind} arrived for a stream that is not open"
+            )
         if len(self._streams) >= MAX_STREAMS:
-            raise Garbage(f"more than {MAX_STREAMS} streams were opened")
+            raise ProtocolError(f"more than {MAX_STREAMS} streams were opened")
         self._latest = frame.stream
         stream = self._add(frame.stream)
         self._on_stream(stream)
@@ -287,7 +289,7 @@ class Link:
     def _tick(self) -> None:
         self._ran_at = time.monotonic()
         try:
-            self._silence.tick(self._ran_at)
+            self._monitor.tick(self._ran_at)
         except LinkLost as error:
             self._lose(error)
         else:
@@ -295,7 +297,7 @@ class Link:
 
     def _broke(self, error: OSError) -> None:
         # An ended process resets the connection; a network fails with other errors.
-        kind = Gone if isinstance(error, ConnectionError) else LinkLost
+        kind = ConnectionClosed if isinstance(error, ConnectionError) else LinkLost
         self._lose(kind(f"the connection to {self.peer} broke: {error.strerror or error}"))
 
     def _lose(self, error: LinkLost) -> None:
@@ -304,7 +306,7 @@ class Link:
         self._lost.set_result(error)
         self._emptied.set()
         self._ticking.cancel()
-        self._heart.remove(self)
+        self._heartbeat.remove(self)
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()

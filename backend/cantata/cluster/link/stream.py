@@ -7,7 +7,7 @@ import contextlib
 from collections import deque
 from typing import Protocol
 
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import CREDIT, END, FIRST_OF_USER, HEADER, Frame
 from cantata.connectors.wire import Buffer
 
@@ -137,7 +137,7 @@ class Stream:
         if self._other_ended:
             self._link.forget(self.number)
 
-    def distrust(self, error: Garbage) -> Garbage:
+    def reject(self, error: ProtocolError) -> ProtocolError:
         """End the link: what arrived here was no message. Returns the error."""
         self._link.close(error.reason)
         return error
@@ -149,11 +149,11 @@ class Stream:
             Garbage: the other end had no credit for it, or has ended, or it is no such frame.
         """
         if self._other_ended:
-            raise Garbage(f"a frame of kind {frame.kind} arrived after its stream's end")
+            raise ProtocolError(f"a frame of kind {frame.kind} arrived after its stream's end")
         match frame.kind:
             case kind if kind >= FIRST_OF_USER:
                 if self._outstanding >= WINDOW_BYTES:
-                    raise Garbage("a stream's frame arrived without credit")
+                    raise ProtocolError("a stream's frame arrived without credit")
                 size = HEADER.size + len(frame.body)
                 self._outstanding += size
                 self.arrived_bytes += size
@@ -169,10 +169,10 @@ class Stream:
             case kind if kind == CREDIT and len(frame.body) == _CREDIT_BYTES:
                 self._may_send += int.from_bytes(frame.body, "big")
                 if self._may_send > WINDOW_BYTES:
-                    raise Garbage("credit arrived for more than was sent")
+                    raise ProtocolError("credit arrived for more than was sent")
                 self._room.set()
             case kind:
-                raise Garbage(f"a frame of unknown kind {kind} arrived")
+                raise ProtocolError(f"a frame of unknown kind {kind} arrived")
 
     def look_again(self) -> None:
         """The link has room again; called by the link."""

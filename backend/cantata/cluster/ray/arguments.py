@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from cantata.cluster_options import EdgesOptions, NodeLabel, ReplicasOptions
 from cantata.config import ConversationDeployment, Dtype
+from cantata.config.cluster import EdgesOptions, NodeLabel, ReplicasOptions
+from cantata.config.strict_model import StrictModel
 from cantata.contract.data.errors import ConfigError
-from cantata.strict_model import StrictModel
 
 DIRECTORY, EDGES, MODEL_PREFIX = "cantata-directory", "cantata-edges", "cantata-model-"
 """Names of Ray Serve's applications."""

@@ -15,7 +15,13 @@ from typing import Any, ClassVar
 from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments, read_arguments
 from cantata.cluster.ray.authentication import check_authentication
 from cantata.cluster.ray.hosted import start_process
-from cantata.cluster.ray.roll import ANNOUNCE_EVERY_S, Demand, Roll, as_plain, from_plain
+from cantata.cluster.ray.membership import (
+    ANNOUNCE_EVERY_S,
+    MembershipTable,
+    QueueDepth,
+    as_plain,
+    from_plain,
+)
 from cantata.cluster.ray.serve_api import DirectoryGone, DirectoryHandle, node_address
 from cantata.contract.data.errors import ConfigError, StageDied
 
@@ -32,15 +38,15 @@ class Directory:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         check_authentication(os.environ, "the directory's machine")
-        self._roll = Roll(time.monotonic)
+        self._table = MembershipTable(time.monotonic)
 
-    async def announce(self, id: str, address: str, model: str, serving: bool) -> Demand:
-        """As `Roll.announce`."""
-        return self._roll.announce(id, address, model, serving=serving)
+    async def announce(self, id: str, address: str, model: str, serving: bool) -> QueueDepth:
+        """As `MembershipTable.announce`."""
+        return self._table.announce(id, address, model, serving=serving)
 
     async def read(self, edge: str, waiting: Mapping[str, int]) -> dict[str, Any]:
-        """As `Roll.read`."""
-        return as_plain(self._roll.read(edge, waiting))
+        """As `MembershipTable.read`."""
+        return as_plain(self._table.read(edge, waiting))
 
 
 class _Supervisor(ABC):
@@ -134,7 +140,7 @@ class Replica(_Supervisor):
     async def __init__(self, arguments: Mapping[str, Any]) -> None:  # type: ignore[misc]
         model = read_arguments(ModelArguments, arguments)
         self.drain_s, self._model = model.drain_s, model.name
-        self._demand: Demand | None = None
+        self._demand: QueueDepth | None = None
         self._loaded = False
         await self._start({"host": node_address(), "arguments": dict(arguments)})
         await self._met()
@@ -194,7 +200,7 @@ class Edge(_Supervisor):
 
     async def _exchange(self, directory: DirectoryHandle, said: Mapping[str, Any]) -> None:
         present = from_plain(await directory.read(self._id, said.get("waiting", {})))
-        known = present.beside(self._known)
+        known = present.merged_with(self._known)
         if known != self._known:
             self._known = known
             await self._process.tell({"addresses": sorted(known)})

@@ -22,7 +22,7 @@ _KILL_AFTER_S = 10.0
 """Added to the time that the process is given to end."""
 
 
-class HostedProcess:
+class ActorProcess:
     """One process; made by `start_process`, ended by `stop` or by itself.
 
     Args:
@@ -116,7 +116,7 @@ class HostedProcess:
             self._news.set()
 
 
-async def start_process(module: str, arguments: Mapping[str, Any]) -> HostedProcess:
+async def start_process(module: str, arguments: Mapping[str, Any]) -> ActorProcess:
     """Run a module as a separate process.
 
     Args:
@@ -134,7 +134,7 @@ async def start_process(module: str, arguments: Mapping[str, Any]) -> HostedProc
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST_LINE,
     )
-    hosted = HostedProcess(process)
+    hosted = ActorProcess(process)
     await hosted.tell(arguments)
     return hosted
 

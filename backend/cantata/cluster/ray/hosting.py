@@ -45,7 +45,7 @@ class Actor:
             return
 
 
-async def meet_actor() -> tuple[Actor, Mapping[str, Any]]:
+async def connect_actor() -> tuple[Actor, Mapping[str, Any]]:
     """The actor and this process's arguments. Afterwards, whatever is printed goes to the log.
 
     Raises:
@@ -73,7 +73,7 @@ async def hosted(
     this process ends as if it had been asked to: what runs may finish.
 
     Args:
-        actor: as `meet_actor` found it.
+        actor: as `connect_actor` found it.
         report: what to report; None: nothing yet.
         hear: gets what the actor sends.
     """

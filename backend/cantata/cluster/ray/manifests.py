@@ -16,7 +16,7 @@ from cantata.cluster.ray.arguments import (
     ModelArguments,
     as_plain,
 )
-from cantata.cluster_options import NodeLabel
+from cantata.config.cluster import NodeLabel
 
 _BUILDERS = "cantata.cluster.ray.applications"
 _EDGE_GROUP = "edges"

@@ -20,9 +20,9 @@ from ray.serve.api import RunTarget
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy
 
 from cantata.cluster.ray.arguments import DIRECTORY
+from cantata.cluster.ray.membership import QueueDepth
 from cantata.cluster.ray.policy import DOWN_AFTER_S, UP_AFTER_S, Load, wanted
-from cantata.cluster.ray.roll import Demand
-from cantata.cluster_options import NodeLabel, ReplicasOptions
+from cantata.config.cluster import NodeLabel, ReplicasOptions
 from cantata.contract.data.errors import ConfigError
 
 _HEALTH_PERIOD_S = 1.0
@@ -175,17 +175,17 @@ class DirectoryHandle:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
-        """As `Roll.announce`.
+    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> QueueDepth:
+        """As `MembershipTable.announce`.
 
         Raises:
             DirectoryGone: it does not answer.
         """
-        demand: Demand = await self._call("announce", id, address, model, serving)
+        demand: QueueDepth = await self._call("announce", id, address, model, serving)
         return demand
 
     async def read(self, edge: str, waiting: Mapping[str, int]) -> Mapping[str, Any]:
-        """As `Roll.read`, plain; errors as of `announce`."""
+        """As `MembershipTable.read`, plain; errors as of `announce`."""
         found: Mapping[str, Any] = await self._call("read", edge, dict(waiting))
         return found
 

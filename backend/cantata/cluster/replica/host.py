@@ -7,17 +7,17 @@ import logging
 import socket
 from collections.abc import Coroutine, Mapping
 
-from cantata.cluster.cards import announcement_of
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.accepting import Acceptor
 from cantata.cluster.link.connecting import address_of
-from cantata.cluster.link.heart import Heart
-from cantata.cluster.link.silence import BEAT_S
-from cantata.cluster.replica.ledger import Ledger
+from cantata.cluster.link.heartbeat import Heartbeat
+from cantata.cluster.link.heartbeat_monitor import BEAT_S
+from cantata.cluster.model_advertisement import announcement_of
+from cantata.cluster.replica.in_flight import InFlightLimiter
 from cantata.cluster.replica.session import Session
 from cantata.cluster.replica.status import ModelStatus, ReplicaStatus
 from cantata.contract.image_service import ImageService
-from cantata.ticks import until_tick
+from cantata.utils.intervals import seconds_to_next_interval
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,10 @@ class ReplicaHost:
         self._listener = listener
         self.address = address_of(listener)
         """The address with the real port."""
-        self._ledger = Ledger({**service.models, **service.chat_models, **service.image_models})
-        self._heart = Heart()
+        self._limiter = InFlightLimiter(
+            {**service.models, **service.chat_models, **service.image_models}
+        )
+        self._heartbeat = Heartbeat()
         self._sessions: set[Session] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_started = False
@@ -58,20 +60,20 @@ class ReplicaHost:
     @property
     def status(self) -> ReplicaStatus:
         """The replica's state as edges see it, and how many requests wait."""
-        names = self._ledger.names if self._is_started else ()
+        names = self._limiter.names if self._is_started else ()
         return ReplicaStatus(
             self._is_ready,
-            self._ledger.draining,
+            self._limiter.draining,
             len(self._sessions),
             {name: self._status(name) for name in names},
         )
 
     def _status(self, name: str) -> ModelStatus:
-        report = self._ledger.admission(name)
+        report = self._limiter.admission(name)
         return ModelStatus(
             report.places,
-            self._ledger.free(name),
-            self._ledger.in_use(name),
+            self._limiter.free(name),
+            self._limiter.in_use(name),
             report.waiting + report.waiting_batch,
         )
 
@@ -101,23 +103,25 @@ class ReplicaHost:
         Returns:
             False: some have not ended within the limit.
         """
-        self._ledger.draining = True
+        self._limiter.draining = True
         self._tell()
         try:
             async with asyncio.timeout(timeout_s):
-                while self._ledger.orders:
+                while self._limiter.in_flight:
                     self._idle.clear()
                     await self._idle.wait()
         except TimeoutError:
             logger.warning(
-                "%d orders did not end within %g s and are cut off", self._ledger.orders, timeout_s
+                "%d orders did not end within %g s and are cut off",
+                self._limiter.in_flight,
+                timeout_s,
             )
             return False
         return True
 
     async def stop(self) -> None:
         """End every link, every order and every stage; safe at any time and twice."""
-        self._ledger.draining = True
+        self._limiter.draining = True
         self._tell()  # then an edge does not take the end of its link for a crash
         await asyncio.gather(*(session.finish() for session in self._sessions))
         for task in self._tasks:
@@ -125,7 +129,7 @@ class ReplicaHost:
         if self._tasks:
             await asyncio.wait(self._tasks)
         self._listener.close()
-        self._heart.close()
+        self._heartbeat.close()
         await self._service.stop()
 
     def _run(self, work: Coroutine[None, None, None], name: str) -> None:
@@ -134,7 +138,7 @@ class ReplicaHost:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, sock: socket.socket, peer: str) -> None:
-        session = Session(sock, peer, self._heart, self._service, self._ledger, self._changed)
+        session = Session(sock, peer, self._heartbeat, self._service, self._limiter, self._changed)
         self._sessions.add(session)
         if self._is_started:
             session.announce(announcement_of(self._service, self._identities))
@@ -147,7 +151,7 @@ class ReplicaHost:
     async def _keep_telling(self) -> None:
         """Places and waiting requests change by themselves."""
         while True:
-            await asyncio.sleep(until_tick(BEAT_S))
+            await asyncio.sleep(seconds_to_next_interval(BEAT_S))
             self._tell(now=False)
 
     def _changed(self) -> None:
@@ -155,7 +159,7 @@ class ReplicaHost:
         if not self._telling:
             self._telling = True
             asyncio.get_running_loop().call_soon(self._tell_changes)
-        if not self._ledger.orders:
+        if not self._limiter.in_flight:
             self._idle.set()
 
     def _tell_changes(self) -> None:

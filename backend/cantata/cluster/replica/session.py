@@ -8,13 +8,11 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.cards import Announcement
 from cantata.cluster.chat_messages import AnswerOrder
 from cantata.cluster.faults import Fault, fault_of
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
@@ -25,14 +23,16 @@ from cantata.cluster.messages import (
     Reports,
     SpeakOrder,
 )
+from cantata.cluster.model_advertisement import Advertisement
 from cantata.cluster.picture_messages import DrawOrder
 from cantata.cluster.replica.answering import answer
 from cantata.cluster.replica.drawing import draw
-from cantata.cluster.replica.ledger import Ledger
+from cantata.cluster.replica.in_flight import InFlightLimiter
 from cantata.cluster.replica.speaking import speak
+from cantata.cluster.serialization import decode, encode
 from cantata.contract.data.errors import CantataError, RequestFailed
 from cantata.contract.image_service import ImageService
-from cantata.logs import of_request
+from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
 
@@ -55,17 +55,17 @@ class Session:
         self,
         sock: socket.socket,
         peer: str,
-        heart: Heart,
+        heartbeat: Heartbeat,
         service: ImageService,
-        ledger: Ledger,
+        limiter: InFlightLimiter,
         on_change: Callable[[], None],
     ) -> None:
-        self._service, self._ledger, self._on_change = service, ledger, on_change
+        self._service, self._limiter, self._on_change = service, limiter, on_change
         self._tasks: set[asyncio.Task[None]] = set()
         """One task for each order; it ends by itself, once its work does."""
         self._working: set[asyncio.Task[Fault | None]] = set()
         self._ordered: Counter[str] = Counter()
-        self.link = Link(sock, Side.ACCEPTED, heart, peer, on_stream=self._opened)
+        self.link = Link(sock, Side.ACCEPTED, heartbeat, peer, on_stream=self._opened)
 
     async def run(self) -> None:
         """Serve; returns once everything that came over the link is freed."""
@@ -86,18 +86,18 @@ class Session:
             await asyncio.wait(self._tasks)
         await self.link.finish(_FINISH_S)
 
-    def announce(self, announcement: Announcement) -> None:
+    def announce(self, announcement: Advertisement) -> None:
         """Announce what is served."""
         self.link.message(Kind.ANNOUNCE, *encode(announcement))
 
     def tell(self, *, ready: bool, now: bool) -> None:
         """What the heartbeats carry from now on; `now`: send one at once."""
-        state = ReplicaState(ready, self._ledger.draining, self._states() if ready else {})
+        state = ReplicaState(ready, self._limiter.draining, self._states() if ready else {})
         self.link.tell(b"".join(bytes(part) for part in encode(state)), now=now)
 
     def _states(self) -> Mapping[str, ModelState]:
-        names = self._ledger.names
-        return {name: self._ledger.state(name, self._ordered[name]) for name in names}
+        names = self._limiter.names
+        return {name: self._limiter.state(name, self._ordered[name]) for name in names}
 
     def _opened(self, stream: Stream) -> None:
         task = asyncio.create_task(self._serve(stream), name=f"order:{stream.number}")
@@ -133,7 +133,7 @@ class Session:
             frame = await stream.receive()
             if frame is not None:
                 await self._do(stream, frame)
-        except Garbage as error:
+        except ProtocolError as error:
             self.link.close(error.reason)
         except LinkLost:
             pass  # nobody is left to report to
@@ -163,20 +163,20 @@ class Session:
                 reports = Reports(tuple(await self._service.stage_reports()))
                 await stream.send(Kind.REPORTS, *encode(reports))
             case kind:
-                raise Garbage(f"a stream began with a frame of kind {kind}")
+                raise ProtocolError(f"a stream began with a frame of kind {kind}")
 
     async def _speak(self, stream: Stream, order: SpeakOrder) -> None:
         self._ordered[order.model] += not order.batch
         model = self._service.model(order.model)
         # A file render waits in the model's admission.
-        with self._ledger.order(model.name, gated=not order.batch, live=not order.batch):
+        with self._limiter.order(model.name, gated=not order.batch, live=not order.batch):
             self._on_change()
             await speak(stream, order, model)
 
     async def _answer(self, stream: Stream, order: AnswerOrder) -> None:
         self._ordered[order.model] += 1
         model = self._service.chat_model(order.model)
-        with self._ledger.order(model.name):
+        with self._limiter.order(model.name):
             self._on_change()
             await answer(stream, order, model)
 
@@ -184,6 +184,6 @@ class Session:
         self._ordered[order.model] += 1
         model = self._service.image_model(order.model)
         # Its own admission forecasts when it would be done.
-        with self._ledger.order(model.name, gated=False):
+        with self._limiter.order(model.name, gated=False):
             self._on_change()
             await draw(stream, order, model)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind
+from cantata.cluster.serialization import decode, encode
 
 T = TypeVar("T")
 
@@ -33,10 +33,10 @@ async def hear(stream: Stream, kind: Kind, message: type[T]) -> T | None:
         if frame is None:
             return None
         if frame.kind != kind:
-            raise Garbage(f"a frame of kind {frame.kind} arrived instead of {kind.name}")
+            raise ProtocolError(f"a frame of kind {frame.kind} arrived instead of {kind.name}")
         return decode(frame.body, message)
     except LinkLost as error:
-        if isinstance(error, Garbage):
-            stream.distrust(error)
+        if isinstance(error, ProtocolError):
+            stream.reject(error)
         await asyncio.Event().wait()
         raise

@@ -9,18 +9,18 @@ from contextlib import suppress
 from functools import partial
 
 from cantata.cluster.address import Address
-from cantata.cluster.bodies import encode
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.connecting import connect
-from cantata.cluster.link.errors import Garbage, LinkLost, Refused
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.errors import LinkLost, ProtocolError, Refused
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
-from cantata.cluster.link.keeping import keep_connected
 from cantata.cluster.link.link import Link
+from cantata.cluster.link.reconnecting import reconnect_forever
 from cantata.cluster.link.stream import Stream
+from cantata.cluster.serialization import encode
+from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
-from cantata.cluster.stages.pouring import pour, send_chunks
 from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import StageDied
@@ -46,14 +46,14 @@ class HostLink:
         self,
         address: Address,
         key: LinkKey,
-        heart: Heart,
+        heartbeat: Heartbeat,
         there: Collection[EdgeSpec],
         back: Collection[EdgeSpec],
         take: Callable[[EdgeSpec], Take],
         on_leaving: Callable[[], None],
     ) -> None:
         self.address = address
-        self._key, self._heart = key, heart
+        self._key, self._heartbeat = key, heartbeat
         self._edges_there, self._edges_back, self._take = there, back, take
         self._on_leaving = on_leaving
         self.is_leaving = False
@@ -84,14 +84,14 @@ class HostLink:
             await self._news.wait()
         return self._link
 
-    def let_go(self) -> None:
+    def disconnect_draining(self) -> None:
         """End the link if the host is about to stop."""
         if self.is_leaving and self._link is not None:
             self._link.close("the host is about to stop")
 
     def _hear(self, kind: int, _: bytearray) -> None:
         if kind != Kind.LEAVING:
-            raise Garbage(f"a frame of kind {kind} arrived on no stream")
+            raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
         logger.info("stage host %s is about to stop", self.address)
         self.is_leaving = True
         self._on_leaving()
@@ -110,7 +110,7 @@ class HostLink:
         Args:
             order: names the pipeline.
         """
-        await keep_connected(partial(self._connected, encode(order)), self._on_loss)
+        await reconnect_forever(partial(self._connected, encode(order)), self._on_loss)
 
     def _on_loss(self, error: LinkLost) -> None:
         if error.reason != self.trouble:
@@ -127,7 +127,7 @@ class HostLink:
         """
         sock = await connect(self.address, self._key)
         address = str(self.address)
-        link = Link(sock, Side.CONNECTED, self._heart, address, on_message=self._hear)
+        link = Link(sock, Side.CONNECTED, self._heartbeat, address, on_message=self._hear)
         self.is_leaving = False
         link.begin()
         pouring: list[asyncio.Task[None]] = []
@@ -159,4 +159,4 @@ def _opened(link: Link, kind: Kind, edge: EdgeSpec) -> Stream:
 
 async def _poured(stream: Stream, take: Take) -> None:
     with suppress(LinkLost):  # whoever has a stage there gets the error
-        await pour(stream, take)
+        await forward_chunks(stream, take)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.wire import AsyncChannel
-from cantata.peer_user import check_user
+from cantata.utils.peer_credentials import require_same_uid
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ async def relay_from(listener: socket.socket, take: Take) -> None:
         while True:
             sock, _ = await loop.sock_accept(listener)
             try:
-                check_user(sock)
+                require_same_uid(sock)
             except ConnectionError as error:
                 logger.warning("%s", error)
             else:
@@ -51,7 +51,7 @@ async def _relay(sock: socket.socket, take: Take) -> None:
         await channel.close()
 
 
-class LocalOutlet:
+class UnixEdgeWriter:
     """Hands messages to the stage downstream; connects when it first has one.
 
     When that process exits, the next message goes to its successor, which ignores chunks of

@@ -20,8 +20,8 @@ from cantata.cluster.faults import Fault
 from cantata.cluster.link.frames import FIRST_OF_USER
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Pong, StageCapacity
-from cantata.engine.hang import Hang
 from cantata.engine.stage_process import Death
+from cantata.engine.watchdog import Hang
 
 _FIRST = FIRST_OF_USER + 64
 """Away from the kinds between edges and replicas: so the wrong sort of peer is recognised."""
@@ -63,11 +63,11 @@ class Kind(IntEnum):
     ABORTED = _FIRST + 15
     """`contract.process.messages.Aborted`"""
     PONG = _FIRST + 16
-    """`PongNews`: each second, and when asked."""
+    """`PongEvent`: each second, and when asked."""
     ANSWERED = _FIRST + 17
     """`contract.process.messages.Ping`: this one."""
     DIED = _FIRST + 18
-    """`DeathNews`, the last of a stage that was ready."""
+    """`StageDeath`, the last of a stage that was ready."""
     LEAVING = _FIRST + 19
     """No body, on no stream: the host is about to stop, and waits until the server has left."""
 
@@ -159,7 +159,7 @@ class FailedNews:
 
 
 @dataclass(frozen=True, slots=True)
-class PongNews:
+class PongEvent:
     """How the stage is, and its process."""
 
     pong: Pong
@@ -167,7 +167,7 @@ class PongNews:
 
 
 @dataclass(frozen=True, slots=True)
-class DeathNews:
+class StageDeath:
     """`engine.stage_process.Death`"""
 
     why: str
@@ -178,7 +178,7 @@ class DeathNews:
     held: tuple[str, ...]
 
     @classmethod
-    def of(cls, death: Death) -> DeathNews:
+    def of(cls, death: Death) -> StageDeath:
         """To be sent."""
         held = tuple(death.held)
         why, hang = death.error.message, death.hang

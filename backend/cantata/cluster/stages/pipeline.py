@@ -10,15 +10,15 @@ from typing import Any
 from cantata.cluster.address import Address
 from cantata.cluster.identity import files_digest, versions
 from cantata.cluster.key import LinkKey, check_key
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.stages.host_link import HostLink
-from cantata.cluster.stages.local_ends import LocalOutlet, Take, relay_from
+from cantata.cluster.stages.local_ends import Take, UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import PipelineOrder
 from cantata.cluster.stages.remote_stage import RemoteStage
 from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.model.pipeline import EdgeSpec
-from cantata.engine.elsewhere import CrossingEdge
 from cantata.engine.plan import ServicePlan
+from cantata.engine.remote_stages import RemoteEdge
 from cantata.engine.stage_process import Death, Report
 
 NOT_SENT = {"cluster", "realtime"}
@@ -26,7 +26,7 @@ NOT_SENT = {"cluster", "realtime"}
 
 
 class StagesOnHosts:
-    """Implements `engine.elsewhere.Elsewhere` over a link to each host. Every edge that leaves
+    """Implements `engine.elsewhere.RemoteStages` over a link to each host. Every edge that leaves
     a machine passes through this one, even between two hosts: each host has only one peer to lose.
 
     Args:
@@ -43,21 +43,21 @@ class StagesOnHosts:
         for address in self._hosts.values():
             check_key(key, address)
         self._files = files_digest(plan.located.checkpoint)
-        self._heart = Heart()
+        self._heartbeat = Heartbeat()
         self._links: dict[Address, HostLink] = {}
         self._stages: dict[str, RemoteStage] = {}
-        self._outlets: dict[EdgeSpec, LocalOutlet] = {}
+        self._outlets: dict[EdgeSpec, UnixEdgeWriter] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._on_leaving: Callable[[], None] = lambda: None
 
-    def begin(self, edges: Sequence[CrossingEdge], on_leaving: Callable[[], None]) -> None:
+    def begin(self, edges: Sequence[RemoteEdge], on_leaving: Callable[[], None]) -> None:
         """Connect to the hosts, and carry what crosses these edges from now on."""
         self._on_leaving = on_leaving
         for address in sorted(set(self._hosts.values())):
             link = self._links[address] = HostLink(
                 address,
                 self._key,
-                self._heart,
+                self._heartbeat,
                 [one.edge for one in edges if self._hosts.get(one.edge.target) == address],
                 [one.edge for one in edges if self._hosts.get(one.edge.stage) == address],
                 self._carrying,
@@ -66,7 +66,7 @@ class StagesOnHosts:
             self._run(link.keep(self._order(address)), f"cantata:stages-on:{address}")
         for one in edges:
             if one.address is not None:
-                self._outlets[one.edge] = LocalOutlet(one.address)
+                self._outlets[one.edge] = UnixEdgeWriter(one.address)
             if one.listener is not None:
                 self._run(relay_from(one.listener, self._carrying(one.edge)), "cantata:edge")
 
@@ -84,10 +84,10 @@ class StagesOnHosts:
         stage = self._stages[name] = RemoteStage(name, link, ports, on_message, on_death)
         return stage
 
-    def let_go(self) -> None:
-        """As `Elsewhere.let_go`."""
+    def disconnect_draining(self) -> None:
+        """As `RemoteStages.disconnect_draining`."""
         for link in self._links.values():
-            link.let_go()
+            link.disconnect_draining()
 
     async def stop(self) -> None:
         """End the links, and with them what runs at their other ends."""
@@ -96,7 +96,7 @@ class StagesOnHosts:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for outlet in self._outlets.values():
             await outlet.close()
-        self._heart.close()
+        self._heartbeat.close()
 
     def _leaves(self, address: Address) -> None:
         for name, stage in self._stages.items():

@@ -7,21 +7,21 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import Fault, error_of
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import END, Frame
 from cantata.cluster.link.stream import Stream
+from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.messages import (
-    DeathNews,
     DrainOrder,
     Kind,
     LaunchOrder,
-    PongNews,
+    PongEvent,
+    StageDeath,
     StageReady,
 )
-from cantata.cluster.stages.translation import Said, news_of, order_of
+from cantata.cluster.stages.translation import Said, decode_event, encode_command
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.connectors.encoded import Heads
 from cantata.contract.data.errors import StageDied
@@ -119,7 +119,7 @@ class RemoteStage:
         Raises:
             StageDied: the process, or its host, is gone.
         """
-        order = order_of(message)
+        order = encode_command(message)
         if isinstance(message, Register):
             self._unfinished.began(message.request_id)
         await self._send(order)
@@ -231,8 +231,8 @@ class RemoteStage:
         try:
             while (frame := await stream.receive()) is not None:
                 self._arrived(frame)
-        except Garbage as error:
-            why = stream.distrust(error).reason
+        except ProtocolError as error:
+            why = stream.reject(error).reason
         except LinkLost as error:
             if not self._ready.done():
                 self._ready.set_exception(error)
@@ -244,7 +244,7 @@ class RemoteStage:
         self._lose(self._death(why))
 
     def _arrived(self, frame: Frame) -> None:
-        news = news_of(frame)
+        news = decode_event(frame)
         match news:
             case None:
                 self._state_arrived(frame)
@@ -262,7 +262,7 @@ class RemoteStage:
         body = frame.body
         match frame.kind:
             case Kind.PONG:
-                told = decode(body, PongNews)
+                told = decode(body, PongEvent)
                 self.last_pong, self.rss_bytes = told.pong, told.rss_bytes
                 self._on_message(self.name, told.pong)
             case Kind.ANSWERED:
@@ -275,12 +275,12 @@ class RemoteStage:
                 if not self._ready.done():
                     self._ready.set_result(ready.capacity)
             case Kind.DIED:
-                self._lose(decode(body, DeathNews).death(self.host))
+                self._lose(decode(body, StageDeath).death(self.host))
             case kind if kind == END:
                 error = error_of(decode(body, Fault))
                 self._lose(self._death(f"cannot start: {error.message}"))
             case kind:
-                raise Garbage(f"a frame of kind {kind} arrived from a stage")
+                raise ProtocolError(f"a frame of kind {kind} arrived from a stage")
 
     def _death(self, why: str) -> Death:
         """A death that the process itself cannot report. No request is to blame."""

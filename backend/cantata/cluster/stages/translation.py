@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import error_of, fault_of
-from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.errors import ProtocolError
 from cantata.cluster.link.frames import Frame
+from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.messages import (
     ExtendOrder,
     FailedNews,
@@ -39,16 +39,16 @@ News = Output | Failed | Aborted | Measured
 """Of a stage, about requests and its steps."""
 
 
-def order_of(message: Message) -> Said:
+def encode_command(message: Message) -> Said:
     """A message for a stage, as it is sent.
 
     Raises:
         TypeError: a stage's input holds what cannot be sent.
     """
     match message:
-        case Register(request_id, payload, batch, runs_dry_s, stretch):
+        case Register(request_id, payload, batch, playout_deadline_s, stretch):
             tree, arrays = flatten(payload)
-            due_s = age_of(runs_dry_s)
+            due_s = age_of(playout_deadline_s)
             order = RegisterOrder(request_id, tree, arrays, batch, due_s, stretch)
             return Kind.REGISTER, encode(order)
         case Extend(request_id, payload, final):
@@ -87,7 +87,7 @@ def message_of(frame: Frame, packages: Collection[str]) -> Message | None:
     return None
 
 
-def said_of(news: News) -> Said:
+def encode_event(news: News) -> Said:
     """News of a stage, as it is sent."""
     match news:
         case Output(chunks):
@@ -102,7 +102,7 @@ def said_of(news: News) -> Said:
             return Kind.MEASURED_FORWARDS, encode(cost)
 
 
-def news_of(frame: Frame) -> News | None:
+def decode_event(frame: Frame) -> News | None:
     """The news that has arrived; None if it is of another kind.
 
     Raises:
@@ -113,7 +113,7 @@ def news_of(frame: Frame) -> News | None:
             try:
                 return Output(tuple(EncodedChunks.from_elsewhere(frame.body).chunks()))
             except BrokenChannel as error:
-                raise Garbage(str(error)) from error
+                raise ProtocolError(str(error)) from error
         case Kind.FAILED:
             failed = decode(frame.body, FailedNews)
             return Failed(failed.request_id, error_of(failed.fault))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.errors import ProtocolError
 from cantata.cluster.stages.annotations import fits, hints_of
 
 CONTRACT = "cantata.contract.data"
@@ -73,7 +73,7 @@ def unflatten(tree: object, arrays: Sequence[NDArray[Any]], packages: Collection
     try:
         return _Reader(arrays, packages).read(tree, 0)
     except (TypeError, ValueError, LookupError, ImportError, AttributeError) as error:
-        raise Garbage(f"what arrived is no stage's input: {error}") from error
+        raise ProtocolError(f"what arrived is no stage's input: {error}") from error
 
 
 class _Reader:

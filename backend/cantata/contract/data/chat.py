@@ -112,7 +112,7 @@ class Thought:
     tokens: int
     """Tokens that the words came from."""
 
-    def then(self, later: Thought) -> Thought:
+    def merge(self, later: Thought) -> Thought:
         """This piece followed by another."""
         return Thought(self.text + later.text, self.tokens + later.tokens)
 

@@ -141,7 +141,7 @@ class PipelineRequest:
     not take part either."""
     batch: bool = False
     """A file render: it yields to live streams and has no playback deadline."""
-    runs_dry_s: float | None = None
+    playout_deadline_s: float | None = None
     """When its listener has played all earlier sound, or its client stops waiting for a picture, by
     `time.monotonic`. None: no earlier sound, or unknown."""
     stretch: float = 1.0

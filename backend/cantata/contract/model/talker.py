@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from cantata.contract.model.row_source import RowSource
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.contract.model.sampling import CodeSampling, penalize_repetition, sample_codes
 
 SAFE_MIN_ROWS = 8
@@ -124,7 +124,7 @@ class Talker(Protocol):
         """
         ...
 
-    def open(self, inputs: Any) -> RowSource:
+    def open(self, inputs: Any) -> EmbeddingSource:
         """The source of a new request's rows: one of `contract.model.row_source`, or the model's
         own.
 
@@ -194,8 +194,8 @@ class PenalizedPrompt(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FirstDraws:
-    """The input of a `FirstCodeLaw` for drawing this step's codes 0, per request."""
+class SamplerInputs:
+    """The input of a `FirstCodebookSampler` for drawing this step's codes 0, per request."""
 
     uniforms: torch.Tensor
     """[R, 1 + law_draws] float32 in [0, 1): code 0's own number, then the law's."""
@@ -203,22 +203,22 @@ class FirstDraws:
     is_sampled: bool
     """False: every request is greedy."""
     recent: torch.Tensor
-    """[R, law_frames, Q] int64: the last frames, the newest last; -1 before a request's first."""
+    """[R, history_frames, Q] int64: the last frames, newest last; -1 before a request's first."""
     penalty: torch.Tensor
     """[R] float32: the repetition penalty of code 0; 1 changes nothing."""
 
 
 @runtime_checkable
-class FirstCodeLaw(Protocol):
+class FirstCodebookSampler(Protocol):
     """A talker that draws code 0 by a law of its own, instead of `sample_codes` and the penalties.
     Only for a talker without a `StopDecision`."""
 
     law_draws: int
     """Random numbers that it needs for each frame, beyond one per codebook."""
-    law_frames: int
+    history_frames: int
     """Number of last frames that it looks at."""
 
-    def draw_first(self, scores: torch.Tensor, draws: FirstDraws) -> torch.Tensor:
+    def draw_first(self, scores: torch.Tensor, draws: SamplerInputs) -> torch.Tensor:
         """[R, V] float32 scores of code 0 -> [R] int64. A row's code depends on that row alone."""
         ...
 
@@ -247,7 +247,7 @@ class RotaryAxes(Protocol):
 
 
 @runtime_checkable
-class WideRows(Protocol):
+class DeepstackEmbeddings(Protocol):
     """A talker whose input rows are wider than its hidden states because they carry more than its
     first layer takes: `forward` gets rows [N, W]. Frames that are fed back are added to the first
     columns, as many as `embed_frames` returns."""
@@ -296,7 +296,7 @@ class SteppedTalker(Protocol):
 
 
 @runtime_checkable
-class SpokenEnd(Protocol):
+class EosFrameIsAudio(Protocol):
     """A talker whose last frame is spoken although its code 0 is `end_code`: the code means that no
     frame follows."""
 

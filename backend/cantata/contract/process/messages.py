@@ -24,7 +24,7 @@ class Register:
     request_id: str
     payload: StageInput | None
     batch: bool
-    runs_dry_s: float | None = None
+    playout_deadline_s: float | None = None
     """As in `PipelineRequest`."""
     stretch: float = 1.0
     """As in `PipelineRequest`."""

@@ -47,10 +47,10 @@ class Stage(Protocol):
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
-        """Make this request's state; `batch`, `runs_dry_s` and `stretch` are as
+        """Make this request's state; `batch`, `playout_deadline_s` and `stretch` are as
         `PipelineRequest`'s.
 
         Raises:

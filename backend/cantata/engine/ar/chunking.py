@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Rows, WordTiming
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.pipeline import CODES, LATENTS, ROWS
-from cantata.contract.model.row_source import TalkerPrompt
-from cantata.contract.model.talker import LatentTalker, SpokenEnd
+from cantata.contract.model.talker import EosFrameIsAudio, LatentTalker
 from cantata.engine.ar.frames import Ending, NewFrame
 from cantata.engine.ar.talker_step import ServedTalker
 
@@ -46,7 +46,7 @@ class Chunking:
 
     def __init__(self, talker: ServedTalker, *, exports_rows: bool) -> None:
         self._makes_latents = isinstance(talker, LatentTalker)
-        self._speaks_end = isinstance(talker, SpokenEnd) and talker.speaks_end
+        self._speaks_end = isinstance(talker, EosFrameIsAudio) and talker.speaks_end
         self._exports_rows = exports_rows
         frames = talker.talker_step.states.frames
         self._no_frame = self._as_sent(frames[0, :0])

@@ -10,7 +10,7 @@ import torch
 from cantata.config import SamplingDefaults
 from cantata.contract.data.errors import ContextFull, RequestFailed
 from cantata.contract.data.request import SamplingOptions
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.engine.ar.request_state import LevelSampling, ResolvedSampling
 
 T = TypeVar("T")

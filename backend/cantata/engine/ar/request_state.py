@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.engine.ar.sampling import counter_uniforms
 
 CODE_0, RESIDUAL, STOP = range(3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from cantata.contract.data.errors import CantataError
-from cantata.contract.model.row_source import RowSource
+from cantata.contract.model.embedding_source import EmbeddingSource
 from cantata.engine.ar.request_state import RequestStates
 from cantata.stage_parts.plugin_call import plugin_call
 
@@ -26,9 +26,9 @@ class RowSupply:
 
     def __init__(self, states: RequestStates) -> None:
         self._states = states
-        self._sources: dict[str, RowSource] = {}
+        self._sources: dict[str, EmbeddingSource] = {}
 
-    def add(self, request_id: str, source: RowSource) -> None:
+    def add(self, request_id: str, source: EmbeddingSource) -> None:
         """Makes the rows of a request behind those that it has; its source is not open."""
         self._sources[request_id] = source
 

@@ -16,7 +16,7 @@ from cantata.contract.data.errors import (
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
-from cantata.contract.model.row_source import RowSource, TalkerPrompt
+from cantata.contract.model.embedding_source import EmbeddingSource, TalkerPrompt
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.engine.ar.chunking import Chunking, Sending
@@ -39,7 +39,7 @@ _LIVE_PRIORITY = 0
 class _Waiting:
     """A request whose prompt is not there yet."""
 
-    source: RowSource
+    source: EmbeddingSource
     priority: int
 
 
@@ -47,7 +47,7 @@ class _Waiting:
 class _Held:
     """A request that vLLM knows."""
 
-    source: RowSource
+    source: EmbeddingSource
     prompt_len: int
     max_frames: int
     granted_frames: int
@@ -100,11 +100,13 @@ class ArStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
-        """Open the request's source of rows, and queue the request once its prompt is there. Each
-        step makes a frame for every request, so `runs_dry_s` and `stretch` have no effect here.
+        """Open the request's source of rows, and queue the request once its prompt is there.
+
+        Each step makes a frame for every request, so `playout_deadline_s` and `stretch` have no
+        effect here.
 
         Raises:
             ProtocolViolation: the id is in use.

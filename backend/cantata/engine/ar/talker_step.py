@@ -24,8 +24,8 @@ from cantata.contract.model.sampling import (
     sample_codes,
 )
 from cantata.contract.model.talker import (
-    FirstCodeLaw,
-    FirstDraws,
+    DeepstackEmbeddings,
+    FirstCodebookSampler,
     FrameDraws,
     FrameOptions,
     LatentTalker,
@@ -33,10 +33,10 @@ from cantata.contract.model.talker import (
     RecordableTalker,
     RepetitionPenalty,
     RotaryAxes,
+    SamplerInputs,
     SteppedTalker,
     StopDecision,
     Talker,
-    WideRows,
 )
 from cantata.engine.ar.recorded_frames import RecordedFrames, recorded_embedding
 from cantata.engine.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
@@ -55,12 +55,12 @@ class ServedTalker(Talker, Protocol):
 
 def layout_of(talker: Talker) -> Layout:
     """What the engine keeps for a talker's positions and frames."""
-    own_draws = talker.law_draws if isinstance(talker, FirstCodeLaw) else 0
+    own_draws = talker.law_draws if isinstance(talker, FirstCodebookSampler) else 0
     layout = Layout(
         columns=talker.num_codebooks,
         dtype=torch.int64,
         num_draws=talker.num_codebooks + own_draws + isinstance(talker, StopDecision),
-        row_width=talker.row_width if isinstance(talker, WideRows) else None,
+        row_width=talker.row_width if isinstance(talker, DeepstackEmbeddings) else None,
         rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
         num_options=talker.num_frame_options if isinstance(talker, FrameOptions) else 0,
         is_stepped=isinstance(talker, SteppedTalker),
@@ -103,7 +103,7 @@ class TalkerStep:
         self.states = states
         self._talker = talker
         self._stop_decision = talker if isinstance(talker, StopDecision) else None
-        self._law = talker if isinstance(talker, FirstCodeLaw) else None
+        self._law = talker if isinstance(talker, FirstCodebookSampler) else None
         self._makes_latents = isinstance(talker, LatentTalker)
         self._has_options = isinstance(talker, FrameOptions)
         self._has_steps = isinstance(talker, SteppedTalker)
@@ -265,16 +265,16 @@ class TalkerStep:
 
     def _first_draws(
         self, uniforms: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
-    ) -> FirstDraws:
+    ) -> SamplerInputs:
         """What the talker's own law draws codes 0 by."""
         assert self._law is not None
         states, index = self.states, self._index(slots)
         own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
         places = self._index(frame)[:, None] + torch.arange(
-            -self._law.law_frames, 0, device=index.device
+            -self._law.history_frames, 0, device=index.device
         )
         recent = states.frames[index[:, None], places.clamp(min=0)]
-        return FirstDraws(
+        return SamplerInputs(
             uniforms=torch.cat([uniforms[:, :1], own], dim=1),
             sampling=self._sampling(index, CODE_0),
             is_sampled=bool(states.is_sampled[slots, CODE_0].any()),

@@ -34,8 +34,8 @@ from cantata.engine.codec.recorded import SPARE_SLOTS, recorded, spare_slots
 from cantata.engine.codec.room import check_room
 from cantata.engine.codec.windowed import WindowedDecoder
 from cantata.plugins import resolve
-from cantata.scheduling.cadence import Cadence
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.jitter import JitterEstimator
 from cantata.stage_parts.plugin_call import plugin_call
 
 
@@ -149,7 +149,7 @@ class CodecStage:
         self._clock = clock
         self._free_slots = list(reversed(range(deployment.slots)))
         self._streams: dict[str, _Stream] = {}
-        self._cadence = Cadence(self._limits.frame_period_s)
+        self._jitter = JitterEstimator(self._limits.frame_period_s)
         self._failures: list[tuple[str, CantataError]] = []
         self._capacity = StageCapacity(
             slots=deployment.slots,
@@ -172,7 +172,7 @@ class CodecStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         """Take a slot.
@@ -195,7 +195,7 @@ class CodecStage:
             batch,
             stretch,
             leading_silence=self._leading_silence,
-            started_s=runs_dry_s,
+            started_s=playout_deadline_s,
         )
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
@@ -205,7 +205,7 @@ class CodecStage:
         """Queue frames for decoding; a malformed chunk fails its own request only."""
         heard = [stream for stream in self._streams.values() if not stream.batch]
         beginning = sum(stream.started_s is None for stream in heard)
-        self._cadence.delivered(self._clock(), beginning=beginning, listeners=len(heard))
+        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(heard))
         for chunk in chunks:
             stream = self._streams.get(chunk.request_id)
             if stream is None:
@@ -216,7 +216,7 @@ class CodecStage:
                 self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
                 continue
             stream.received_chunks += 1
-            stream.delivery = self._cadence.deliveries
+            stream.delivery = self._jitter.deliveries
             stream.unheard_frames += frames.unheard
             stream.frames.extend(frames.values)
             stream.words.extend(frames.words)
@@ -242,7 +242,7 @@ class CodecStage:
         """Seconds until first packets that are held leave, at the latest."""
         if not any(self._is_held(stream) for stream in self._streams.values()):
             return None
-        return max(0.0, self._cadence.paused_s - self._clock())
+        return max(0.0, self._jitter.paused_s - self._clock())
 
     def step(self) -> StepResult:
         """Decode one batch."""
@@ -253,7 +253,7 @@ class CodecStage:
         batch = plan(views, self._limits, began_s)
         if batch is not None:
             chunks.extend(self._decode(batch))
-            self._cadence.decoded(self._clock() - began_s)
+            self._jitter.decoded(self._clock() - began_s)
         return StepResult(chunks, failures)
 
     def counts(self) -> Mapping[str, int]:
@@ -291,13 +291,13 @@ class CodecStage:
         """
         if self._decoding.unit_frames > 1:
             return False
-        was_given = stream.delivery == self._cadence.deliveries
+        was_given = stream.delivery == self._jitter.deliveries
         if stream.started_s is not None or stream.batch or not was_given:
             return False
-        if self._clock() >= self._cadence.paused_s:
+        if self._clock() >= self._jitter.paused_s:
             return False
         others = (other for other in self._streams.values() if other is not stream)
-        return self._cadence.holds_first(
+        return self._jitter.should_hold_first_packet(
             len(stream.frames) - stream.unheard_frames,
             complete=stream.complete,
             stretch=stream.stretch,
@@ -325,7 +325,7 @@ class CodecStage:
             started,
             deadline_s,
             stream.unheard_frames,
-            self._cadence.reserve_frames(stream.stretch),
+            self._jitter.reserve_frames(stream.stretch),
         )
 
     @torch.inference_mode()

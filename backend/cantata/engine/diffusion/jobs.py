@@ -14,9 +14,9 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
 from cantata.contract.model.denoiser import Denoiser
 from cantata.contract.model.pipeline import CODES, LATENTS, PROGRESS
+from cantata.scheduling.output_length import OutputLengthEstimator
 from cantata.scheduling.step_plan import JobView
-from cantata.scheduling.usual_length import UsualLength
-from cantata.stage_parts.arrivals import Arrivals
+from cantata.stage_parts.arrivals import InputCollector
 
 _NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
 _NO_TOKENS = np.zeros(0, np.int32)
@@ -31,7 +31,7 @@ class Job:
     batch: bool
     deadline_s: float
     arrived_s: float
-    arrivals: Arrivals
+    arrivals: InputCollector
     draws: bool = True
     """It leaves latents, and progress; otherwise text alone."""
     state: Any = None
@@ -60,7 +60,7 @@ class Job:
             self.steps = steps
             self.shown = preview_steps(model.previews(self.state), steps)
 
-    def view(self, model: Denoiser, usual: UsualLength) -> JobView:
+    def view(self, model: Denoiser, usual: OutputLengthEstimator) -> JobView:
         """For the plan.
 
         Args:

@@ -36,10 +36,10 @@ from cantata.engine.diffusion.forwards import (
 )
 from cantata.engine.diffusion.jobs import Job
 from cantata.engine.diffusion.loading import load_model
-from cantata.scheduling.forward_pace import ForwardPace
+from cantata.scheduling.forward_time_model import ForwardTimeModel
+from cantata.scheduling.output_length import OutputLengthEstimator
 from cantata.scheduling.step_plan import plan
-from cantata.scheduling.usual_length import UsualLength
-from cantata.stage_parts.arrivals import Arrivals
+from cantata.stage_parts.arrivals import InputCollector
 from cantata.stage_parts.plugin_call import plugin_call
 from cantata.stage_parts.worker import ThreadWorker, Worker
 
@@ -94,8 +94,8 @@ class DiffusionStage:
         self._leaves = leaves
         self._jobs: dict[str, Job] = {}
         self._failures: list[tuple[str, CantataError]] = []
-        self._pace = ForwardPace()
-        self._usual = UsualLength()
+        self._pace = ForwardTimeModel()
+        self._usual = OutputLengthEstimator()
         self._reported: ForwardCost | None = None
         self._worker: Worker[Begun | Advanced] = Worker()
 
@@ -110,7 +110,7 @@ class DiffusionStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         """Take a slot. `stretch` has no meaning here.
@@ -126,9 +126,9 @@ class DiffusionStage:
             raise Overloaded(f"all {self._deployment.slots} slots are taken")
         with plugin_call("the input could not be read"):
             ports, draws = self._model.awaits(payload), self._draws(payload)
-        deadline_s = math.inf if runs_dry_s is None else runs_dry_s
+        deadline_s = math.inf if playout_deadline_s is None else playout_deadline_s
         self._jobs[request_id] = Job(
-            request_id, payload, batch, deadline_s, self._clock(), Arrivals(ports), draws
+            request_id, payload, batch, deadline_s, self._clock(), InputCollector(ports), draws
         )
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:

@@ -30,7 +30,7 @@ from cantata.contract.process.steps import ReuseReport
 from cantata.engine.feed_forward.computations import Computations, Outcome
 from cantata.engine.feed_forward.synthesis import SynthesisStage
 from cantata.plugins import resolve
-from cantata.stage_parts.arrivals import Arrivals
+from cantata.stage_parts.arrivals import InputCollector
 from cantata.stage_parts.plugin_call import plugin_call
 from cantata.stage_parts.worker import ThreadWorker, Worker
 
@@ -74,7 +74,7 @@ class _Awaiting:
 
     inputs: StageInput
     batch: bool
-    arrivals: Arrivals
+    arrivals: InputCollector
 
 
 class FeedForwardStage:
@@ -120,11 +120,11 @@ class FeedForwardStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         """Queue the request's input, unless its output is known. The loop adds requests by their
-        deadlines, so `runs_dry_s` and `stretch` have no effect here.
+        deadlines, so `playout_deadline_s` and `stretch` have no effect here.
 
         Raises:
             ProtocolViolation: the id is in use, or there is no input.
@@ -141,7 +141,7 @@ class FeedForwardStage:
             return
         with plugin_call(_UNREADABLE):
             ports = self._model.awaits(payload)
-        self._awaiting[request_id] = _Awaiting(payload, batch, Arrivals(ports))
+        self._awaiting[request_id] = _Awaiting(payload, batch, InputCollector(ports))
         self._begin_if_complete(request_id)
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:

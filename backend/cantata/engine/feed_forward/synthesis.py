@@ -91,7 +91,7 @@ class SynthesisStage:
         payload: StageInput | None,
         *,
         batch: bool,
-        runs_dry_s: float | None = None,
+        playout_deadline_s: float | None = None,
         stretch: float = 1.0,
     ) -> None:
         """Take a place; nothing is computed yet.
@@ -108,7 +108,7 @@ class SynthesisStage:
         with plugin_call("the input could not be read"):
             parts = iter(self._model.synthesize(payload))
         self._streams[request_id] = _Stream(
-            parts, self._credit_samples, batch, stretch, started_s=runs_dry_s
+            parts, self._credit_samples, batch, stretch, started_s=playout_deadline_s
         )
 
     def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cantata.connectors.base import ChunkSender
+from cantata.connectors.chunk_accumulator import ChunkAccumulator
 from cantata.connectors.chunk_message import problem_of as payload_problem
-from cantata.connectors.hold import ChunkHold
 from cantata.connectors.socket import SocketReceiver
 from cantata.connectors.wire import BlockingChannel, BrokenChannel
 from cantata.contract.data.chunks import Chunk, Payload
@@ -52,7 +52,7 @@ class Exchange:
         self._name, self._declared = spec.name, spec.ports
         self._outputs = outputs
         self._client_ports = frozenset(client_ports)
-        self._hold = None if async_chunk else ChunkHold()
+        self._hold = None if async_chunk else ChunkAccumulator()
         self._first_chunks = FirstChunks(spec.name, {*outputs, *self._client_ports})
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)

@@ -22,10 +22,10 @@ from cantata.contract.process.messages import CannotStart, Ready
 from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import Exchange
 from cantata.engine.process.loop import StageLoop
-from cantata.engine.process.pulse import Pulse, receive_memory
-from cantata.logs import LogFormat, configure_logging
+from cantata.engine.process.shared_heartbeat import SharedHeartbeat, receive_memory
 from cantata.plugins import resolve
-from cantata.stage_parts.lifeline import exit_with
+from cantata.stage_parts.lifeline import exit_when_closed
+from cantata.utils.logs import LogFormat, configure_logging
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +56,9 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
     Args:
         control_socket: connected to the server.
     """
-    exit_with(control_socket.fileno())
+    exit_when_closed(control_socket.fileno())
     try:
-        pulse = Pulse(receive_memory(control_socket))
+        heartbeat = SharedHeartbeat(receive_memory(control_socket))
         _settle_in(launch)
         control = BlockingChannel(control_socket)
         outputs = {
@@ -77,7 +77,7 @@ def run(launch: StageLaunch, control_socket: socket.socket) -> None:
             launch.client_ports,
             async_chunk=launch.async_chunk,
         )
-        StageLoop(stage, exchange, pulse).run()
+        StageLoop(stage, exchange, heartbeat).run()
     except ConnectionError as error:
         logger.info("the server has exited: %s", error)
     # Tearing the interpreter down takes seconds and frees nothing that an exit does not.

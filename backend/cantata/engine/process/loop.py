@@ -32,9 +32,9 @@ from cantata.contract.process.messages import (
 from cantata.contract.process.stage import Stage
 from cantata.engine.process.exchange import UNLIMITED_CREDIT, Exchange
 from cantata.engine.process.measuring import StepWatch, frames_in
-from cantata.engine.process.pulse import Phase, Pulse
-from cantata.logs import of_request
-from cantata.scheduling.intake import Intake
+from cantata.engine.process.shared_heartbeat import Phase, SharedHeartbeat
+from cantata.scheduling.edf_queue import EdfQueue
+from cantata.utils.logs import of_request
 
 logger = logging.getLogger(__name__)
 
@@ -59,19 +59,19 @@ class StageLoop:
         self,
         stage: Stage,
         exchange: Exchange,
-        pulse: Pulse,
+        heartbeat: SharedHeartbeat,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stage = stage
         self._exchange = exchange
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._clock = clock
         self._watch = StepWatch(stage.capacity)
         period_s = stage.capacity.frame_period_s
-        self._intake: Intake[Register] = Intake(period_s or 0.0)
-        self._working: Callable[..., AbstractContextManager[None]] = pulse.during
+        self._edf_queue: EdfQueue[Register] = EdfQueue(period_s or 0.0)
+        self._working: Callable[..., AbstractContextManager[None]] = heartbeat.during
         """Marks the calls of this thread."""
-        watched = stage.start_thread(lambda: pulse.during(Phase.BEGINNING))
+        watched = stage.start_thread(lambda: heartbeat.during(Phase.BEGINNING))
         if watched is not None:
             # The stage's thread marks its calls. Those of this one take no time.
             self._working = _unmarked
@@ -88,7 +88,7 @@ class StageLoop:
         """
         try:
             while not (self._draining and self._is_idle()):
-                if not (self._stage.has_work() or self._intake):
+                if not (self._stage.has_work() or self._edf_queue):
                     self._exchange.wait(self._stage.due_in_s())
                     self._watch.idle_until(self._clock())
                 self._receive()
@@ -100,7 +100,7 @@ class StageLoop:
 
     def _step(self) -> None:
         began_s = self._clock()
-        with self._working(self._pulse.step_phase):
+        with self._working(self._heartbeat.step_phase):
             result = self._stage.step()
         ended_s = self._clock()
         cost = self._watch.measure(result.chunks, began_s, ended_s) or result.cost
@@ -113,9 +113,11 @@ class StageLoop:
         # WHY after that: what is not held here any more has reached the next process.
         for chunk in chunks:
             if chunk.final:
-                self._pulse.drop(chunk.request_id)
+                self._heartbeat.remove(chunk.request_id)
             else:
-                self._pulse.made(chunk.request_id, frames_in([chunk], self._stage.capacity))
+                self._heartbeat.record_frames(
+                    chunk.request_id, frames_in([chunk], self._stage.capacity)
+                )
 
     def _without_undeclared(self, chunks: Sequence[Chunk[Payload]]) -> Sequence[Chunk[Payload]]:
         """These chunks, less those of requests with one that the stage's ports do not declare; such
@@ -150,8 +152,8 @@ class StageLoop:
         while True:
             emptied = self._empty_control(due_s)
             if took_s and self._is_due(due_s - took_s):
-                return emptied and not self._intake
-            register = self._intake.take()
+                return emptied and not self._edf_queue
+            register = self._edf_queue.take()
             if register is None:
                 return emptied
             began_s = self._clock()
@@ -170,9 +172,11 @@ class StageLoop:
 
     def _handle(self, message: ToStage) -> None:
         match message:
-            case Register(request_id, _, batch, runs_dry_s, _):
+            case Register(request_id, _, batch, playout_deadline_s, _):
                 now_s = self._clock()
-                self._intake.put(request_id, message, now_s, runs_dry_s=runs_dry_s, batch=batch)
+                self._edf_queue.put(
+                    request_id, message, now_s, playout_deadline_s=playout_deadline_s, batch=batch
+                )
             case Extend():
                 self._extend(message)
             case Abort(request_ids):
@@ -183,7 +187,7 @@ class StageLoop:
                 self._stage.credit(request_id, samples)
             case Ping(number):
                 counts = {**self._stage.counts(), **self._exchange.counts}
-                report, held = self._watch.report, self._pulse.held
+                report, held = self._watch.report, self._heartbeat.held
                 self._exchange.send(Pong(number, counts, report, held, self._stage.reuse))
             case Drain():
                 self._draining = True
@@ -197,14 +201,14 @@ class StageLoop:
                         request_id,
                         register.payload,
                         batch=register.batch,
-                        runs_dry_s=register.runs_dry_s,
+                        playout_deadline_s=register.playout_deadline_s,
                         stretch=register.stretch,
                     )
             except CantataError as error:
                 self._fail(request_id, error)
                 return
             logger.debug("taken in")
-            self._pulse.hold(request_id, has_prompt=register.payload is not None)
+            self._heartbeat.hold(request_id, has_prompt=register.payload is not None)
             self._exchange.expect(request_id)
             if self._exchange.holds_back:
                 # Sound that is held back reaches no listener that could give credit for it.
@@ -212,7 +216,7 @@ class StageLoop:
 
     def _extend(self, message: Extend) -> None:
         request_id = message.request_id
-        if (register := self._intake.take(request_id)) is not None:
+        if (register := self._edf_queue.take(request_id)) is not None:
             self._add(register)
         with of_request(request_id):
             try:
@@ -222,20 +226,20 @@ class StageLoop:
                 self._fail(request_id, error)
 
     def _abort(self, request_id: str) -> None:
-        self._intake.take(request_id)
+        self._edf_queue.take(request_id)
         with of_request(request_id):
             logger.debug("aborted")
             with self._working(Phase.STEADY, request_id):
                 self._stage.abort(request_id)
-        self._pulse.drop(request_id)
+        self._heartbeat.remove(request_id)
         self._exchange.forget(request_id)
 
     def _fail(self, request_id: str, error: CantataError) -> None:
         with of_request(request_id):
             logger.info("failed: %s", error)
-        self._pulse.drop(request_id)
+        self._heartbeat.remove(request_id)
         self._exchange.forget(request_id)
         self._exchange.send(Failed(request_id, error))
 
     def _is_idle(self) -> bool:
-        return not self._intake and not any(self._stage.counts().values())
+        return not self._edf_queue and not any(self._stage.counts().values())

@@ -8,7 +8,7 @@ from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Progress
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.steps import StepCost, StepReport
 from cantata.engine.process.step_meter import StepMeter
-from cantata.scheduling.pace import Pace
+from cantata.scheduling.step_time_model import StepTimeModel
 
 NEWS = 0.05
 """A relative change of the steps' cost that is worth a report."""
@@ -23,7 +23,7 @@ class StepWatch:
 
     def __init__(self, capacity: StageCapacity) -> None:
         self._capacity = capacity
-        self._pace = Pace()
+        self._pace = StepTimeModel()
         self._meter = StepMeter()
         self._reported: StepCost | None = None
         self._free_s = 0.0

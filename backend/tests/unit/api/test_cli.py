@@ -22,12 +22,12 @@ from fake_service import FakeService, expected_pcm
 from live_server import running
 from typer.testing import CliRunner, Result
 
-from cantata import doctor
 from cantata.api.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
 from cantata.audio import sinks
 from cantata.audio.pcm import to_s16
-from cantata.cli import app
+from cantata.cli import doctor
+from cantata.cli.app import app
 from cantata.client import connect
 from cantata.contract.data.errors import ConfigError
 
@@ -197,12 +197,12 @@ sys.modules["cantata.engine.plan"] = SimpleNamespace(
     plan_services=lambda *given: [plan], preload_stages=lambda plans: None
 )
 service = SimpleNamespace(
-    create_service=lambda *plans, later, log_format, elsewhere: FakeService(start_error=error)
+    create_service=lambda *plans, later, log_format, remote_stages: FakeService(start_error=error)
 )
 sys.modules["cantata.engine.service"] = service
 import cantata.api.app
 cantata.api.app.entry_points = lambda group: []
-from cantata.cli import main
+from cantata.cli.app import main
 main()
 """
 
@@ -310,7 +310,7 @@ def test_serve_ends_when_the_service_cannot_start() -> None:
 
 def test_help_is_instant() -> None:
     code = (
-        "import sys, cantata.cli; "
+        "import sys, cantata.cli.app; "
         "heavy = {'torch', 'vllm', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules); "
         "sys.exit(str(heavy) if heavy else 0)"
     )

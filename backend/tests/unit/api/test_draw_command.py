@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from cantata.api.api_keys import ApiKeys
 from cantata.api.settings import SecuritySettings, ServerSettings
-from cantata.cli import app
+from cantata.cli.app import app
 from cantata.contract.data.errors import RequestFailed
 from images_and_videos import image_file, quarters
 

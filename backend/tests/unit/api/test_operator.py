@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cantata.api.api_keys import ApiKeys, read_keys
-from cantata.api.operator import EndpointOptions, OperatorOptions, settings_for
+from cantata.api.server_config import EndpointOptions, ServerOptions, build_settings
 from cantata.contract.data.errors import ConfigError
 from cantata.realtime.settings import Endpoint
 
@@ -17,14 +17,14 @@ KEY, OTHER = "first-key-0123456789", "second-key-9876543210"
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "10.0.0.1", "8.8.8.8"])
 def test_beyond_this_machine_a_key_is_needed(address: str) -> None:
     with pytest.raises(ConfigError, match=r"CANTATA_API_KEYS.*--api-key-file.*--no-auth"):
-        settings_for(OperatorOptions(), address)
-    assert len(settings_for(OperatorOptions(api_keys=KEY), address).security.api_keys) == 1
-    assert not settings_for(OperatorOptions(no_auth=True), address).security.api_keys
+        build_settings(ServerOptions(), address)
+    assert len(build_settings(ServerOptions(api_keys=KEY), address).security.api_keys) == 1
+    assert not build_settings(ServerOptions(no_auth=True), address).security.api_keys
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.5", "::1"])
 def test_on_this_machine_none_is(address: str) -> None:
-    settings = settings_for(OperatorOptions(), address)
+    settings = build_settings(ServerOptions(), address)
     assert not settings.security.api_keys
     assert settings.security.public_lists
     assert settings.security.allowed_origins == ()
@@ -34,7 +34,7 @@ def test_on_this_machine_none_is(address: str) -> None:
 
 
 def test_options_become_settings(tmp_path: Path) -> None:
-    options = OperatorOptions(
+    options = ServerOptions(
         private_lists=True,
         allow_origins=("https://a.example", "http://localhost:7860"),
         max_concurrent_per_key=3,
@@ -42,7 +42,7 @@ def test_options_become_settings(tmp_path: Path) -> None:
         allow_ref_urls=True,
         ref_url_ports=(8080,),
     )
-    settings = settings_for(options, "127.0.0.1")
+    settings = build_settings(options, "127.0.0.1")
     assert settings.fetch is not None
     assert settings.fetch.ports == {80, 443, 8080}
     assert settings.fetch.allowed_networks == ()
@@ -54,19 +54,19 @@ def test_options_become_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        OperatorOptions(api_keys=KEY, no_auth=True),
-        OperatorOptions(api_keys="short"),
-        OperatorOptions(api_keys="with spaces in it here"),
-        OperatorOptions(api_keys="k\u00e9y-that-is-long-enough"),
-        OperatorOptions(allow_origins=("example.org",)),
-        OperatorOptions(allow_origins=("https://a.example/",)),
-        OperatorOptions(allow_origins=("https://",)),
-        OperatorOptions(allow_origins=("null",)),
+        ServerOptions(api_keys=KEY, no_auth=True),
+        ServerOptions(api_keys="short"),
+        ServerOptions(api_keys="with spaces in it here"),
+        ServerOptions(api_keys="k\u00e9y-that-is-long-enough"),
+        ServerOptions(allow_origins=("example.org",)),
+        ServerOptions(allow_origins=("https://a.example/",)),
+        ServerOptions(allow_origins=("https://",)),
+        ServerOptions(allow_origins=("null",)),
     ],
 )
-def test_invalid_options_are_rejected(options: OperatorOptions) -> None:
+def test_invalid_options_are_rejected(options: ServerOptions) -> None:
     with pytest.raises(ConfigError) as refusal:
-        settings_for(options, "127.0.0.1")
+        build_settings(options, "127.0.0.1")
     for key in filter(None, options.api_keys.split(",")):
         assert key not in str(refusal.value)
 
@@ -95,15 +95,15 @@ def test_keys_do_not_show_themselves() -> None:
 
 def test_endpoints_of_conversations_are_named_in_full() -> None:
     chat = EndpointOptions("http://localhost:11434/v1/", "a-model", "a-key")
-    realtime = settings_for(OperatorOptions(chat=chat), "127.0.0.1").realtime
+    realtime = build_settings(ServerOptions(chat=chat), "127.0.0.1").realtime
     assert realtime.chat == Endpoint("http://localhost:11434/v1", "a-model", "a-key")
     assert "a-key" not in repr(realtime)
     assert realtime.transcription is None
     for wrong in (EndpointOptions("http://a/v1"), EndpointOptions(model="m")):
         with pytest.raises(ConfigError, match="--transcription-url and --transcription-model"):
-            settings_for(OperatorOptions(transcription=wrong), "127.0.0.1")
+            build_settings(ServerOptions(transcription=wrong), "127.0.0.1")
     with pytest.raises(ConfigError, match=r"--chat-url.*http://localhost"):
-        settings_for(OperatorOptions(chat=EndpointOptions("localhost:1", "m")), "127.0.0.1")
+        build_settings(ServerOptions(chat=EndpointOptions("localhost:1", "m")), "127.0.0.1")
 
 
 def test_a_deployments_endpoints_are_used_where_no_option_names_one() -> None:

@@ -15,7 +15,7 @@ from socket_client import Client, Event, client
 from typer.testing import CliRunner
 
 from cantata.audio.pcm import to_s16
-from cantata.cli import app
+from cantata.cli.app import app
 from cantata.client import connect, stream_speech
 
 CHUNK_S = 480 / 24000

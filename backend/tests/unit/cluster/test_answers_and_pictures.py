@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cantata.cluster.chat_messages import AnswerOptions
-from cantata.cluster.edge.answer_splice import AnswerSplice
+from cantata.cluster.edge.answer_replay import AnswerReplay
 from cantata.contract.chat_service import (
     AnswerEvent,
     ChatModel,
@@ -266,56 +266,56 @@ def test_a_spliced_answer_has_each_character_and_token_once(
             start += length
         return [*events, TextEnd(FinishReason.STOP)]
 
-    splice = AnswerSplice(24_000)
-    heard = [new for one in deltas(first)[:lost_after] if (new := splice.take(one))]
-    splice.repeat()
-    heard += [new for one in deltas(second) if (new := splice.take(one))]
-    splice.check_end()
+    replay = AnswerReplay(24_000)
+    heard = [new for one in deltas(first)[:lost_after] if (new := replay.take(one))]
+    replay.restart()
+    heard += [new for one in deltas(second) if (new := replay.take(one))]
+    replay.check_end()
     assert parts_of(heard) == (text, len(text), b"", [FinishReason.STOP])
 
 
 def test_a_spliced_thought_is_told_once() -> None:
     """However it is cut again; another thought is another answer."""
-    splice = AnswerSplice(24_000)
-    assert splice.take(Thought("To b", 2)) == Thought("To b", 2)
-    assert splice.is_begun
-    splice.repeat()
-    assert splice.take(Thought("To ", 1)) is None
-    assert splice.take(Thought("be, or", 3)) == Thought("e, or", 2)
-    splice.repeat()
+    replay = AnswerReplay(24_000)
+    assert replay.take(Thought("To b", 2)) == Thought("To b", 2)
+    assert replay.is_begun
+    replay.restart()
+    assert replay.take(Thought("To ", 1)) is None
+    assert replay.take(Thought("be, or", 3)) == Thought("e, or", 2)
+    replay.restart()
     with pytest.raises(ReplicaLost, match="differently"):
-        splice.take(Thought("To bee, or", 5))
-    splice.repeat()
-    splice.take(Thought("To", 1))
+        replay.take(Thought("To bee, or", 5))
+    replay.restart()
+    replay.take(Thought("To", 1))
     with pytest.raises(ReplicaLost, match="shorter"):
-        splice.check_end()
+        replay.check_end()
 
 
 def test_a_spliced_answer_has_each_call_once() -> None:
-    splice = AnswerSplice(24_000)
+    replay = AnswerReplay(24_000)
     first = [CallStarted("a"), CallArguments("{}"), CallStarted("a"), CallArguments('{"x"')]
-    assert [splice.take(event) for event in first] == first
-    splice.repeat()
+    assert [replay.take(event) for event in first] == first
+    replay.restart()
     again = [CallStarted("a"), CallArguments("{}"), CallStarted("a"), CallArguments('{"x": 1}')]
     again += [CallStarted("b"), CallArguments("{}")]
-    new = [splice.take(event) for event in again]
+    new = [replay.take(event) for event in again]
     assert new == [None, None, None, CallArguments(": 1}"), CallStarted("b"), CallArguments("{}")]
-    splice.check_end()
-    splice.repeat()
-    splice.take(CallStarted("b"))
+    replay.check_end()
+    replay.restart()
+    replay.take(CallStarted("b"))
     with pytest.raises(ReplicaLost, match="shorter"):
-        splice.check_end()
+        replay.check_end()
 
 
 def test_another_answer_is_no_continuation() -> None:
-    splice = AnswerSplice(24_000)
-    splice.take(TextDelta("To be", 2))
-    splice.repeat()
+    replay = AnswerReplay(24_000)
+    replay.take(TextDelta("To be", 2))
+    replay.restart()
     with pytest.raises(ReplicaLost, match="differently"):
-        splice.take(TextDelta("Two bees", 2))
-    splice = AnswerSplice(24_000)
-    splice.take(TextDelta("To be", 2))
-    splice.repeat()
-    splice.take(TextDelta("To", 1))
+        replay.take(TextDelta("Two bees", 2))
+    replay = AnswerReplay(24_000)
+    replay.take(TextDelta("To be", 2))
+    replay.restart()
+    replay.take(TextDelta("To", 1))
     with pytest.raises(ReplicaLost, match="shorter"):
-        splice.check_end()
+        replay.check_end()

@@ -49,9 +49,9 @@ sys.modules["cantata.engine.plan"] = SimpleNamespace(
     plan_services=lambda *given: plans, preload_stages=lambda plans: None
 )
 sys.modules["cantata.engine.service"] = SimpleNamespace(
-    create_service=lambda *plans, log_format, elsewhere: service
+    create_service=lambda *plans, log_format, remote_stages: service
 )
-from cantata.cli import main
+from cantata.cli.app import main
 main()
 """
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.cards import Announcement, SpeakingModel
 from cantata.cluster.faults import error_of, fault_of
 from cantata.cluster.key import LinkKey
-from cantata.cluster.link.errors import Garbage, Refused
+from cantata.cluster.link.errors import ProtocolError, Refused
 from cantata.cluster.link.frames import Frame, FrameParser, header_of
 from cantata.cluster.link.hello import Hello, Side
 from cantata.cluster.messages import Opened, Reports, Sound, SpeakOrder
+from cantata.cluster.model_advertisement import Advertisement, SpeakingModel
+from cantata.cluster.serialization import decode, encode
 from cantata.contract.data import errors
 from cantata.contract.data.capabilities import Capabilities
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
@@ -51,7 +51,7 @@ def test_frames_arrive_however_the_bytes_are_cut(
 def test_a_body_beyond_the_limit_is_refused_before_it_arrives() -> None:
     parser = FrameParser(100)
     assert len(parser.feed(header_of(20, 1, 100) + bytes(100))) == 1
-    with pytest.raises(Garbage, match="101 bytes"):
+    with pytest.raises(ProtocolError, match="101 bytes"):
         parser.feed(header_of(20, 1, 101))
 
 
@@ -86,8 +86,8 @@ def test_what_a_model_can_do_survives() -> None:
         options={"pair": {"prefixItems": [{"type": "number"}, {}], "default": [0.5, None]}},
     )
     card = SpeakingModel("tiny", "identity", (), 24_000, 2, 100, False, can)
-    announced = Announcement("tiny", (card,), (), ())
-    assert decode(body_of(announced), Announcement) == announced
+    announced = Advertisement("tiny", (card,), (), ())
+    assert decode(body_of(announced), Advertisement) == announced
 
 
 def test_every_part_of_a_report_survives() -> None:
@@ -140,7 +140,7 @@ def forged(dtype: Any, shape: Any, place: Any, tail: int = 64) -> bytearray:
 )
 def test_an_array_that_is_not_there_is_garbage(body: bytearray) -> None:
     assert decode(forged("<i4", (4, 4), 0), Whole).values.shape == (4, 4)
-    with pytest.raises(Garbage):
+    with pytest.raises(ProtocolError):
         decode(body, Whole)
 
 
@@ -152,7 +152,7 @@ def test_random_changes_of_a_message_are_garbage_or_another_message() -> None:
         body[draw.randrange(len(body))] = draw.randrange(256)
         try:
             decode(body, SpeakOrder)
-        except Garbage:
+        except ProtocolError:
             refused += 1
     assert refused > 500
 

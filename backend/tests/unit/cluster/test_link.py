@@ -16,9 +16,16 @@ from cantata.cluster.address import Address
 from cantata.cluster.key import NO_KEY, LinkKey
 from cantata.cluster.link import link as link_module
 from cantata.cluster.link.connecting import address_of, connect, listen, shake_hands
-from cantata.cluster.link.errors import Garbage, Gone, Hung, LinkLost, Refused, Silent
+from cantata.cluster.link.errors import (
+    ConnectionClosed,
+    HeartbeatTimeout,
+    LinkLost,
+    PeerHung,
+    ProtocolError,
+    Refused,
+)
 from cantata.cluster.link.frames import BEAT, CREDIT, END, FIRST_OF_USER, HEADER, header_of
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import WINDOW_BYTES, Stream
@@ -37,11 +44,11 @@ class End:
     states: list[bytes] = field(default_factory=list)
     link: Link = field(init=False)
 
-    def begin(self, side: Side, heart: Heart) -> None:
+    def begin(self, side: Side, heartbeat: Heartbeat) -> None:
         self.link = Link(
             self.sock,
             side,
-            heart,
+            heartbeat,
             side.name,
             on_stream=self.streams.append if side is Side.ACCEPTED else None,
             on_message=lambda kind, body: self.messages.append((kind, bytes(body))),
@@ -51,18 +58,18 @@ class End:
 
 
 @pytest.fixture
-def heart() -> Iterator[Heart]:
-    heart = Heart(0.02)
-    yield heart
-    heart.close()
+def heartbeat() -> Iterator[Heartbeat]:
+    heartbeat = Heartbeat(0.02)
+    yield heartbeat
+    heartbeat.close()
 
 
 @asynccontextmanager
-async def two_ends(heart: Heart) -> AsyncIterator[tuple[End, End]]:
+async def two_ends(heartbeat: Heartbeat) -> AsyncIterator[tuple[End, End]]:
     near, far = (End(sock) for sock in socket.socketpair())
     for end, side in ((near, Side.CONNECTED), (far, Side.ACCEPTED)):
         end.sock.setblocking(False)
-        end.begin(side, heart)
+        end.begin(side, heartbeat)
     yield near, far
     near.link.close()
     far.link.close()
@@ -70,13 +77,13 @@ async def two_ends(heart: Heart) -> AsyncIterator[tuple[End, End]]:
 
 @asynccontextmanager
 async def raw_end(
-    heart: Heart, side: Side = Side.ACCEPTED
+    heartbeat: Heartbeat, side: Side = Side.ACCEPTED
 ) -> AsyncIterator[tuple[End, socket.socket]]:
     """One end, and the plain socket at the other."""
     mine, theirs = socket.socketpair()
     end = End(mine)
     mine.setblocking(False)
-    end.begin(side, heart)
+    end.begin(side, heartbeat)
     with theirs:
         yield end, theirs
         end.link.close()
@@ -98,8 +105,8 @@ async def opened(near: End, far: End, body: bytes = b"open") -> tuple[Stream, St
     return stream, far.streams[-1]
 
 
-async def test_streams_carry_frames_both_ways_in_order(heart: Heart) -> None:
-    async with two_ends(heart) as (near, far):
+async def test_streams_carry_frames_both_ways_in_order(heartbeat: Heartbeat) -> None:
+    async with two_ends(heartbeat) as (near, far):
         one, other = await opened(near, far)
         for number in range(50):
             await one.send(DATA + 1, b"up", str(number).encode())
@@ -133,7 +140,7 @@ async def test_what_many_streams_send_at_once_leaves_together() -> None:
     """A step's chunks are one system call here, and one turn of the loop there."""
     near, far = socket.socketpair()
     counting = Counting(near.family, near.type, near.proto, near.detach())
-    silent = Heart(3600)
+    silent = Heartbeat(3600)
     ends = End(counting), End(far)
     for end, side in zip(ends, (Side.CONNECTED, Side.ACCEPTED), strict=True):
         end.sock.setblocking(False)
@@ -156,8 +163,8 @@ async def test_what_many_streams_send_at_once_leaves_together() -> None:
     silent.close()
 
 
-async def test_what_was_sent_before_an_end_arrives(heart: Heart) -> None:
-    async with two_ends(heart) as (near, far):
+async def test_what_was_sent_before_an_end_arrives(heartbeat: Heartbeat) -> None:
+    async with two_ends(heartbeat) as (near, far):
         stream, other = await opened(near, far)
         await stream.send(DATA, b"last words")
         near.link.close()
@@ -168,9 +175,9 @@ async def test_what_was_sent_before_an_end_arrives(heart: Heart) -> None:
             await other.receive()
 
 
-async def test_a_large_body_arrives_whole_while_others_go_on(heart: Heart) -> None:
+async def test_a_large_body_arrives_whole_while_others_go_on(heartbeat: Heartbeat) -> None:
     body = bytes(range(256)) * 40_000  # ten megabytes: far more than the kernel holds
-    async with two_ends(heart) as (near, far):
+    async with two_ends(heartbeat) as (near, far):
         small, _ = await opened(near, far)
         large = near.link.open()
         large.first(DATA, body)
@@ -184,9 +191,9 @@ async def test_a_large_body_arrives_whole_while_others_go_on(heart: Heart) -> No
         assert arrived.body == body
 
 
-async def test_a_sender_waits_for_credit_and_others_do_not(heart: Heart) -> None:
+async def test_a_sender_waits_for_credit_and_others_do_not(heartbeat: Heartbeat) -> None:
     part = bytes(WINDOW_BYTES // 8)
-    async with two_ends(heart) as (near, far):
+    async with two_ends(heartbeat) as (near, far):
         slow, unread = await opened(near, far)
         sent = 0
 
@@ -209,21 +216,21 @@ async def test_a_sender_waits_for_credit_and_others_do_not(heart: Heart) -> None
 
 
 async def test_a_sender_goes_on_once_the_kernel_has_taken_everything(
-    heart: Heart, monkeypatch: pytest.MonkeyPatch
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, so that it never reports that it has room; and no credit comes, since nobody
     reads."""
     monkeypatch.setattr(link_module, "ROOM_BYTES", 1000)
-    async with two_ends(heart) as (near, far):
+    async with two_ends(heartbeat) as (near, far):
         stream, _ = await opened(near, far)
         async with asyncio.timeout(20):
             for _ in range(3):
                 await stream.send(DATA, bytes(2000))
 
 
-async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heart: Heart) -> None:
+async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heartbeat: Heartbeat) -> None:
     """Nobody returns credit after that; both ends forget the stream."""
-    async with two_ends(heart) as (near, far):
+    async with two_ends(heartbeat) as (near, far):
         stream, other = await opened(near, far)
         await stream.send(DATA, bytes(WINDOW_BYTES))
         waiting = asyncio.create_task(stream.send(DATA, b"too late"))
@@ -240,12 +247,12 @@ async def test_who_waits_for_credit_is_let_go_when_its_own_end_ends(heart: Heart
         assert await other.receive() is None
 
 
-async def test_the_window_bounds_what_waits_for_a_reader(heart: Heart) -> None:
-    async with raw_end(heart) as (end, theirs):
+async def test_the_window_bounds_what_waits_for_a_reader(heartbeat: Heartbeat) -> None:
+    async with raw_end(heartbeat) as (end, theirs):
         frame = header_of(DATA, 1, WINDOW_BYTES // 2) + bytes(WINDOW_BYTES // 2)
         await asyncio.to_thread(theirs.sendall, frame * 3)
         error = await end.link.lost()
-        assert isinstance(error, Garbage)
+        assert isinstance(error, ProtocolError)
         assert "credit" in error.reason
 
 
@@ -255,23 +262,23 @@ BEATS_THAT_LIE = header_of(BEAT, 0, 4) + b"\x42\x48\x00\x00"  # fifty seconds, a
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (b"GET / HTTP/1.1\r\nhost: here\r\n\r\n" * 9, Garbage),
-        (header_of(DATA, 1, 1 << 31), Garbage),
+        (b"GET / HTTP/1.1\r\nhost: here\r\n\r\n" * 9, ProtocolError),
+        (header_of(DATA, 1, 1 << 31), ProtocolError),
         (header_of(99, 0, 0), LinkLost),
-        (header_of(CREDIT, 5, 4) + bytes(4), Garbage),
-        (header_of(END, 5, 0), Garbage),
-        (header_of(BEAT, 0, 3) + bytes(3), Garbage),
-        (header_of(DATA, 1, 0) + header_of(7, 1, 0), Garbage),
-        (header_of(DATA, 1, 0) + header_of(CREDIT, 1, 4) + b"\xff" * 4, Garbage),
-        (header_of(DATA, 1, 0) + header_of(END, 1, 0) + header_of(DATA, 1, 0), Garbage),
-        (BEATS_THAT_LIE, Hung),
-        (b"", Gone),
+        (header_of(CREDIT, 5, 4) + bytes(4), ProtocolError),
+        (header_of(END, 5, 0), ProtocolError),
+        (header_of(BEAT, 0, 3) + bytes(3), ProtocolError),
+        (header_of(DATA, 1, 0) + header_of(7, 1, 0), ProtocolError),
+        (header_of(DATA, 1, 0) + header_of(CREDIT, 1, 4) + b"\xff" * 4, ProtocolError),
+        (header_of(DATA, 1, 0) + header_of(END, 1, 0) + header_of(DATA, 1, 0), ProtocolError),
+        (BEATS_THAT_LIE, PeerHung),
+        (b"", ConnectionClosed),
     ],
 )
 async def test_garbage_is_the_links_death_with_a_reason(
-    heart: Heart, data: bytes, kind: type[LinkLost]
+    heartbeat: Heartbeat, data: bytes, kind: type[LinkLost]
 ) -> None:
-    async with raw_end(heart) as (end, theirs):
+    async with raw_end(heartbeat) as (end, theirs):
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
         async with asyncio.timeout(60):
@@ -284,8 +291,8 @@ async def test_garbage_is_the_links_death_with_a_reason(
                 await stream.send(DATA, b"x")
 
 
-async def test_what_arrived_before_the_loss_is_still_read(heart: Heart) -> None:
-    async with two_ends(heart) as (near, far):
+async def test_what_arrived_before_the_loss_is_still_read(heartbeat: Heartbeat) -> None:
+    async with two_ends(heartbeat) as (near, far):
         one, other = await opened(near, far)
         await other.send(DATA, b"first")
         await other.send(DATA, b"second")
@@ -298,8 +305,8 @@ async def test_what_arrived_before_the_loss_is_still_read(heart: Heart) -> None:
             await one.receive()
 
 
-async def test_a_frame_that_crosses_an_end_is_dropped(heart: Heart) -> None:
-    async with two_ends(heart) as (near, far):
+async def test_a_frame_that_crosses_an_end_is_dropped(heartbeat: Heartbeat) -> None:
+    async with two_ends(heartbeat) as (near, far):
         one, other = await opened(near, far)
         one.end()
         other.end()
@@ -309,8 +316,8 @@ async def test_a_frame_that_crosses_an_end_is_dropped(heart: Heart) -> None:
         assert not near.link.is_lost
 
 
-async def test_beats_carry_the_state_while_the_loop_stands_still(heart: Heart) -> None:
-    async with raw_end(heart) as (end, theirs):
+async def test_beats_carry_the_state_while_the_loop_stands_still(heartbeat: Heartbeat) -> None:
+    async with raw_end(heartbeat) as (end, theirs):
         end.link.tell(b"state")
         theirs.settimeout(60)
         await asyncio.to_thread(theirs.recv, 1 << 16)
@@ -328,18 +335,18 @@ async def test_beats_carry_the_state_while_the_loop_stands_still(heart: Heart) -
         assert heard.count(b"state") >= 4
 
 
-async def test_a_silent_end_is_found_out(heart: Heart) -> None:
-    """By the rule that `test_silence.py` checks; here, that the link applies it."""
-    async with raw_end(heart) as (end, _):
+async def test_a_silent_end_is_found_out(heartbeat: Heartbeat) -> None:
+    """By the rule that `test_heartbeat_monitor.py` checks; here, that the link applies it."""
+    async with raw_end(heartbeat) as (end, _):
         began = time.monotonic()
         async with asyncio.timeout(60):
             error = await end.link.lost()
-        assert isinstance(error, Silent)
+        assert isinstance(error, HeartbeatTimeout)
         assert time.monotonic() - began > 1.0
 
 
-async def test_beats_alone_keep_a_link(heart: Heart) -> None:
-    async with two_ends(heart) as (near, far):
+async def test_beats_alone_keep_a_link(heartbeat: Heartbeat) -> None:
+    async with two_ends(heartbeat) as (near, far):
         await asyncio.sleep(0)
         for _ in range(3):
             near.states.clear()
@@ -350,10 +357,10 @@ async def test_beats_alone_keep_a_link(heart: Heart) -> None:
 
 
 async def test_an_end_that_reads_nothing_holds_up_no_loop(
-    heart: Heart, monkeypatch: pytest.MonkeyPatch
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "ROOM_BYTES", 64 << 10)
-    async with raw_end(heart, Side.CONNECTED) as (end, _):
+    async with raw_end(heartbeat, Side.CONNECTED) as (end, _):
         streams = [end.link.open() for _ in range(20)]
         sending = [asyncio.create_task(stream.send(DATA, bytes(60_000))) for stream in streams]
         await asyncio.sleep(0.1)
@@ -363,9 +370,9 @@ async def test_an_end_that_reads_nothing_holds_up_no_loop(
             task.cancel()
 
 
-async def test_who_finishes_lets_the_other_end_read_everything(heart: Heart) -> None:
+async def test_who_finishes_lets_the_other_end_read_everything(heartbeat: Heartbeat) -> None:
     body = bytes(range(256)) * 20_000  # more than the kernel holds
-    async with two_ends(heart) as (near, far):
+    async with two_ends(heartbeat) as (near, far):
         one, other = await opened(near, far)
         other.first(DATA, body)
         other.end(b"the end")
@@ -378,8 +385,8 @@ async def test_who_finishes_lets_the_other_end_read_everything(heart: Heart) -> 
         assert far.link.is_lost
 
 
-async def test_who_is_never_read_finishes_in_time(heart: Heart) -> None:
-    async with raw_end(heart) as (end, theirs):
+async def test_who_is_never_read_finishes_in_time(heartbeat: Heartbeat) -> None:
+    async with raw_end(heartbeat) as (end, theirs):
         theirs.sendall(header_of(DATA, 1, 0))
         await until(lambda: end.streams)
         end.streams[0].first(DATA, bytes(5_000_000))

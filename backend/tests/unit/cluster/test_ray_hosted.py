@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cantata.cluster.ray.hosted import HostedProcess, start_process
+from cantata.cluster.ray.hosted import ActorProcess, start_process
 
 PROCESS = """
 import asyncio, json, signal, sys
-from cantata.cluster.ray.hosting import hosted, meet_actor
+from cantata.cluster.ray.hosting import hosted, connect_actor
 
 async def main():
-    actor, arguments = await meet_actor()
+    actor, arguments = await connect_actor()
     print("this is no JSON: it goes to the log")
     heard, ended = [], asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -40,7 +40,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "hosted_for_a_test"
 
 
-async def said(process: HostedProcess, name: str, value: object) -> None:
+async def said(process: ActorProcess, name: str, value: object) -> None:
     async with asyncio.timeout(60):
         while process.said.get(name) != value:
             await process.news()

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from cantata.cluster.ray.membership import (
+    FORGET_AFTER_S,
+    Membership,
+    MembershipTable,
+    QueueDepth,
+    as_plain,
+    from_plain,
+)
 from cantata.cluster.ray.policy import Load, wanted
-from cantata.cluster.ray.roll import FORGET_AFTER_S, Demand, Present, Roll, as_plain, from_plain
 
 IDLE = Load(10, 0, 0)
 
@@ -48,46 +55,48 @@ class Clock:
 
 def test_a_replica_is_there_while_it_says_so() -> None:
     clock = Clock()
-    roll = Roll(clock)
-    roll.announce("a", "h1:1", "solo", serving=True)
-    roll.announce("b", "h2:1", "solo", serving=False)
-    assert roll.read("e", {}).addresses == {"h1:1"}
+    table = MembershipTable(clock)
+    table.announce("a", "h1:1", "solo", serving=True)
+    table.announce("b", "h2:1", "solo", serving=False)
+    assert table.read("e", {}).addresses == {"h1:1"}
     clock.now_s += FORGET_AFTER_S - 1
-    roll.announce("b", "h2:1", "solo", serving=True)
-    assert roll.read("e", {}).addresses == {"h1:1", "h2:1"}
+    table.announce("b", "h2:1", "solo", serving=True)
+    assert table.read("e", {}).addresses == {"h1:1", "h2:1"}
     clock.now_s += 2
-    assert roll.read("e", {}).addresses == {"h2:1"}
-    roll.announce("b", "h2:1", "solo", serving=False)
-    assert roll.read("e", {}).addresses == set()
+    assert table.read("e", {}).addresses == {"h2:1"}
+    table.announce("b", "h2:1", "solo", serving=False)
+    assert table.read("e", {}).addresses == set()
 
 
 def test_a_new_directory_forgets_nobody_that_it_has_not_heard() -> None:
     clock = Clock()
-    roll, known = Roll(clock), frozenset({"h1:1", "h2:1"})
-    roll.announce("c", "h3:1", "solo", serving=True)
-    assert roll.read("e", {}).beside(known) == {"h1:1", "h2:1", "h3:1"}
+    table, known = MembershipTable(clock), frozenset({"h1:1", "h2:1"})
+    table.announce("c", "h3:1", "solo", serving=True)
+    assert table.read("e", {}).merged_with(known) == {"h1:1", "h2:1", "h3:1"}
     clock.now_s += FORGET_AFTER_S
-    roll.announce("c", "h3:1", "solo", serving=True)
+    table.announce("c", "h3:1", "solo", serving=True)
     clock.now_s += 0.1
-    assert roll.read("e", {}).beside(known) == {"h3:1"}
+    assert table.read("e", {}).merged_with(known) == {"h3:1"}
 
 
 def test_what_waits_at_the_edges_is_shared_by_the_replicas_of_its_model() -> None:
     clock = Clock()
-    roll = Roll(clock)
-    roll.read("e", {"solo": 4, "duet": 1})
-    roll.read("f", {"solo": 2})
-    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(6, edges=2)
-    assert roll.announce("b", "h2:1", "solo", serving=True) == Demand(3, edges=2)
-    assert roll.announce("c", "h3:1", "solo", serving=False) == Demand(0, edges=2)
-    assert roll.announce("d", "h4:1", "duet", serving=True) == Demand(1, edges=2)
-    assert roll.announce("d", "h4:1", "other", serving=True) == Demand(0, edges=2)
-    roll.read("e", {})
-    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(1, edges=2)
+    table = MembershipTable(clock)
+    table.read("e", {"solo": 4, "duet": 1})
+    table.read("f", {"solo": 2})
+    assert table.announce("a", "h1:1", "solo", serving=True) == QueueDepth(6, edges=2)
+    assert table.announce("b", "h2:1", "solo", serving=True) == QueueDepth(3, edges=2)
+    assert table.announce("c", "h3:1", "solo", serving=False) == QueueDepth(0, edges=2)
+    assert table.announce("d", "h4:1", "duet", serving=True) == QueueDepth(1, edges=2)
+    assert table.announce("d", "h4:1", "other", serving=True) == QueueDepth(0, edges=2)
+    table.read("e", {})
+    assert table.announce("a", "h1:1", "solo", serving=True) == QueueDepth(1, edges=2)
     clock.now_s += FORGET_AFTER_S + 1
-    assert roll.announce("a", "h1:1", "solo", serving=True) == Demand(0, edges=0), "they are gone"
+    assert table.announce("a", "h1:1", "solo", serving=True) == QueueDepth(0, edges=0), (
+        "they are gone"
+    )
 
 
 def test_a_message_of_it_says_the_same() -> None:
-    present = Present(frozenset({"h2:1", "h1:1"}), complete=True)
+    present = Membership(frozenset({"h2:1", "h1:1"}), complete=True)
     assert from_plain(as_plain(present)) == present

@@ -34,7 +34,7 @@ def test_run_many_and_start_take_what_they_are_given() -> None:
 def test_an_application_of_each_kind_is_accepted() -> None:
     from cantata.cluster.ray import applications
     from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments, as_plain
-    from cantata.cluster_options import EdgesOptions, ReplicasOptions
+    from cantata.config.cluster import EdgesOptions, ReplicasOptions
 
     model = ModelArguments(
         name="a",
@@ -64,7 +64,7 @@ def test_the_policy_reads_serves_context() -> None:
     from ray.serve.config import AutoscalingContext
 
     from cantata.cluster.ray.serve_api import scaling
-    from cantata.cluster_options import ReplicasOptions
+    from cantata.config.cluster import ReplicasOptions
 
     config = scaling(ReplicasOptions(min=1, max=9, fill=0.5))
     policy = config.policy.get_policy()(**config.policy.policy_kwargs)

@@ -22,16 +22,16 @@ with warnings.catch_warnings():
     from cantata.cluster.ray.serve_api import DirectoryGone
 
 from cantata.cluster.ray.arguments import ModelArguments, as_plain
-from cantata.cluster.ray.roll import Demand
-from cantata.cluster_options import ReplicasOptions
+from cantata.cluster.ray.membership import QueueDepth
+from cantata.config.cluster import ReplicasOptions
 from cantata.contract.data.errors import ConfigError, StageDied
 
 PROCESS = """
 import asyncio, signal, sys
-from cantata.cluster.ray.hosting import hosted, meet_actor
+from cantata.cluster.ray.hosting import hosted, connect_actor
 
 async def main():
-    actor, told = await meet_actor()
+    actor, told = await connect_actor()
     if told["arguments"]["model"] == "missing":
         actor.say({"error": "there is no such model"})
         return 1
@@ -64,13 +64,13 @@ class KnownDirectory:
         self.edges = 0
         self._asked = asyncio.Event()
 
-    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> Demand:
+    async def announce(self, id: str, address: str, model: str, *, serving: bool) -> QueueDepth:
         self._asked.set()
         if self.refusals_left:
             self.refusals_left -= 1
             raise DirectoryGone("it is starting")
         self.heard.append((address, model, serving))
-        return Demand(1.5, self.edges)
+        return QueueDepth(1.5, self.edges)
 
     async def hears(self, *what: object) -> None:
         async with asyncio.timeout(60):

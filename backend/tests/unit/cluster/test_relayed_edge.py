@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from alike import same
-from cantata.cluster.link.errors import Garbage
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.errors import ProtocolError
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
-from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
+from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
+from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
+from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import Kind
-from cantata.cluster.stages.parking import Parking
-from cantata.cluster.stages.pouring import pour, send_chunks
-from cantata.connectors.bodies import encode
 from cantata.connectors.encoded import EncodedChunks
+from cantata.connectors.serialization import encode
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, WordTiming
 
@@ -33,12 +33,12 @@ LIMIT_S = 20.0
 @asynccontextmanager
 async def linked() -> AsyncIterator[tuple[Stream, Stream]]:
     """Both ends of a stream over a link."""
-    heart, arrived = Heart(0.02), asyncio.get_running_loop().create_future()
+    heartbeat, arrived = Heartbeat(0.02), asyncio.get_running_loop().create_future()
     ours, theirs = socket.socketpair()
     for sock in (ours, theirs):
         sock.setblocking(False)
-    near = Link(ours, Side.CONNECTED, heart, "far")
-    far = Link(theirs, Side.ACCEPTED, heart, "near", on_stream=arrived.set_result)
+    near = Link(ours, Side.CONNECTED, heartbeat, "far")
+    far = Link(theirs, Side.ACCEPTED, heartbeat, "near", on_stream=arrived.set_result)
     near.begin()
     far.begin()
     try:
@@ -51,7 +51,7 @@ async def linked() -> AsyncIterator[tuple[Stream, Stream]]:
     finally:
         near.close()
         far.close()
-        heart.close()
+        heartbeat.close()
 
 
 async def test_chunks_cross_two_relays_as_they_were() -> None:
@@ -68,18 +68,18 @@ async def test_chunks_cross_two_relays_as_they_were() -> None:
     ]
     near, far = new_address("near"), new_address("far")
     with listen(near) as start, listen(far) as end:
-        sender, outlet = SocketSender(near), LocalOutlet(far)
-        parking = Parking(outlet.put)
-        parking.registered("early")
+        sender, outlet = SocketSender(near), UnixEdgeWriter(far)
+        early_chunks = EarlyChunkBuffer(outlet.put)
+        early_chunks.registered("early")
         async with linked() as (stream, other):
             relays = [
                 asyncio.create_task(relay_from(start, partial(send_chunks, stream))),
-                asyncio.create_task(pour(other, parking.put)),
+                asyncio.create_task(forward_chunks(other, early_chunks.put)),
             ]
             await asyncio.to_thread(sender.put, chunks)
             receiver = await asyncio.to_thread(SocketReceiver, end)
             [early] = await asyncio.to_thread(receiver.get)
-            parking.registered("late")
+            early_chunks.registered("late")
             [late] = await asyncio.to_thread(receiver.get)
             for relay in relays:
                 relay.cancel()
@@ -101,6 +101,6 @@ async def test_what_are_no_chunks_ends_the_link(body: bytes) -> None:
 
     async with linked() as (stream, other):
         await stream.send(Kind.CHUNKS, body)
-        with pytest.raises(Garbage, match=r"no chunks|is no Heads"):
-            await pour(other, Parking(nothing).put)
+        with pytest.raises(ProtocolError, match=r"no chunks|is no Heads"):
+            await forward_chunks(other, EarlyChunkBuffer(nothing).put)
         await stream.ended()

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from cantata.cluster.address import Address
-from cantata.cluster.bodies import encode
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import WINDOW_BYTES, Stream
+from cantata.cluster.serialization import encode
 from cantata.cluster.stages.host_link import HostLink
-from cantata.cluster.stages.messages import DeathNews, Kind, StageReady
+from cantata.cluster.stages.messages import Kind, StageDeath, StageReady
 from cantata.cluster.stages.remote_stage import RemoteStage
 from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.data.chunks import Chunk, Codes, Payload
@@ -29,7 +29,7 @@ from cantata.engine.stage_process import Death, Report, StageState
 
 LIMIT_S = 20.0
 READY = StageReady(StageCapacity(4, None), pid=7)
-CRASH = DeathNews("it crashed", -11, None, {}, False, ())
+CRASH = StageDeath("it crashed", -11, None, {}, False, ())
 
 
 class Connected:
@@ -68,13 +68,13 @@ class Host:
 
 @asynccontextmanager
 async def host() -> AsyncIterator[Host]:
-    heart = Heart(0.02)
+    heartbeat = Heartbeat(0.02)
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
     arrived: asyncio.Queue[Stream] = asyncio.Queue()
-    server = Link(near, Side.CONNECTED, heart, "host")
-    theirs = Link(far, Side.ACCEPTED, heart, "server", on_stream=arrived.put_nowait)
+    server = Link(near, Side.CONNECTED, heartbeat, "host")
+    theirs = Link(far, Side.ACCEPTED, heartbeat, "server", on_stream=arrived.put_nowait)
     deaths: list[Death] = []
 
     def hear(_: str, report: Report) -> None:
@@ -96,7 +96,7 @@ async def host() -> AsyncIterator[Host]:
         server.close()
         theirs.close()
         await stage.stop(0)
-        heart.close()
+        heartbeat.close()
 
 
 async def test_a_stage_that_dies_as_soon_as_it_is_ready_has_not_started() -> None:

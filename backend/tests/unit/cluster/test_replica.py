@@ -11,15 +11,15 @@ import pytest
 from fake_cluster import KEY, FakeCluster, fake_cluster, spoken, undisturbed
 from fake_service import eventually
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import Fault, error_of
 from cantata.cluster.link.connecting import connect
 from cantata.cluster.link.errors import LinkLost
 from cantata.cluster.link.frames import END
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.messages import Kind, MoreText, ReplicaState, SpeakOrder
+from cantata.cluster.serialization import decode, encode
 from cantata.contract.data.errors import CantataError, ModelNotFound, Overloaded, StageDied
 from cantata.contract.data.request import SpeechRequest
 
@@ -29,11 +29,11 @@ TEXT = "One two three."
 @asynccontextmanager
 async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[ReplicaState]]]:
     """A link of the test's own to the first replica, and what it tells."""
-    heart, states = Heart(), list[ReplicaState]()
+    heartbeat, states = Heartbeat(), list[ReplicaState]()
     link = Link(
         await connect(cluster.replicas[0].host.address, KEY),
         Side.CONNECTED,
-        heart,
+        heartbeat,
         "replica",
         on_message=lambda kind, body: None,
         on_state=lambda body: states.append(decode(body, ReplicaState)),
@@ -43,7 +43,7 @@ async def linked(cluster: FakeCluster) -> AsyncIterator[tuple[Link, list[Replica
         yield link, states
     finally:
         link.close()
-        heart.close()
+        heartbeat.close()
 
 
 async def fault_of(link: Link, order: SpeakOrder) -> CantataError:

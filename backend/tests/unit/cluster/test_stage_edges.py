@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cantata.cluster.stages import unfinished as unfinished_module
-from cantata.cluster.stages.local_ends import LocalOutlet, relay_from
+from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.unfinished import Unfinished
 from cantata.connectors.encoded import EncodedChunks
 from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
@@ -55,7 +55,7 @@ async def test_a_relay_takes_what_a_stage_and_its_successor_send() -> None:
 async def test_an_outlet_finds_the_stage_s_successor() -> None:
     address = new_address("test")
     with listen(address) as listener:
-        outlet = LocalOutlet(address)
+        outlet = UnixEdgeWriter(address)
         await outlet.put(EncodedChunks.of([chunk("first")]))
         stage = SocketReceiver(listener)
         assert stage.get()[0].request_id == "first"
@@ -83,7 +83,7 @@ async def test_an_outlet_goes_on_after_chunks_that_nobody_took(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     address = new_address("test")
-    outlet = LocalOutlet(address)
+    outlet = UnixEdgeWriter(address)
     await outlet.put(EncodedChunks.of([chunk("lost")]))
     assert "chunks that no stage took were dropped" in caplog.text
     with listen(address) as listener:

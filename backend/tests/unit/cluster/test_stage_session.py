@@ -7,17 +7,17 @@ import socket
 
 import pytest
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import Fault
 from cantata.cluster.link.frames import END
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
+from cantata.cluster.serialization import decode, encode
+from cantata.cluster.stages.forwarding import forward_chunks
 from cantata.cluster.stages.host import session as session_module
 from cantata.cluster.stages.host.pipeline import StageLogs
 from cantata.cluster.stages.host.session import Session
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
-from cantata.cluster.stages.pouring import pour
 from cantata.connectors.encoded import EncodedChunks
 
 LIMIT_S = 20.0
@@ -30,19 +30,19 @@ async def nothing(_: EncodedChunks) -> None:
 
 async def refusal() -> Fault:
     """What a launch is told that follows after the host has refused the pipeline's edges."""
-    heart = Heart(0.02)
+    heartbeat = Heartbeat(0.02)
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    link = Link(near, Side.CONNECTED, heart, "host")
-    serving = asyncio.create_task(Session(far, "server", heart, {}, StageLogs()).run())
+    link = Link(near, Side.CONNECTED, heartbeat, "host")
+    serving = asyncio.create_task(Session(far, "server", heartbeat, {}, StageLogs()).run())
     link.begin()
     try:
         async with asyncio.timeout(LIMIT_S):
             link.message(Kind.PIPELINE, *encode(ORDER))
             edge = link.open()
             edge.first(Kind.EDGE_BACK, *encode(EdgeName("talker.codes", "codec")))
-            await pour(edge, nothing)
+            await forward_chunks(edge, nothing)
             stage = link.open()
             stage.first(Kind.LAUNCH, *encode(LaunchOrder("talker", LIMIT_S)))
             frame = await stage.receive()
@@ -52,7 +52,7 @@ async def refusal() -> Fault:
     finally:
         link.close()
         await serving
-        heart.close()
+        heartbeat.close()
 
 
 async def test_a_refused_pipeline_says_why_on_a_link_that_stays(

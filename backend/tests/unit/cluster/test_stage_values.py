@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from alike import same
-from cantata.cluster.bodies import decode, encode
-from cantata.cluster.link.errors import Garbage
+from cantata.cluster.link.errors import ProtocolError
+from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.annotations import fits, hints_of
 from cantata.cluster.stages.messages import RegisterOrder, age_of, time_of
 from cantata.cluster.stages.values import flatten, unflatten
@@ -101,24 +101,24 @@ def test_what_no_input_holds_is_named_before_it_is_sent(value: object, named: st
     ],
 )
 def test_fields_of_other_types_are_refused(change: dict[str, Any], why: str) -> None:
-    with pytest.raises(Garbage, match=why):
+    with pytest.raises(ProtocolError, match=why):
         carried(dataclasses.replace(TinyInput([1]), **change))
 
 
 def test_only_the_model_s_own_dataclasses_are_made() -> None:
-    with pytest.raises(Garbage, match="belongs to none of"):
+    with pytest.raises(ProtocolError, match="belongs to none of"):
         carried(TinyInput([1]), {"another_package"})
     for name in ("os:system", "tiny_talker.inputs:np", "tiny_talker.plugin:TinyInput"):
-        with pytest.raises(Garbage):
+        with pytest.raises(ProtocolError):
             unflatten([4, name, {}], (), OURS)
     tree, arrays = flatten(TinyInput([1]))
     del tree[2]["words"]
-    with pytest.raises(Garbage, match="words is missing"):
+    with pytest.raises(ProtocolError, match="words is missing"):
         unflatten(tree, arrays, OURS)
 
 
 def test_any_change_of_a_tree_is_refused_or_still_an_input() -> None:
-    """Nothing but `Garbage` comes of what was altered on its way."""
+    """Nothing but `ProtocolError` comes of what was altered on its way."""
     chance = random.Random(1)
     tree, arrays = flatten(MIXED)
     text = msgspec.msgpack.encode(tree)
@@ -129,7 +129,7 @@ def test_any_change_of_a_tree_is_refused_or_still_an_input() -> None:
             altered[chance.randrange(len(altered))] = chance.randrange(256)
         try:
             unflatten(msgspec.msgpack.decode(altered), arrays, OURS)
-        except (Garbage, msgspec.MsgspecError, UnicodeDecodeError):
+        except (ProtocolError, msgspec.MsgspecError, UnicodeDecodeError):
             refused += 1
     assert refused > 1000
 

@@ -16,10 +16,10 @@ from cantata.contract.model.row_products import RowLinear
 from cantata_layers.qwen_image.config.transformer import TransformerConfig
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.transformer.block import Block
+from cantata_layers.qwen_image.transformer.block_stack import BlockStack, StreamLayout
 from cantata_layers.qwen_image.transformer.modulation import Modulation, Modulations
 from cantata_layers.qwen_image.transformer.norms import RmsNorm, layer_norm
 from cantata_layers.qwen_image.transformer.packing import Segment, by_row
-from cantata_layers.qwen_image.transformer.passage import Passage, Place
 from cantata_layers.qwen_image.transformer.rotation import Positions, Rotation
 
 NO_NOISE = 0.0
@@ -122,7 +122,7 @@ class Denoiser:
 
     @torch.inference_mode()
     def velocities(
-        self, rows: Sequence[Row], through: Callable[[Passage], None] | None = None
+        self, rows: Sequence[Row], through: Callable[[BlockStack], None] | None = None
     ) -> list[torch.Tensor]:
         """The velocity of each row: [N, P] float32, noise minus picture.
 
@@ -136,12 +136,12 @@ class Denoiser:
         modulations = self.modulations.of([*shares, NO_NOISE] if still else shares)
         places = [_places(row, index, still) for row, index in zip(rows, indexes, strict=True)]
         texts = torch.cat([row.condition.text for row in rows])
-        passage = Passage(self._blocks, modulations, places, texts, self._pictures(rows))
+        stack = BlockStack(self._blocks, modulations, places, texts, self._pictures(rows))
         if through is None:
-            passage.run(range(passage.blocks))
+            stack.run(range(stack.blocks))
         else:
-            through(passage)
-        return self._last(rows, passage, [modulations[index] for index in indexes])
+            through(stack)
+        return self._last(rows, stack, [modulations[index] for index in indexes])
 
     def _pictures(self, rows: Sequence[Row]) -> torch.Tensor:
         """[I, D]: of each row its noise, then its references."""
@@ -151,12 +151,12 @@ class Denoiser:
         return torch.cat([x for own, row in parts for x in (own, row.condition.references)])
 
     def _last(
-        self, rows: Sequence[Row], passage: Passage, modulations: Sequence[Modulation]
+        self, rows: Sequence[Row], stack: BlockStack, modulations: Sequence[Modulation]
     ) -> list[torch.Tensor]:
         lengths = [row.condition.noise_tokens for row in rows]
         own = [
             layer_norm(part[:length]) * (1 + modulation.last[0]) + modulation.last[1]
-            for part, length, modulation in zip(passage.images, lengths, modulations, strict=True)
+            for part, length, modulation in zip(stack.images, lengths, modulations, strict=True)
         ]
         return list(by_row(self._layers.proj_out(torch.cat(own)).float(), lengths))
 
@@ -164,12 +164,14 @@ class Denoiser:
         return x.to(self.device, self._dtype)
 
 
-def _places(row: Row, index: int, still: int | None) -> tuple[Place, Place]:
+def _places(row: Row, index: int, still: int | None) -> tuple[StreamLayout, StreamLayout]:
     """Of a row's text and pictures. `still`: the modulation of references, if it is not the row's
     own, `index`."""
     condition = row.condition
     references = Segment(len(condition.references), index if still is None else still)
     return (
-        Place((Segment(len(condition.text), index),), condition.text_rotation),
-        Place((Segment(condition.noise_tokens, index), references), condition.picture_rotation),
+        StreamLayout((Segment(len(condition.text), index),), condition.text_rotation),
+        StreamLayout(
+            (Segment(condition.noise_tokens, index), references), condition.picture_rotation
+        ),
     )

@@ -16,7 +16,7 @@ import torch
 
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata_layers.qwen_image.transformer.passage import Passage
+from cantata_layers.qwen_image.transformer.block_stack import BlockStack
 from cantata_layers.qwen_image.transformer.taylor import EMPTY, Series
 
 COEFFICIENTS = (-450.0, 280.0, -45.0, 3.2, -0.02)
@@ -86,32 +86,32 @@ class SkippingPass:
         self.full: list[bool] = []
         """For each row, whether it computed every block."""
 
-    def __call__(self, passage: Passage) -> None:
+    def __call__(self, stack: BlockStack) -> None:
         """Take the rows through the blocks."""
         rule = self._skipping
-        middle = range(rule.first_blocks, passage.blocks - rule.last_blocks)
-        measured = self._run_first(passage)
+        middle = range(rule.first_blocks, stack.blocks - rule.last_blocks)
+        measured = self._run_first(stack)
         changes = self._changes(measured)
         self.full = [self._is_full(row, changes[row]) for row in range(len(self.memories))]
-        self._run_middle(passage, middle)
-        passage.run(range(middle.stop, passage.blocks))
+        self._run_middle(stack, middle)
+        stack.run(range(middle.stop, stack.blocks))
         for row, memory in enumerate(self.memories):
             self.memories[row] = self._after(memory, changes[row], measured[row], self.full[row])
 
-    def _run_first(self, passage: Passage) -> Sequence[torch.Tensor | None]:
+    def _run_first(self, stack: BlockStack) -> Sequence[torch.Tensor | None]:
         """[I, D] for each row: what the test compares. The first blocks are computed."""
         rule = self._skipping
         if rule.test is SkipTest.INPUT:
             # Without a clone each view would keep the tensor of all rows.
-            measured = [made.clone() for made in passage.first_inputs()]
-            passage.run(range(rule.first_blocks))
+            measured = [made.clone() for made in stack.first_inputs()]
+            stack.run(range(rule.first_blocks))
             return measured
         if rule.test is SkipTest.INTERVAL:
-            passage.run(range(rule.first_blocks))
+            stack.run(range(rule.first_blocks))
             return [None] * len(self.memories)
-        before = [image.clone() for image in passage.images]
-        passage.run(range(rule.first_blocks))
-        return [image - old for image, old in zip(passage.images, before, strict=True)]
+        before = [image.clone() for image in stack.images]
+        stack.run(range(rule.first_blocks))
+        return [image - old for image, old in zip(stack.images, before, strict=True)]
 
     def _changes(self, measured: Sequence[torch.Tensor | None]) -> list[float]:
         """Relative to what was compared before; one synchronisation for all rows."""
@@ -137,12 +137,12 @@ class SkippingPass:
         # Also where the value is not a number.
         return not value <= rule.limit
 
-    def _run_middle(self, passage: Passage, middle: range) -> None:
+    def _run_middle(self, stack: BlockStack, middle: range) -> None:
         """Compute full rows, foresee the others, and note in the memories what full ones added."""
         full = [row for row, is_full in enumerate(self.full) if is_full]
-        texts, images = passage.texts, passage.images
+        texts, images = stack.texts, stack.images
         before = {row: (images[row].clone(), texts[row].clone()) for row in full}
-        passage.run_some(full, middle)
+        stack.run_some(full, middle)
         for row, memory in enumerate(self.memories):
             if row in before:
                 image, text = before[row]

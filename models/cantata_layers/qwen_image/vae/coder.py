@@ -17,7 +17,7 @@ from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.config.pipeline import VAE, WEIGHTS
 from cantata_layers.qwen_image.config.vae import VaeConfig
 from cantata_layers.qwen_image.loading import dtype_on, fill
-from cantata_layers.qwen_image.vae.halves import DecoderNetwork, EncoderNetwork
+from cantata_layers.qwen_image.vae.encoder_decoder import DecoderNetwork, EncoderNetwork
 from cantata_layers.qwen_image.vae.tiling import tiled
 
 LEVELS = 255

@@ -74,7 +74,7 @@ class Middle(nn.Module):
         return torch.as_tensor(last(self.attentions[0](first(x))))
 
 
-class Halving(nn.Module):
+class Downsample(nn.Module):
     """[B, C, H, W] -> [B, C, H / 2, W / 2]."""
 
     def __init__(self, channels: int) -> None:
@@ -86,7 +86,7 @@ class Halving(nn.Module):
         return torch.as_tensor(self.resample(x))
 
 
-class Doubling(nn.Module):
+class Upsample(nn.Module):
     """[B, C, H, W] -> [B, C / 2, 2 H, 2 W]."""
 
     def __init__(self, channels: int) -> None:

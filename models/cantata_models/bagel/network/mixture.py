@@ -48,7 +48,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ForwardOutput:
     """A span behind the last layer."""
 
     plain: torch.Tensor
@@ -71,7 +71,7 @@ class Mixture(nn.Module):
         self.plain, self.drawn = Expert(config), Expert(config)
         self._layers = config.layers
 
-    def forward(self, spans: Sequence[Span]) -> list[Passed]:
+    def forward(self, spans: Sequence[Span]) -> list[ForwardOutput]:
         """Pass spans through all layers. In float32 on a CPU a span's result does not depend on
         the others."""
         streams = _Stream.of_both(self, spans)
@@ -92,7 +92,7 @@ class Mixture(nn.Module):
                 stream.advance(index, torch.cat(made))
         plain, drawn = (stream.normed() for stream in streams)
         made_of = zip(plain, drawn, kept, strict=True)
-        return [Passed(words, latents, Block(layers)) for words, latents, layers in made_of]
+        return [ForwardOutput(words, latents, Block(layers)) for words, latents, layers in made_of]
 
 
 class _Stream:

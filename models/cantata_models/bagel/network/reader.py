@@ -18,7 +18,7 @@ from cantata_models.bagel.config import load_config
 from cantata_models.bagel.network.context import Context
 from cantata_models.bagel.network.latents import LatentTokens
 from cantata_models.bagel.network.load import Words, load_language, load_latent_tokens
-from cantata_models.bagel.network.mixture import Mixture, Passed, Span
+from cantata_models.bagel.network.mixture import ForwardOutput, Mixture, Span
 from cantata_models.bagel.network.rotation import Rotations
 from cantata_models.bagel.network.vision import table_rows
 
@@ -54,9 +54,9 @@ class Reader:
         """Where it computes."""
         return self.words.device
 
-    def run(self, spans: Sequence[Span]) -> list[Passed]:
+    def run(self, spans: Sequence[Span]) -> list[ForwardOutput]:
         """Pass spans through the network, in one forward."""
-        made: list[Passed] = self._mixture(spans)
+        made: list[ForwardOutput] = self._mixture(spans)
         return made
 
     def text_span(self, context: Context, tokens: Sequence[int]) -> Span:

@@ -12,7 +12,7 @@ from cantata.contract.data.chunks import Payload
 from cantata.contract.data.forward_size import ForwardSize
 from cantata_models.bagel.inputs import AnswerInput, Seen
 from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import Passed, Span
+from cantata_models.bagel.network.mixture import ForwardOutput, Span
 from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.ports import SEEN
 from cantata_models.bagel.prompts import Texts
@@ -42,7 +42,7 @@ class Answering:
         """The next token."""
         return [reader.text_span(self.text.context, [self.text.next_token])]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> Answering:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Answering:
         """Behind that token."""
         text = self.text.grown(passed[0].block, reader.words.scores(passed[0].plain[0]))
         ended = text.next_token == text.thinker.end
@@ -75,7 +75,7 @@ class Listening:
         """The next piece."""
         return [self.pieces[self.done].span(reader, self.text.context)]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> Listening | Answering:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Listening | Answering:
         """Read on, or answer."""
         start = self.pieces[self.done].read(self.text.context, passed[0])
         text = replace(self.text, thinker=replace(self.text.thinker, start=start))

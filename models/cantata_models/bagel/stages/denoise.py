@@ -24,7 +24,7 @@ from cantata_layers.qwen_image.sampling.steps import finished
 from cantata_models.bagel.config import PIXELS_PER_LATENT
 from cantata_models.bagel.inputs import AnswerInput, DrawInput, ReferenceGrids
 from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import Passed
+from cantata_models.bagel.network.mixture import ForwardOutput
 from cantata_models.bagel.network.reader import Reader, load_reader
 from cantata_models.bagel.ports import REFERENCES, SEEN
 from cantata_models.bagel.prompts import Texts
@@ -121,7 +121,7 @@ class BagelDenoiser:
         """One step of each job, in one forward."""
         asked = [job.phase.spans(self._reader) for job in jobs]
         passed = iter(self._reader.run([span for spans in asked for span in spans]))
-        answers: list[list[Passed]] = [[next(passed) for _ in spans] for spans in asked]
+        answers: list[list[ForwardOutput]] = [[next(passed) for _ in spans] for spans in asked]
         pairs = zip(jobs, answers, strict=True)
         phases = [job.phase.after(self._reader, answer) for job, answer in pairs]
         # From here on nothing fails: either all jobs advance, or none.

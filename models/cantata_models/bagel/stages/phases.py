@@ -18,7 +18,7 @@ from cantata.contract.data.forward_size import ForwardSize
 from cantata_layers.qwen_image.sampling.steps import euler
 from cantata_models.bagel.config import MARKS
 from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import Passed, Span
+from cantata_models.bagel.network.mixture import ForwardOutput, Span
 from cantata_models.bagel.network.reader import Reader
 from cantata_models.bagel.prompts import Texts
 from cantata_models.bagel.sampling.guidance import Branch, Guidance
@@ -49,7 +49,7 @@ class Phase(Protocol):
         """What the next forward is asked."""
         ...
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> Phase:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Phase:
         """The phase behind that forward; this one does not change, so that a step may fail."""
         ...
 
@@ -62,7 +62,7 @@ class PicturePhase(Phase, Protocol):
         """The picture as it is."""
         ...
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
         """As of `Phase`."""
         ...
 
@@ -112,7 +112,7 @@ class Drawing:
             for context in self._asked()
         ]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> Drawing:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Drawing:
         """One step on."""
         found = [reader.latents.velocities(one.drawn) for one in passed]
         asked = self._asked()
@@ -161,7 +161,7 @@ class Remembering:
         """The text."""
         return [self._piece.span(reader, self.drawing.contexts[Branch.FULL])]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> Drawing:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> Drawing:
         """Draw with it."""
         full = self._piece.read(self.drawing.contexts[Branch.FULL], passed[0])
         contexts = {**self.drawing.contexts, Branch.FULL: full}
@@ -199,12 +199,12 @@ class Thinking:
         """The last word of the thought."""
         return self.thought.tokens[-1:]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
         """Think on, or read what was thought."""
         scores = reader.words.scores(passed[0].plain[0])
         thought = self.thought.grown(passed[0].block, scores)
         if thought.ended:
-            return Remembering(self.texts.said_again(thought.tokens), self.drawing)
+            return Remembering(self.texts.repeated_text(thought.tokens), self.drawing)
         return Thinking(thought, self.drawing, self.texts)
 
 
@@ -248,7 +248,7 @@ class Reading:
         piece = self.pieces[self.done]
         return [piece.span(reader, context) for context in self._asked()]
 
-    def after(self, reader: Reader, passed: Sequence[Passed]) -> PicturePhase:
+    def after(self, reader: Reader, passed: Sequence[ForwardOutput]) -> PicturePhase:
         """Read on; then think, or draw."""
         piece, before = self.pieces[self.done], self.contexts
         full = piece.read(before[Branch.FULL], passed[0])

@@ -19,7 +19,7 @@ import torch
 from cantata_layers.qwen_image.grid import Grid
 from cantata_models.bagel.config import MARKS, MOST_READ
 from cantata_models.bagel.network.context import Context
-from cantata_models.bagel.network.mixture import Passed, Span
+from cantata_models.bagel.network.mixture import ForwardOutput, Span
 from cantata_models.bagel.network.reader import Reader
 
 
@@ -40,7 +40,7 @@ class Piece(Protocol):
         """What a forward is asked."""
         ...
 
-    def read(self, context: Context, passed: Passed) -> Context:
+    def read(self, context: Context, passed: ForwardOutput) -> Context:
         """The context with this piece behind it."""
         ...
 
@@ -65,7 +65,7 @@ class Words:
         """Each token at a position of its own."""
         return reader.text_span(context, self.tokens)
 
-    def read(self, context: Context, passed: Passed) -> Context:
+    def read(self, context: Context, passed: ForwardOutput) -> Context:
         """As of `Piece`."""
         return context.and_(passed.block, len(self.tokens))
 
@@ -91,7 +91,7 @@ class SeenPicture:
         """All tokens at one position."""
         return reader.seen_span(context, self.rows)
 
-    def read(self, context: Context, passed: Passed) -> Context:
+    def read(self, context: Context, passed: ForwardOutput) -> Context:
         """As of `Piece`."""
         return context.and_(passed.block, 1)
 
@@ -118,7 +118,7 @@ class KeptPicture:
         """All tokens at one position."""
         return reader.kept_span(context, self.latents, self.grid)
 
-    def read(self, context: Context, passed: Passed) -> Context:
+    def read(self, context: Context, passed: ForwardOutput) -> Context:
         """As of `Piece`."""
         return context.and_(passed.block, 1)
 

@@ -18,14 +18,14 @@ from cantata_layers.picture_key import picture_key
 from cantata_layers.qwen_image.grid import Grid
 from cantata_layers.qwen_image.loading import dtype_on
 from cantata_models.bagel.config import load_config
-from cantata_models.bagel.inputs import SeeInput
+from cantata_models.bagel.inputs import VisionInput
 from cantata_models.bagel.network.load import load_vision
 from cantata_models.bagel.network.vision import Vision, to_patches
 from cantata_models.bagel.ports import SEEN
 from cantata_models.bagel.vae.coder import to_planes
 
 
-class Eyes:
+class VisionEncoderStage:
     """Implements `contract.model.feed_forward.FeedForward`.
 
     Args:
@@ -36,11 +36,11 @@ class Eyes:
     def __init__(self, vision: Vision, patch: int) -> None:
         self._vision, self._patch = vision, patch
 
-    def key(self, inputs: SeeInput) -> bytes:
+    def key(self, inputs: VisionInput) -> bytes:
         """Hash of the pixels."""
         return picture_key(inputs.pictures)
 
-    def run(self, batch: Sequence[SeeInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
+    def run(self, batch: Sequence[VisionInput]) -> Sequence[Mapping[str, Payload] | CantataError]:
         """See pictures one after the other: their sizes differ."""
         return [
             {SEEN: Rows(torch.cat([self._seen(p) for p in inputs.pictures]).cpu().numpy())}
@@ -56,11 +56,13 @@ class Eyes:
         return torch.as_tensor(self._vision(patches, grid).float())
 
 
-def load_eyes(checkpoint: Path, device: torch.device) -> Eyes:
+def load_eyes(checkpoint: Path, device: torch.device) -> VisionEncoderStage:
     """Return a checkpoint's vision transformer.
 
     Raises:
         ConfigError: weights are missing or of another shape.
     """
     config = load_config(checkpoint)
-    return Eyes(load_vision(checkpoint, config, device, dtype_on(device)), config.vision.patch)
+    return VisionEncoderStage(
+        load_vision(checkpoint, config, device, dtype_on(device)), config.vision.patch
+    )

@@ -24,7 +24,7 @@ MODULES = (
     *(f"{NETWORK}.{name}" for name in ("context", "rotation", "expert", "mixture")),
     *(f"{NETWORK}.{name}" for name in ("vision", "latents", "load", "reader")),
     f"{SAMPLING}.thought",
-    *(f"{BAGEL}.vae.{name}" for name in ("layers", "halves", "coder")),
+    *(f"{BAGEL}.vae.{name}" for name in ("layers", "encoder_decoder", "coder")),
     *(f"{BAGEL}.{name}" for name in ("inputs", "context_parts")),
     *(f"{STAGES}.{name}" for name in ("vision", "autoencoder", "arrived")),
     *(f"{STAGES}.{name}" for name in ("pieces", "phases", "answer", "denoise")),

@@ -17,7 +17,7 @@ from cantata.contract.data.errors import ConfigError
 from cantata_layers.checkpoint import read_tensors
 from cantata_layers.qwen_image.loading import dtype_on, fill
 from cantata_models.bagel.config import AUTOENCODER
-from cantata_models.bagel.vae.halves import DecoderNetwork, EncoderNetwork, VaeShape
+from cantata_models.bagel.vae.encoder_decoder import DecoderNetwork, EncoderNetwork, VaeShape
 
 LEVELS = 255
 SCALE, SHIFT = 0.3611, 0.1159

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 
 from cantata_layers.causal_convolutions import DILATIONS, CausalConv, CausalUpsample
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import CausalDownsample, Snake
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 
 
@@ -23,7 +23,7 @@ class ResidualUnit:
         self._second_snake = Snake(weights, f"{name}.2", size)
         self._pointwise = CausalConv(weights, f"{name}.3.conv", size, size, 1)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         update = self._dilated(self._first_snake(x), past)
         return x + self._pointwise(self._second_snake(update), past)
 
@@ -40,7 +40,7 @@ class WaveStage:
             for index, dilation in enumerate(DILATIONS, start=2)
         ]
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = self._upsample(self._snake(x), past)
         for unit in self._units:
             x = unit(x, past)
@@ -61,7 +61,7 @@ class AnalysisStage:
             weights, f"{name}.4.conv", inputs, outputs, rate, 2 * rate
         )
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         for unit in self._units:
             x = unit(x, past)
         return self._downsample(self._snake(x), past)

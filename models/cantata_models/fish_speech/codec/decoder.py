@@ -15,8 +15,8 @@ import torch
 
 from cantata_layers.causal_convolutions import CausalConv, CausalUpsample, ConvNextBlock
 from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import Snake
-from cantata_layers.past import Past
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_models.fish_speech.codec.blocks import WaveStage
 from cantata_models.fish_speech.codec.quantiser import QUANTISERS, Codebooks
@@ -78,7 +78,7 @@ class SpeechDecoder(CausalDecoder):
         self._snake = Snake(weights, f"{WAVE}.{last}", width)
         self._wave = CausalConv(weights, f"{WAVE}.{last + 1}.conv", width, 1, 7)
 
-    def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
+    def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:
         spoken = codes.clone()
         spoken[..., 0].masked_fill_(codes[..., 0] >= self._semantic, 0)
         x = self._transformer(self._codebooks.decode(spoken), past)

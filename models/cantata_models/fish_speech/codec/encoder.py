@@ -14,8 +14,8 @@ import torch
 from torch.nn import functional
 
 from cantata_layers.causal_convolutions import CausalConv, ConvNextBlock
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import CausalDownsample, Snake
-from cantata_layers.past import Past
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_models.fish_speech.codec.blocks import AnalysisStage
 from cantata_models.fish_speech.codec.decoder import FRAME_WINDOW
@@ -93,12 +93,12 @@ class RecordingEncoder:
         latents, frames = [], 0
         for block in blocks:
             before = frames * self.samples_per_frame // self._wave_rate
-            wave = Past(self._counted(before), histories)
+            wave = ConvCache(self._counted(before), histories)
             latents.append(self._block(block.view(1, -1, 1), wave, frames))
             histories, frames = wave.extended, frames + latents[-1].shape[1]
         return self._codebooks.encode(torch.cat(latents, dim=1)[0])
 
-    def _block(self, x: torch.Tensor, past: Past, frames: int) -> torch.Tensor:
+    def _block(self, x: torch.Tensor, past: ConvCache, frames: int) -> torch.Tensor:
         """[1, N, 1] -> [1, T, latent] ; `past` has the wave's positions, `frames` came before."""
         x = self._into(x, past)
         for stage in self._stages:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cantata_layers import causal_convolutions, descript_codec
-from cantata_layers.past import Past
+from cantata_layers.conv_cache import ConvCache
 from cantata_models.fish_speech.codec import blocks, decoder, encoder, quantiser, tensors
 from cantata_models.fish_speech.networks import rotary
 from cantata_models.fish_speech.random_checkpoint.shapes import TINY_S2
@@ -58,7 +58,9 @@ def last_book_left_out(self: quantiser.Codebooks, codes: torch.Tensor) -> torch.
     return total - self._books[-1].latents[codes[..., -1].clamp(max=self.sizes[-1] - 1)]
 
 
-def earlier_tap(self: causal_convolutions.CausalConv, x: torch.Tensor, past: Past) -> torch.Tensor:
+def earlier_tap(
+    self: causal_convolutions.CausalConv, x: torch.Tensor, past: ConvCache
+) -> torch.Tensor:
     made = CONVOLVE(self, x, past)
     return made.roll(1, dims=1) if self._dilation == 3 else made
 
@@ -68,9 +70,9 @@ def unscaled_residual(self: quantiser.Codebooks, latents: torch.Tensor) -> torch
     return torch.stack([book.nearest(latents) for book in self._books], dim=-1)
 
 
-def forgetful(positions: torch.Tensor, histories: list[torch.Tensor] | None) -> Past:
+def forgetful(positions: torch.Tensor, histories: list[torch.Tensor] | None) -> ConvCache:
     """Each block of a recording begins in silence."""
-    return Past(positions, None)
+    return ConvCache(positions, None)
 
 
 DECODE, CONVOLVE = quantiser.Codebooks.decode, causal_convolutions.CausalConv.__call__
@@ -100,7 +102,7 @@ ENCODER_FAULTS: dict[str, Inject] = {
     "a shorter window of the wave": setting(encoder, "WAVE_WINDOW", 480),
     BOOKS: setting(quantiser.Codebooks, "encode", unscaled_residual),
     "tables not rounded": setting(rotary, "rounded", lambda table: table),
-    BLOCKS: setting(encoder, "Past", forgetful),
+    BLOCKS: setting(encoder, "ConvCache", forgetful),
 }
 
 

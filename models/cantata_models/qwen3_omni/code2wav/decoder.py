@@ -23,7 +23,7 @@ from cantata_layers.causal_convolutions import (
     Snake,
 )
 from cantata_layers.causal_decoder import CausalDecoder
-from cantata_layers.past import Past
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_omni.code2wav.lead import Lead
@@ -44,7 +44,7 @@ class WaveStage:
             for index, dilation in enumerate(DILATIONS, start=2)
         ]
 
-    def __call__(self, x: torch.Tensor, lead: Lead, past: Past) -> tuple[torch.Tensor, Lead]:
+    def __call__(self, x: torch.Tensor, lead: Lead, past: ConvCache) -> tuple[torch.Tensor, Lead]:
         lead = lead.raised(self.rate, lags=True)
         x = lead.silenced(self._upsample(self._snake(x), past))
         for unit in self._units:
@@ -98,7 +98,7 @@ class Code2Wav(CausalDecoder):
             lead = lead.raised(stage.rate, lags=True)
         return lead.lag
 
-    def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
+    def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = self._transformer(self._embedded(codes), past)
         lead = Lead.of(past.positions)
         for ratio, (upsample, refine) in zip(self._ratios, self._upsamplers, strict=True):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from cantata.contract.model.row_source import TalkerPrompt
+from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.engine.ar.request_state import RequestStates
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder

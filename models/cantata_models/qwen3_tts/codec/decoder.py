@@ -23,8 +23,8 @@ from cantata_layers.causal_convolutions import (
     Snake,
 )
 from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import FOLDER, DecoderConfig, load_decoder_config
 from cantata_models.qwen3_tts.codec.transformer import ProjectedTransformer
@@ -79,7 +79,7 @@ class WaveStage:
             for index, dilation in enumerate(DILATIONS, start=2)
         ]
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = self._upsample(self._snake(x), past)
         for unit in self._units:
             x = unit(x, past)
@@ -125,7 +125,7 @@ class SpeechDecoder(CausalDecoder):
         self._snake = Snake(weights, f"decoder.{last}", narrow)
         self._wave = CausalConv(weights, f"decoder.{last + 1}.conv", narrow, 1, 7)
 
-    def _run(self, codes: torch.Tensor, past: Past) -> torch.Tensor:
+    def _run(self, codes: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = self._into(self._dequantise(codes), past)
         x = self._transformer(x, past)
         for upsample, refine in self._upsamplers:

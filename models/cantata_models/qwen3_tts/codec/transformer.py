@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.linear import Linear
-from cantata_layers.past import Past
 from cantata_layers.sliding_transformer import SlidingTransformer
 from cantata_layers.weights import Weights
 from cantata_models.qwen3_tts.codec.config import DecoderConfig
@@ -25,5 +25,5 @@ class ProjectedTransformer:
         self._transformer = SlidingTransformer(weights, name, config, device)
         self._out = Linear.load(weights, f"{name}.output_proj", size, latent, bias=True)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         return self._out(self._transformer(self._into(x), past))

@@ -24,7 +24,7 @@ from threads import threads
 
 MODULES = (
     f"{PACKAGE}.codec.config",
-    "cantata_layers.past",
+    "cantata_layers.conv_cache",
     "cantata_layers.causal_decoder",
     "cantata_layers.causal_convolutions",
     "cantata_layers.activations",
@@ -87,7 +87,7 @@ MUTANTS = (
         ("self._wave(self._snake(x), past)", "self._wave(x, past)"),
     ),
     *mutants(
-        "cantata_layers.past",
+        "cantata_layers.conv_cache",
         check_streamed,
         ("past.positions + frames", "past.positions"),
         ("mine[slots] = theirs", "mine[slots] = 0 * theirs"),

@@ -22,9 +22,9 @@ MODULES = (
     *(f"{LAYERS}.sampling.{name}" for name in ("noise", "schedule", "steps", "preview")),
     *(f"{LAYERS}.lora.{name}" for name in ("folder", "files", "fusing", "lightning")),
     *(f"{LAYERS}.transformer.{name}" for name in ("rotation", "norms", "packing", "modulation")),
-    *(f"{LAYERS}.transformer.{name}" for name in ("block", "passage", "network")),
+    *(f"{LAYERS}.transformer.{name}" for name in ("block", "block_stack", "network")),
     *(f"{LAYERS}.transformer.{name}" for name in ("placement", "load")),
-    *(f"{LAYERS}.vae.{name}" for name in ("layers", "halves", "tiling", "coder")),
+    *(f"{LAYERS}.vae.{name}" for name in ("layers", "encoder_decoder", "tiling", "coder")),
     *(f"{LAYERS}.stages.{name}" for name in ("encode", "autoencoder", "denoise", "builder")),
     DRAWING,
 )
@@ -179,7 +179,9 @@ MUTANTS = (
         ("2.0 * colours - 1.0", "colours"),
     ),
     *mutants(f"{LAYERS}.vae.coder", check_text, ("* self._stds + self._means", "")),
-    *mutants(f"{LAYERS}.vae.halves", check_edit, ("chunk(2, dim=1)[0]", "chunk(2, dim=1)[1]")),
+    *mutants(
+        f"{LAYERS}.vae.encoder_decoder", check_edit, ("chunk(2, dim=1)[0]", "chunk(2, dim=1)[1]")
+    ),
     *mutants(f"{LAYERS}.stages.builder", check_text, ('NOTHING = " "', 'NOTHING = ""')),
     *mutants(
         f"{LAYERS}.stages.encode",

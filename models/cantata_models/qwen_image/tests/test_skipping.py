@@ -15,8 +15,8 @@ from cantata.contract.model.denoiser import DenoiserOptions
 from cantata.contract.model.skipping import Skipping, SkipTest
 from cantata_layers.qwen_image.lora.folder import FOLDER
 from cantata_layers.qwen_image.stages.denoise import PictureDenoiser, load_picture_denoiser
+from cantata_layers.qwen_image.transformer.block_stack import BlockStack
 from cantata_layers.qwen_image.transformer.network import Denoiser, Row
-from cantata_layers.qwen_image.transformer.passage import Passage
 from cantata_layers.qwen_image.transformer.skipping import COEFFICIENTS
 from cantata_layers.qwen_image.transformer.taylor import EMPTY
 from cantata_models.qwen_image.random_checkpoint.shapes import TINY, VARIANTS
@@ -75,22 +75,22 @@ class Definition:
         self.front: list[torch.Tensor] = []
         self.middle: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def __call__(self, passage: Passage) -> None:
+    def __call__(self, stack: BlockStack) -> None:
         step, rule = len(self.inputs), self.rule
-        end = passage.blocks - rule.last_blocks
-        self.inputs.append(passage.first_inputs()[0].clone())
-        start = passage.images[0].clone()
-        passage.run(range(rule.first_blocks))
-        image, text = passage.images[0].clone(), passage.texts[0].clone()
+        end = stack.blocks - rule.last_blocks
+        self.inputs.append(stack.first_inputs()[0].clone())
+        start = stack.images[0].clone()
+        stack.run(range(rule.first_blocks))
+        image, text = stack.images[0].clone(), stack.texts[0].clone()
         self.front.append(image - start)
         if step < rule.warmup_steps or step == self.steps - 1 or self.is_far(step):
-            passage.run(range(rule.first_blocks, end))
+            stack.run(range(rule.first_blocks, end))
             self.full.append(step)
-            self.middle[step] = passage.images[0] - image, passage.texts[0] - text
+            self.middle[step] = stack.images[0] - image, stack.texts[0] - text
         else:
-            passage.images[0].add_(self.foreseen(step, 0))
-            passage.texts[0].add_(self.foreseen(step, 1))
-        passage.run(range(end, passage.blocks))
+            stack.images[0].add_(self.foreseen(step, 0))
+            stack.texts[0].add_(self.foreseen(step, 1))
+        stack.run(range(end, stack.blocks))
 
     def is_far(self, step: int) -> bool:
         last = self.full[-1]

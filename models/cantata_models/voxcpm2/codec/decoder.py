@@ -14,8 +14,8 @@ import torch
 
 from cantata_layers.causal_convolutions import CausalConv, CausalUpsample
 from cantata_layers.causal_decoder import CausalDecoder
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import Snake
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.codec.layers import (
@@ -46,7 +46,7 @@ class WaveStage:
         self._upsample = CausalUpsample(weights, f"{name}.block.1", size, half, rate, 2 * rate)
         self._units = load_units(weights, name, 2, half)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         x = self._upsample(self._snake(x), past)
         for unit in self._units:
             x = unit(x, past)
@@ -89,7 +89,7 @@ class SoundDecoder(CausalDecoder):
         self._snake = Snake(weights, f"model.{last}", narrow)
         self._wave = CausalConv(weights, f"model.{last + 1}", narrow, 1, UNIT_KERNEL)
 
-    def _run(self, patches: torch.Tensor, past: Past) -> torch.Tensor:
+    def _run(self, patches: torch.Tensor, past: ConvCache) -> torch.Tensor:
         rows, frames, _ = patches.shape
         x = self._mix(patches.view(rows, frames * self._patch_size, -1), past)
         x = self._widen(x, past)

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 from cantata_layers.causal_convolutions import CausalConv
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import CausalDownsample, Snake
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.codec.layers import (
@@ -33,7 +33,7 @@ class RateStage:
         self._snake = Snake(weights, f"{name}.block.3", size)
         self._down = CausalDownsample(weights, f"{name}.block.4", size, 2 * size, rate, 2 * rate)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         for unit in self._units:
             x = unit(x, past)
         return self._down(self._snake(x), past)
@@ -76,7 +76,7 @@ class SoundEncoder:
         start, histories = torch.zeros(1, dtype=torch.int64, device=self._device), None
         latents = []
         for block in blocks:
-            past = Past(start, histories)
+            past = ConvCache(start, histories)
             x = self._widen(block.view(1, -1, 1), past)
             for stage in self._stages:
                 x = stage(x, past)

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from cantata_layers.causal_convolutions import DILATIONS, CausalConv
+from cantata_layers.conv_cache import ConvCache
 from cantata_layers.descript_codec import Snake
-from cantata_layers.past import Past
 from cantata_layers.weights import Weights
 from cantata_models.voxcpm2.codec.config import STEM
 
@@ -50,7 +50,7 @@ class DepthwiseConv:
         self._taps, self._dilation = taps[:, 0].t().contiguous(), dilation
         self._bias = weights.take(f"{name}.bias", size)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         length = x.shape[1]
         context = past.extend(x, (len(self._taps) - 1) * self._dilation)
         # One tap after the other: the order of the sum is fixed.
@@ -70,7 +70,7 @@ class DepthwiseUnit:
         self._second_snake = Snake(weights, f"{name}.block.2", size)
         self._pointwise = CausalConv(weights, f"{name}.block.3", size, size, 1)
 
-    def __call__(self, x: torch.Tensor, past: Past) -> torch.Tensor:
+    def __call__(self, x: torch.Tensor, past: ConvCache) -> torch.Tensor:
         update = self._dilated(self._first_snake(x), past)
         return x + self._pointwise(self._second_snake(update), past)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from cantata.cluster.key import LinkKey
 from cantata.cluster.link.accepting import Acceptor
 from cantata.cluster.link.connecting import address_of
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.stages.host.pipeline import StageLogs
 from cantata.cluster.stages.host.session import Session
 from cantata.contract.model.plugin import ModelPlugin
@@ -42,7 +42,7 @@ class StageHost:
         """The address with the real port."""
         self._plugins, self._logs = plugins, logs
         self._listener = listener
-        self._heart = Heart()
+        self._heartbeat = Heartbeat()
         self._sessions: set[Session] = set()
         self._left = asyncio.Event()
         self._leaving = False
@@ -79,13 +79,13 @@ class StageHost:
             self._accepting.cancel()
             await asyncio.wait({self._accepting})
         self._listener.close()
-        self._heart.close()
+        self._heartbeat.close()
 
     async def _serve(self, sock: socket.socket, peer: str) -> None:
         if self._leaving:
             sock.close()
             return
-        session = Session(sock, peer, self._heart, self._plugins, self._logs)
+        session = Session(sock, peer, self._heartbeat, self._plugins, self._logs)
         self._sessions.add(session)
         try:
             await session.run()

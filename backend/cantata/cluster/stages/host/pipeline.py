@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cantata.cluster.identity import files_digest, versions
-from cantata.cluster.stages.local_ends import LocalOutlet
+from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
+from cantata.cluster.stages.local_ends import UnixEdgeWriter
 from cantata.cluster.stages.messages import EdgeName, PipelineOrder
-from cantata.cluster.stages.parking import Parking
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import EdgeSpec
@@ -20,8 +20,8 @@ from cantata.engine.devices import check_devices
 from cantata.engine.launches import PlannedEdges, plan_edges, plan_launch
 from cantata.engine.process.launch import StageLaunch
 from cantata.engine.spawning import preload
-from cantata.logs import LogFormat
 from cantata.plugins import LocatedModel, packages_of
+from cantata.utils.logs import LogFormat
 
 ELSEWHERE = "elsewhere"
 """Stands for the host of every stage that another machine runs."""
@@ -59,12 +59,12 @@ class HostedPipeline:
         self._deployment = deployment
         others = {spec.name for spec in self._spec.stages} - set(here)
         self._edges: PlannedEdges = plan_edges(self._spec, dict.fromkeys(others, ELSEWHERE))
-        self._outlets: dict[EdgeSpec, LocalOutlet] = {}
-        self._parkings: dict[EdgeSpec, Parking] = {}
+        self._outlets: dict[EdgeSpec, UnixEdgeWriter] = {}
+        self._parkings: dict[EdgeSpec, EarlyChunkBuffer] = {}
         for crossing in self._edges.crossing:
             if crossing.address is not None:
-                outlet = self._outlets[crossing.edge] = LocalOutlet(crossing.address)
-                self._parkings[crossing.edge] = Parking(outlet.put)
+                outlet = self._outlets[crossing.edge] = UnixEdgeWriter(crossing.address)
+                self._parkings[crossing.edge] = EarlyChunkBuffer(outlet.put)
 
     def preload(self) -> None:
         """Begin to import what the stages here need, in a separate process; returns at once."""
@@ -95,7 +95,7 @@ class HostedPipeline:
             if edge in self._parkings:
                 self._parkings[edge].registered(request_id)
 
-    def inlet(self, name: EdgeName) -> Parking:
+    def inlet(self, name: EdgeName) -> EarlyChunkBuffer:
         """Where to put chunks that arrive for a stage here.
 
         Raises:
@@ -119,8 +119,8 @@ class HostedPipeline:
 
     async def close(self) -> None:
         """Close every socket; no stage may be running."""
-        for parking in self._parkings.values():
-            parking.close()
+        for early_chunks in self._parkings.values():
+            early_chunks.close()
         for outlet in self._outlets.values():
             await outlet.close()
         for listener in self._edges.listeners.values():

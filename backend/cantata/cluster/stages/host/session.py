@@ -9,19 +9,19 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import fault_of
-from cantata.cluster.link.errors import Garbage, LinkLost, Silent
+from cantata.cluster.link.errors import HeartbeatTimeout, LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
-from cantata.cluster.link.heart import Heart
+from cantata.cluster.link.heartbeat import Heartbeat
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
+from cantata.cluster.serialization import decode, encode
+from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.host.pipeline import HostedPipeline, StageLogs, plan_hosted
 from cantata.cluster.stages.host.stage import HostedStage
 from cantata.cluster.stages.local_ends import relay_from
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
-from cantata.cluster.stages.pouring import pour, send_chunks
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.model.plugin import ModelPlugin
 
@@ -43,7 +43,7 @@ class Session:
         self,
         sock: socket.socket,
         peer: str,
-        heart: Heart,
+        heartbeat: Heartbeat,
         plugins: Mapping[str, ModelPlugin],
         logs: StageLogs,
     ) -> None:
@@ -55,7 +55,7 @@ class Session:
         self._link = Link(
             sock,
             Side.ACCEPTED,
-            heart,
+            heartbeat,
             f"server {peer}",
             on_stream=lambda stream: self._run(self._serve(stream)),
             on_message=self._hear,
@@ -66,7 +66,7 @@ class Session:
         self._link.begin()
         try:
             error = await self._link.lost()
-            is_fault = isinstance(error, Garbage | Silent)
+            is_fault = isinstance(error, ProtocolError | HeartbeatTimeout)
             logger.log(
                 logging.WARNING if is_fault else logging.INFO,
                 "server %s is gone: %s",
@@ -89,7 +89,7 @@ class Session:
 
     def _hear(self, kind: int, body: bytearray) -> None:
         if kind != Kind.PIPELINE or self._planned is not None:
-            raise Garbage(f"a frame of kind {kind} arrived on no stream")
+            raise ProtocolError(f"a frame of kind {kind} arrived on no stream")
         order = decode(body, PipelineOrder)
         logger.info("server %s: stages %s of %s", self._peer, ", ".join(order.here), order.model)
         self._planned = asyncio.create_task(self._plan(order))
@@ -109,7 +109,9 @@ class Session:
         with suppress(LinkLost):
             frame = await stream.receive()
             if frame is None or self._planned is None:
-                raise stream.distrust(Garbage("a stream was opened before its pipeline was named"))
+                raise stream.reject(
+                    ProtocolError("a stream was opened before its pipeline was named")
+                )
             try:
                 await self._serve_as(frame, stream, await asyncio.shield(self._planned))
             except CantataError as error:
@@ -141,11 +143,11 @@ class Session:
                     order = decode(frame.body, LaunchOrder)
                     await HostedStage(stream, pipeline, order).run()
                 case Kind.EDGE_THERE:
-                    await pour(stream, pipeline.inlet(decode(frame.body, EdgeName)).put)
+                    await forward_chunks(stream, pipeline.inlet(decode(frame.body, EdgeName)).put)
                 case Kind.EDGE_BACK:
                     listener = pipeline.exit_of(decode(frame.body, EdgeName))
                     await relay_from(listener, partial(send_chunks, stream))
                 case kind:
-                    raise Garbage(f"no stream begins with a frame of kind {kind}")
-        except Garbage as error:
-            raise stream.distrust(error) from error
+                    raise ProtocolError(f"no stream begins with a frame of kind {kind}")
+        except ProtocolError as error:
+            raise stream.reject(error) from error

@@ -8,21 +8,21 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from cantata.cluster.bodies import decode, encode
 from cantata.cluster.faults import fault_of
-from cantata.cluster.link.errors import Garbage, LinkLost
+from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import Frame
 from cantata.cluster.link.stream import Stream
+from cantata.cluster.serialization import decode, encode
 from cantata.cluster.stages.host.pipeline import HostedPipeline
 from cantata.cluster.stages.messages import (
-    DeathNews,
     DrainOrder,
     Kind,
     LaunchOrder,
-    PongNews,
+    PongEvent,
+    StageDeath,
     StageReady,
 )
-from cantata.cluster.stages.translation import Said, message_of, said_of
+from cantata.cluster.stages.translation import Said, encode_event, message_of
 from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.process.messages import (
@@ -51,7 +51,7 @@ class HostedStage:
     def __init__(self, stream: Stream, pipeline: HostedPipeline, order: LaunchOrder) -> None:
         self._stream, self._pipeline, self._order = stream, pipeline, order
         launch = pipeline.launch(order.stage)
-        self._handle = StageHandle(launch, pipeline.silence_s, self._hear, self._mourn)
+        self._handle = StageHandle(launch, pipeline.silence_s, self._hear, self._on_death)
         self._said: asyncio.Queue[Said | None] = asyncio.Queue()
         """For the server. The client's credit bounds what stages make for it."""
         self._finished = asyncio.Event()
@@ -67,8 +67,8 @@ class HostedStage:
             await self._first(serving, self._stream.ended(), self._finished.wait())
             if serving.done():
                 serving.result()
-        except Garbage as error:
-            self._stream.distrust(error)
+        except ProtocolError as error:
+            self._stream.reject(error)
         except (CantataError, OSError) as error:
             known = error if isinstance(error, CantataError) else StageDied(str(error))
             fault = encode(fault_of(known))
@@ -106,9 +106,9 @@ class HostedStage:
         self._say(Kind.READY, StageReady(capacity, self._handle.pid))
         while (frame := await self._stream.receive()) is not None:
             with suppress(StageDied):  # its death is on its way
-                await self._obey(frame)
+                await self._handle_frame(frame)
 
-    async def _obey(self, frame: Frame) -> None:
+    async def _handle_frame(self, frame: Frame) -> None:
         message = message_of(frame, self._pipeline.packages)
         if message is not None:
             await self._handle.send(message)
@@ -117,11 +117,11 @@ class HostedStage:
             return
         match frame.kind:
             case Kind.PING:
-                self._aside(self._answer(decode(frame.body, Ping)))
+                self._spawn(self._answer(decode(frame.body, Ping)))
             case Kind.DRAIN:
-                self._aside(self._drain(decode(frame.body, DrainOrder)))
+                self._spawn(self._drain(decode(frame.body, DrainOrder)))
             case kind:
-                raise Garbage(f"a stage takes no frame of kind {kind}")
+                raise ProtocolError(f"a stage takes no frame of kind {kind}")
 
     async def _answer(self, ping: Ping) -> None:
         with suppress(StageDied, TimeoutError):
@@ -132,19 +132,19 @@ class HostedStage:
         await self._handle.stop(order.deadline_s)
         self._finished.set()
 
-    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
     def _hear(self, _: str, message: Report) -> None:
         if isinstance(message, Pong):
-            self._say(Kind.PONG, PongNews(message, self._handle.rss_bytes))
+            self._say(Kind.PONG, PongEvent(message, self._handle.rss_bytes))
         else:
-            self._said.put_nowait(said_of(message))
+            self._said.put_nowait(encode_event(message))
 
-    def _mourn(self, _: str, death: Death) -> None:
-        self._say(Kind.DIED, DeathNews.of(death))
+    def _on_death(self, _: str, death: Death) -> None:
+        self._say(Kind.DIED, StageDeath.of(death))
         self._finished.set()
 
     def _say(self, kind: Kind, message: object) -> None:

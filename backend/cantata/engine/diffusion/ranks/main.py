@@ -23,13 +23,13 @@ from cantata.engine.diffusion.ranks.group import join
 from cantata.engine.diffusion.ranks.messages import Advance, Begin, Forget, Load, Loaded, Message
 from cantata.engine.diffusion.stage import NICENESS
 from cantata.plugins import resolve
-from cantata.stage_parts.lifeline import exit_with
+from cantata.stage_parts.lifeline import exit_when_closed
 
 
 def main(arguments: Sequence[str]) -> None:
     """Serve until rank 0 closes the connection."""
     connection = Connection(int(arguments[0]))
-    exit_with(connection.fileno())
+    exit_when_closed(connection.fileno())
     load = connection.recv()
     setproctitle(load.title)
     # Rank 0 computes in a thread that is as nice.

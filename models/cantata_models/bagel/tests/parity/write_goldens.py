@@ -1,4 +1,4 @@
-"""Have the publisher's code draw the scenarios, and keep what it makes (`make parity-bagel`)."""
+"""Write ../goldens with the publisher's code: `make parity MODEL=bagel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write ../goldens with the reference, transformers (`make parity-omni`)."""
+"""Write ../goldens with the reference, transformers (`make parity MODEL=omni`)."""
 
 from __future__ import annotations
 

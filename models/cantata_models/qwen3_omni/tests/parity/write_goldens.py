@@ -1,4 +1,4 @@
-"""Write ../goldens with transformers' Qwen3-Omni: `make parity-omni`.
+"""Write ../goldens with transformers' Qwen3-Omni: `make parity MODEL=omni`.
 
 The goldens are float64's, rounded to float32. Random networks amplify rounding, so the thinker's
 also say how far the reference's own float32 is from them: no float32 can be expected to be nearer.

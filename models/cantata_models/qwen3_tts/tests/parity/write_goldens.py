@@ -1,4 +1,4 @@
-"""Write ../goldens with the reference package: `make parity`."""
+"""Write ../goldens with the reference package: `make parity MODEL=qwen3_tts`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the goldens are of, and the script that writes them (`make parity-images`)."""
+"""What the goldens are of, and the script that writes them (`make parity MODEL=qwen_image`)."""

@@ -1,4 +1,4 @@
-"""Write ../goldens with the reference, diffusers (`make parity-images`).
+"""Write ../goldens with the reference, diffusers (`make parity MODEL=qwen_image`).
 
 It needs diffusers, and peft for LoRA files, beside what the tests need.
 """

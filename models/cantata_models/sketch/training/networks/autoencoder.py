@@ -95,7 +95,7 @@ class MidBlock(nn.Module):
         return y
 
 
-class Halving(nn.Module):
+class Downsample(nn.Module):
     """A convolution of stride 2 over the picture padded by one pixel right and below."""
 
     def __init__(self, channels: int) -> None:
@@ -138,7 +138,7 @@ class Encoder(nn.Module):
             for block in range(size.num_res_blocks):
                 self.down_blocks.append(ResidualBlock(after if block else before, after))
             if level < len(size.dim_mult) - 1:
-                self.down_blocks.append(Halving(after))
+                self.down_blocks.append(Downsample(after))
         self.mid_block = MidBlock(widths[-1])
         self.norm_out = ChannelNorm(widths[-1], 3)
         self.conv_out = nn.Conv2d(widths[-1], 2 * size.z_dim, 3, padding=1)

@@ -1,4 +1,4 @@
-"""Write ../goldens with the reference package: `make parity-voxcpm2`."""
+"""Write ../goldens with the reference package: `make parity MODEL=voxcpm2`."""
 
 from __future__ import annotations
 

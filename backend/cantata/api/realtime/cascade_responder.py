@@ -1,0 +1,116 @@
+"""A partner made of parts: a recogniser for the user's words, a chat that answers them, and a model
+that speaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from cantata.api.context import ApiContext
+from cantata.api.messages import InputText, SessionConfig
+from cantata.api.realtime.conversation import Item
+from cantata.api.realtime.output_audio import OutputAudio
+from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.session import SessionSettings
+from cantata.api.schemas import VoiceName
+from cantata.api.text_input import TextInput
+from cantata.api.voice_choice import choose_voice
+from cantata.contract.service import ServedModel
+from cantata.realtime.chat import ChatMessage
+from cantata.realtime.transcription import TranscriptionFailed
+
+_PIECE = 64
+"""Characters passed to the mouth at a time; at most half as many sentences."""
+
+
+class CascadeResponder:
+    """Implements `responder.Responder`: speaks the chat's answer while it is being written."""
+
+    hears = False
+    speaks = True
+
+    def __init__(self, model: ServedModel, context: ApiContext, output_audio: OutputAudio) -> None:
+        self._model = model
+        self._context = context
+        self._output_audio = output_audio
+        self._text = TextInput(context, output_audio.utterances)
+
+    @property
+    def name(self) -> str:
+        """Name of the model that speaks."""
+        return self._model.name
+
+    @property
+    def default_voice(self) -> str:
+        """The default voice of the model that speaks."""
+        return self._model.voice(None).id
+
+    def check(self, settings: SessionSettings, param: str) -> None:
+        """Accepts all settings: this partner can follow every one."""
+
+    async def voice(self, asked: VoiceName | None) -> str:
+        """The id of a voice of the model, or of an uploaded one."""
+        return (await choose_voice(self._context, self._model, asked)).id
+
+    async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
+        """Answer as soon as all of the user's words are known."""
+        messages = await self._messages(reply, items)
+        if reply.speaks:
+            await self._text.configure(self._configuration(reply))
+        most = reply.settings.max_output_tokens
+        limit = None if isinstance(most, str) else most
+        most_characters = self._context.settings.realtime.max_item_characters
+        async with aclosing(self._context.cascade.chat.answer(messages, limit)) as deltas:
+            async for delta in deltas:
+                text = reply.fitting(delta.text, most_characters)
+                reply.cut = reply.cut or delta.cut
+                if text:
+                    await self._output_audio.outbox.put(reply.delta(text))
+                    await self._speak(reply, text)
+                if reply.cut:
+                    break
+        if reply.speaks and reply.text.strip():
+            await self._output_audio.utterances.wait_for_room(2)
+            self._text.commit(reply.id)
+            await reply.all_spoken.wait()
+
+    def stop_audio(self) -> None:
+        """Stop the chat's answer and the speech."""
+        self._text.clear()
+        self._output_audio.utterances.cancel()
+
+    async def _messages(self, reply: Reply, items: Sequence[Item]) -> list[ChatMessage]:
+        """The messages for the chat, once all words are known."""
+        waiting = [part.words for item in items for part in item.content if part.words is not None]
+        if waiting:
+            limit_s = self._context.settings.realtime.answer_timeout_s
+            # Not awaited themselves: a cancel of this answer must not end them.
+            done, late = await asyncio.wait(waiting, timeout=limit_s)
+            if late:
+                raise TranscriptionFailed(f"the speech was not transcribed within {limit_s:g} s")
+            for words in done:
+                words.result()
+        messages = [message for item in items if (message := item.message()).text]
+        if reply.settings.instructions:
+            messages.insert(0, ChatMessage("system", reply.settings.instructions))
+        reply.asked = sum(len(one.text) for one in messages)
+        return messages
+
+    async def _speak(self, reply: Reply, text: str) -> None:
+        utterances = self._output_audio.utterances
+        for start in range(0, len(text) if reply.speaks else 0, _PIECE):
+            await utterances.wait_for_room(_PIECE // 2)
+            piece = text[start : start + _PIECE]
+            self._text.append(InputText(type="input.text", text=piece, context_id=reply.id))
+
+    def _configuration(self, reply: Reply) -> SessionConfig:
+        output = reply.settings.audio.output
+        return SessionConfig(
+            type="session.config",
+            model=self._model.name,
+            voice=output.voice,
+            speed=output.speed,
+            split_granularity="word" if self._model.capabilities.open_text else "sentence",
+            timestamps=True,
+        )

@@ -1,0 +1,277 @@
+"""The sound that a client sends: buffered, cut into turns, and passed on to be transcribed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from cantata.api.context import ApiContext
+from cantata.api.realtime.refusals import BufferFull, EmptyCommit
+from cantata.api.realtime.session import AudioInput, Pcm, ServerVad, SoundFormat
+from cantata.api.realtime.transcription_feed import Spawn, TranscriptionFeed
+from cantata.audio.pcm import BYTES_PER_SAMPLE
+from cantata.contract.data.errors import InvalidAudio, Overloaded, PayloadTooLarge
+from cantata.realtime.sound import HEARD_RATE, Encoding, Heard, SoundInput
+from cantata.realtime.turns import FixedSilence, SpeechStarted, TurnDetector
+from cantata.realtime.vad import WINDOW
+
+_LEAST_MS = 100
+"""Shortest sound of a commit; anything shorter holds no word."""
+_WINDOWS_AT_ONCE = 16
+"""Windows judged at a time: about two milliseconds of work, after which other sessions get their
+turn."""
+_KEPT_WINDOWS = 4
+"""Windows kept beyond the padding: the detector needs them before it recognises speech."""
+TELEPHONE_RATE = 8000
+
+
+def wire_encoding(sound: SoundFormat) -> tuple[Encoding, int]:
+    """The format's name in `cantata.audio`, and its rate in Hz."""
+    if isinstance(sound, Pcm):
+        return "pcm", sound.rate
+    return ("mulaw" if sound.type == "audio/pcmu" else "alaw"), TELEPHONE_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechBegan:
+    """The user has begun to speak."""
+
+    item_id: str
+    at_ms: int
+    """Where the item begins, in ms of all sound so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardItem:
+    """Sound that becomes an item."""
+
+    hearing: TranscriptionFeed
+    seconds: float
+    at_ms: int
+    """Where the item ends, in ms of all sound so far."""
+
+
+class InputAudioBuffer:
+    """The input of one session.
+
+    Args:
+        context: the server's.
+        options: the session's.
+        spawn: starts a task.
+        keeps_sound: whoever answers follows the sound; words are found out only where the session
+            asks for them.
+    """
+
+    def __init__(
+        self, context: ApiContext, options: AudioInput, spawn: Spawn, *, keeps_sound: bool
+    ) -> None:
+        self._context = context
+        self._spawn = spawn
+        self._options = options
+        self._keeps_sound = keeps_sound
+        self._input = SoundInput(*wire_encoding(options.format))
+        self._sound = bytearray()
+        """Samples (s16le at `HEARD_RATE`) that may become an item."""
+        self._end = 0
+        """Number of samples of the session so far."""
+        self._waiting: list[TranscriptionFeed] = []
+        """Utterances whose words are still being transcribed."""
+        self._hearing: TranscriptionFeed | None = None
+        """The utterance of the turn in progress."""
+        self._detector: TurnDetector | None = None
+        self._detector_from = 0
+        self._new_detector()
+
+    @property
+    def ms(self) -> int:
+        """Milliseconds of all sound so far."""
+        return _ms(self._end)
+
+    def configure(self, options: AudioInput) -> None:
+        """Take new options. A turn in progress keeps the options that it began with, or waits for a
+        commit."""
+        before, self._options = self._options, options
+        if before.format != options.format:
+            self._add(self._input.end())
+            self._input = SoundInput(*wire_encoding(options.format))
+        if before.turn_detection != options.turn_detection:
+            self._drop_hearing()
+            self._new_detector()
+
+    async def hear(self, data: bytes) -> AsyncIterator[SpeechBegan | HeardItem]:
+        """Take sound, and return the turns that begin or end in it.
+
+        Raises:
+            BufferFull: too much waits to be committed; this sound is not taken.
+        """
+        if self._detector is None:
+            self._check_room(data)
+            self._add(self._input.feed(data))
+            return
+        heard = self._input.feed(data)
+        for index, start in enumerate(range(0, len(heard), WINDOW)):
+            window = heard[start : start + WINDOW]
+            self._add(window)
+            for turn in await self._detector.feed(window):
+                at = self._detector_from + turn.at
+                yield self._begin(at) if isinstance(turn, SpeechStarted) else self._take(at)
+            if self._hearing is None:
+                self._keep(self._padding + _KEPT_WINDOWS * WINDOW)
+            if index % _WINDOWS_AT_ONCE == _WINDOWS_AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    def commit(self) -> HeardItem:
+        """Make an item of the buffered sound.
+
+        Raises:
+            EmptyCommit: there is too little of it.
+            Overloaded: too much waits to be understood.
+        """
+        if _ms(len(self._sound) // BYTES_PER_SAMPLE) < _LEAST_MS:
+            raise EmptyCommit(
+                f"the input buffer has less than {_LEAST_MS} ms of sound; send some first"
+            )
+        self._add(self._input.end())
+        if self._detector is not None:
+            self._detector.reset()
+        return self._take(self._end)
+
+    def silence(self) -> HeardItem:
+        """Make an item of what was heard while nobody spoke, whatever its length."""
+        return self._take(self._end)
+
+    def clear(self) -> None:
+        """Drop the buffered sound."""
+        self._drop_hearing()
+        if self._detector is not None:
+            self._detector.reset()
+        self._add(self._input.end())
+        self._sound.clear()
+
+    def stop(self) -> None:
+        """Drop everything; no more sound follows."""
+        self._drop_hearing()
+
+    def whole(self, data: bytes) -> TranscriptionFeed:
+        """Make an item of sound that a client sends as a whole.
+
+        Raises:
+            InvalidAudio: there is none in it.
+            Overloaded: too much waits to be understood.
+            PayloadTooLarge: it is longer than a turn may be.
+        """
+        self._check_whole(data)
+        encoding, rate = wire_encoding(self._options.format)
+        sound = SoundInput(encoding, rate)
+        heard = sound.feed(data).tobytes() + sound.end().tobytes()
+        if self._keeps_sound and not heard:
+            raise InvalidAudio("item.content contains no sound: it is 0 s long", "item.content")
+        hearing = self._new_hearing()
+        hearing.feed(heard)
+        hearing.end()
+        return hearing
+
+    @property
+    def _padding(self) -> int:
+        vad = self._options.turn_detection
+        return 0 if vad is None else vad.prefix_padding_ms * HEARD_RATE // 1000
+
+    def _new_detector(self) -> None:
+        vad, cascade = self._options.turn_detection, self._context.cascade
+        self._detector_from = self._end
+        self._detector = None
+        if vad is not None:
+            end = (
+                FixedSilence(vad.silence_duration_ms)
+                if isinstance(vad, ServerVad)
+                else cascade.semantic_end(vad.eagerness)
+            )
+            self._detector = cascade.detector(vad.threshold, end)
+
+    def _new_hearing(self) -> TranscriptionFeed:
+        """Begin another utterance.
+
+        Raises:
+            Overloaded: too much sound waits for that already.
+        """
+        hearing = TranscriptionFeed(keeps_sound=self._keeps_sound)
+        if self._keeps_sound and self._options.transcription is None:
+            return hearing
+        self._waiting = [one for one in self._waiting if one.words and not one.words.done()]
+        if _seconds(sum(one.bytes for one in self._waiting)) > self._longest_s:
+            raise Overloaded(
+                f"more than {self._longest_s:g} s of sound is waiting to be transcribed; send "
+                "this later"
+            )
+        hearing.find_words(self._context, self._spawn)
+        self._waiting.append(hearing)
+        return hearing
+
+    def _check_room(self, data: bytes) -> None:
+        seconds = _seconds(len(self._sound)) + self._seconds_of(data)
+        if seconds > self._longest_s:
+            raise BufferFull(
+                f"the input buffer would have {seconds:.0f} s of sound; at most "
+                f"{self._longest_s:g} s are accepted. Commit or clear it first",
+                "audio",
+            )
+
+    def _check_whole(self, data: bytes) -> None:
+        seconds = self._seconds_of(data)
+        if seconds > self._longest_s:
+            raise PayloadTooLarge(
+                f"item.content has a part of {seconds:.0f} s of sound; at most "
+                f"{self._longest_s:g} s are accepted",
+                "item.content",
+            )
+
+    @property
+    def _longest_s(self) -> float:
+        return self._context.cascade.settings.max_sound_s
+
+    def _seconds_of(self, data: bytes) -> float:
+        """Length of sound in the session's input format."""
+        encoding, rate = wire_encoding(self._options.format)
+        return len(data) / (rate * (BYTES_PER_SAMPLE if encoding == "pcm" else 1))
+
+    def _add(self, sound: Heard) -> None:
+        data = sound.tobytes()
+        self._sound += data
+        self._end += len(sound)
+        if self._hearing is not None:
+            self._hearing.feed(data)
+
+    def _begin(self, at: int) -> SpeechBegan:
+        self._keep(self._end - at + self._padding)
+        self._hearing = self._new_hearing()
+        self._hearing.feed(bytes(self._sound))
+        start = self._end - len(self._sound) // BYTES_PER_SAMPLE
+        return SpeechBegan(self._hearing.item_id, _ms(start))
+
+    def _take(self, at: int) -> HeardItem:
+        hearing, self._hearing = self._hearing, None
+        if hearing is None:
+            hearing = self._new_hearing()
+            hearing.feed(bytes(self._sound))
+        hearing.end()
+        seconds = _seconds(len(self._sound))
+        self._sound.clear()
+        return HeardItem(hearing, seconds, _ms(at))
+
+    def _keep(self, samples: int) -> None:
+        del self._sound[: max(0, len(self._sound) - samples * BYTES_PER_SAMPLE)]
+
+    def _drop_hearing(self) -> None:
+        if self._hearing is not None:
+            self._hearing.drop()
+            self._hearing = None
+
+
+def _seconds(size: int) -> float:
+    """Length of this many bytes of heard sound."""
+    return size / (HEARD_RATE * BYTES_PER_SAMPLE)
+
+
+def _ms(samples: int) -> int:
+    return samples * 1000 // HEARD_RATE

@@ -1,0 +1,132 @@
+"""The output of a session: every event in order, and the sound of the answer in progress."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from cantata.api.adapters.formats import sound_output
+from cantata.api.adapters.sound import SoundStream
+from cantata.api.messages import AudioStart, AudioTimestamps, ErrorMessage, InputSpoken
+from cantata.api.outbox import AudioFrame, Item, frames_of
+from cantata.api.realtime.conversation import Spoken
+from cantata.api.realtime.input_audio import wire_encoding
+from cantata.api.realtime.server_events import AudioDelta, ServerEvent
+from cantata.api.realtime.session import SoundFormat
+from cantata.api.schemas import ErrorDetail
+from cantata.api.sessions.connection import Channel
+from cantata.api.sessions.socket import SocketConnection
+from cantata.contract.service import Samples
+
+
+class Listener(Protocol):
+    """The owner of the mouth; hears how speaking ends."""
+
+    def spoken(self) -> None:
+        """Called when all sound of the answer has been sent."""
+        ...
+
+    def speech_failed(self, error: ErrorDetail) -> None:
+        """Called when an utterance of the answer could not be spoken."""
+        ...
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The answer that is being spoken."""
+
+    response_id: str
+    item_id: str
+    sound: SoundStream
+    spoken: Spoken
+    utterance_at_s: float = 0.0
+
+    def delta(self, data: bytes) -> AudioDelta:
+        delta = base64.b64encode(data).decode("ascii")
+        return AudioDelta(response_id=self.response_id, item_id=self.item_id, delta=delta)
+
+
+class OutputAudio(Channel):
+    """The connection's only channel of sound."""
+
+    def __init__(self, connection: SocketConnection, sample_rate: int, listener: Listener):
+        """`sample_rate`: Hz of the model that speaks."""
+        super().__init__(connection, connection.context.settings.realtime.max_ahead_s)
+        self._socket = connection
+        self._sample_rate = sample_rate
+        self._listener = listener
+        self._answer: _Answer | None = None
+        self.heard = False
+        """Whether any sound has been sent."""
+
+    def begin(self, response_id: str, item_id: str, output: SoundFormat, spoken: Spoken) -> None:
+        """Begin an answer: the sound that follows belongs to it, and nothing of the one before is
+        left."""
+        encoding, rate = wire_encoding(output)
+        sound = SoundStream(sound_output(encoding, self._sample_rate, rate))
+        self._answer = _Answer(response_id, item_id, sound, spoken)
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """Whether a model is answering, aloud or in text: the client is not idle then."""
+        self._set_busy(True)
+        try:
+            yield
+        finally:
+            self._set_busy(False)
+
+    async def say(self, sound: Samples) -> None:
+        """Send sound of the answer, and wait until the client has little enough left to play."""
+        assert self._answer is not None, "sound belongs to an answer"
+        send_pacer = self.utterances.send_pacer
+        for frame in frames_of(self._answer.response_id, sound, self._sample_rate):
+            await self.outbox.put(frame)
+            send_pacer.take(frame.samples / self._sample_rate)
+        await send_pacer.wait()
+
+    def said(self) -> None:
+        """Mark the end of the answer's sound."""
+        assert self._answer is not None, "sound belongs to an answer"
+        self.outbox.post(InputSpoken(context_id=self._answer.response_id))
+
+    def stop_audio(self) -> None:
+        """Drop the rest of the answer's sound: the answer is over."""
+        if self._answer is not None:
+            self._answer.sound.drop()
+            self._answer = None
+
+    async def write(self, item: Item) -> None:
+        if isinstance(item, ServerEvent):
+            await self._socket.send(item)
+            return
+        answer = self._answer
+        if answer is None:
+            return
+        match item:
+            case AudioFrame():
+                answer.spoken.sound_s += item.samples / self._sample_rate
+                await self._send(answer, answer.sound.feed(item))
+            case AudioStart():
+                answer.utterance_at_s = answer.spoken.sound_s
+            case AudioTimestamps():
+                for word in item.words:
+                    answer.spoken.ends_s.append(answer.utterance_at_s + word.end)
+                    answer.spoken.text_ends.append(word.text_end)
+            case InputSpoken(context_id=answer.response_id):
+                answer.spoken.whole = True
+                await self._send(answer, answer.sound.end())
+                if self._answer is answer:
+                    self._listener.spoken()
+            case ErrorMessage(context_id=answer.response_id):
+                self._listener.speech_failed(item.error)
+
+    def free(self) -> None:
+        self.stop_audio()
+
+    async def _send(self, answer: _Answer, data: bytes) -> None:
+        if data:
+            self.heard = True
+            await self._socket.send(answer.delta(data))

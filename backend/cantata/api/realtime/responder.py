@@ -1,0 +1,65 @@
+"""The other side of a session: what answers the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from cantata.api.realtime.conversation import Item
+from cantata.api.realtime.reply import Reply
+from cantata.api.realtime.session import SessionSettings
+from cantata.api.schemas import VoiceName
+
+
+class Responder(Protocol):
+    """Answers one session, one answer at a time."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model, as clients know it."""
+        ...
+
+    @property
+    def hears(self) -> bool:
+        """Whether it hears sound itself; others get the words."""
+        ...
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it can answer aloud."""
+        ...
+
+    @property
+    def default_voice(self) -> str | None:
+        """The default voice; None if it has none."""
+        ...
+
+    def check(self, settings: SessionSettings, param: str) -> None:
+        """Raises InvalidRequest for settings that the partner cannot follow.
+
+        Args:
+            settings: valid ones.
+            param: the message's field, for the error.
+        """
+        ...
+
+    async def voice(self, asked: VoiceName | None) -> str | None:
+        """The id of a voice by any of its names.
+
+        Raises:
+            InvalidRequest: it has no such voice.
+        """
+        ...
+
+    async def answer(self, reply: Reply, items: Sequence[Item]) -> None:
+        """Answer these items: send text and sound, and return once all has been sent. Cancelling
+        ends the work everywhere.
+
+        Raises:
+            CantataError: it cannot be finished.
+        """
+        ...
+
+    def stop_audio(self) -> None:
+        """Drop at once what has not been sent of the answer in progress."""
+        ...

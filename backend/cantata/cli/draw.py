@@ -1,0 +1,215 @@
+"""`cantata draw`: a prompt into a file.
+
+The picture comes from a server that was named, or from the model loaded here, in stage processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cantata.client.pictures import PictureFile, Step, draw_picture
+from cantata.contract.data import chunks
+from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
+
+if TYPE_CHECKING:
+    from cantata.api.images.order import ImageOrder
+    from cantata.engine.service import PipelineService
+
+KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
+"""Formats by the file's name."""
+
+
+class FileError(CantataError):
+    """A file cannot be read or written."""
+
+    code = "file_error"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawOptions:
+    """The command's options; None is what the model does by itself."""
+
+    prompt: str
+    out: Path
+    edit: tuple[Path, ...]
+    """Pictures to edit; empty: one is made from words alone."""
+    size: str | None
+    """`WIDTHxHEIGHT` in pixels."""
+    seed: int | None
+    steps: int | None
+    negative: str | None
+    guidance: float | None
+    model: str | None
+    server: str | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As fields of the api."""
+        named = {
+            "prompt": self.prompt,
+            "size": self.size,
+            "seed": self.seed,
+            "num_inference_steps": self.steps,
+            "negative_prompt": self.negative,
+            "true_cfg_scale": self.guidance,
+            "output_format": KINDS[self.out.suffix.lower()],
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+async def draw(options: DrawOptions, console: Console) -> None:
+    """Draw, and tell on the console how far it is.
+
+    Raises:
+        CantataError: the request cannot be served; raised before a model is loaded where possible.
+    """
+    check_file(options.out)
+    pictures = [_read(path) for path in options.edit]
+    asked_at = time.monotonic()
+    events = _from_server(options, pictures) if options.server else _from_stages(options, pictures)
+    async with aclosing(events):
+        picture = await _follow(events, console)
+    options.out.write_bytes(picture.data)
+    console.print(
+        f"{picture.size} in {options.out} after {time.monotonic() - asked_at:.1f} s, "
+        f"seed {picture.seed}",
+        highlight=False,
+    )
+
+
+def check_file(path: Path) -> None:
+    """Check an output file before the work is done.
+
+    Raises:
+        FileError: no such folder, or no such format.
+    """
+    if path.suffix.lower() not in KINDS:
+        raise FileError(f"{path}: the name must end with one of {', '.join(KINDS)}")
+    if not path.parent.is_dir():
+        raise FileError(f"{path}: there is no folder {path.parent}")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+async def _follow(
+    events: AsyncGenerator[Step | PictureFile, None], console: Console
+) -> PictureFile:
+    """The picture; meanwhile a bar."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("waiting", total=None)
+        async for event in events:
+            if isinstance(event, PictureFile):
+                return event
+            progress.update(task, description="drawing", completed=event.step, total=event.steps)
+    raise RequestFailed("the drawing ended without a picture")
+
+
+async def _from_server(
+    options: DrawOptions, pictures: list[bytes]
+) -> AsyncGenerator[Step | PictureFile, None]:
+    """Ask a running server."""
+    import httpx
+
+    from cantata.client import KEY_VARIABLE, ServerError
+
+    server, named = options.server or "", {} if options.model is None else {"model": options.model}
+    fields = {**options.options, **named}
+    try:
+        async with aclosing(
+            draw_picture(server, fields, pictures, os.environ.get(KEY_VARIABLE))
+        ) as events:
+            async for event in events:
+                yield event
+    except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise ServerError(f"{server}: {error}") from error
+
+
+async def _from_stages(
+    options: DrawOptions, pictures: list[bytes]
+) -> AsyncGenerator[Step | PictureFile, None]:
+    """Load the model in stage processes, and end them afterwards."""
+    from cantata.engine.plan import plan_service
+    from cantata.engine.service import create_service
+
+    service = create_service(plan_service(options.model or embedded_painter()))
+    checked = _checked(options, service, pictures)
+    try:
+        await service.start()
+        async with aclosing(_drawn(checked)) as events:
+            async for event in events:
+                yield event
+    finally:
+        await service.stop()
+
+
+def embedded_painter() -> str:
+    """The model that draws whose weights ship with it; the first by name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from cantata.plugins import installed_plugins
+
+    for name, plugin in sorted(installed_plugins().items()):
+        if plugin.embedded_checkpoint and plugin.load_image_builder:
+            return name
+    raise ConfigError(
+        "no model that draws ships with this installation; give one with --model, or --server"
+    )
+
+
+def _checked(options: DrawOptions, service: PipelineService, pictures: list[bytes]) -> ImageOrder:
+    """By the rules of the api."""
+    from pydantic import ValidationError
+
+    from cantata.api.errors import explain_validation
+    from cantata.api.images.body import ImageOptions
+    from cantata.api.images.order import SentPicture, order_for
+
+    if not service.image_models:
+        raise ConfigError(f"the model {options.model!r} does not draw")
+    model = service.image_model(None)
+    sent = [SentPicture(data, str(path)) for path, data in zip(options.edit, pictures, strict=True)]
+    try:
+        return order_for(model, ImageOptions.model_validate(options.options), sent)
+    except ValidationError as error:
+        raise explain_validation(error.errors()) from None
+
+
+async def _drawn(checked: ImageOrder) -> AsyncGenerator[Step | PictureFile, None]:
+    from cantata.media.images import read_image
+    from cantata.media.picture_files import write_picture
+    from cantata.media.request_media import MediaLimits
+
+    limit = MediaLimits().max_image_pixels
+    references = [read_image(sent.data, limit, sent.param) for sent in checked.sent]
+    (request,) = checked.requests(references, time.monotonic())
+    async with checked.model.draw(request) as drawing:
+        async for event in drawing:
+            if isinstance(event, chunks.Image):
+                data = await asyncio.to_thread(write_picture, event.pixels, checked.output)
+                yield PictureFile(data, f"{drawing.width}x{drawing.height}", request.seed)
+            elif isinstance(event, chunks.Progress):
+                yield Step(event.step, event.steps)

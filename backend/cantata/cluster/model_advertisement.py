@@ -1,0 +1,126 @@
+"""What a replica announces about its models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from cantata.contract.data.capabilities import Capabilities
+from cantata.contract.data.chat import Modality
+from cantata.contract.data.pictures import ImageLimits
+from cantata.contract.data.request import Voice
+from cantata.contract.image_service import ImageService
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakingModel:
+    """One model that speaks texts."""
+
+    name: str
+    identity: str
+    """Equal where the same request gives the same samples, as far as files and settings can tell:
+    of weights, deployment and versions."""
+    voices: tuple[Voice, ...]
+    sample_rate: int
+    """Hz"""
+    channels: int
+    max_input_characters: int
+    sampled: bool
+    capabilities: Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringModel:
+    """One model that answers messages."""
+
+    name: str
+    identity: str
+    """As a `SpeakingModel`'s."""
+    takes: frozenset[Modality]
+    calls_tools: bool
+    thinks: bool
+    voices: tuple[Voice, ...]
+    sample_rate: int
+    """Hz; 0 without voices, as the next one."""
+    channels: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrawingModel:
+    """One model that draws."""
+
+    name: str
+    identity: str
+    """As a `SpeakingModel`'s."""
+    limits: ImageLimits
+    note: str
+
+
+Card = SpeakingModel | AnsweringModel | DrawingModel
+"""A model that does several things has several cards with one name, and one admission."""
+AnyCard = TypeVar("AnyCard", bound=Card)
+
+
+def compatible(one: Card, other: Card) -> bool:
+    """Whether both look the same to clients."""
+    return replace(one, identity="") == replace(other, identity="")
+
+
+def format_of(card: Card) -> tuple[int, int]:
+    """Sample rate and channels of the sound; zeros if there is none."""
+    return (0, 0) if isinstance(card, DrawingModel) else (card.sample_rate, card.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """What a replica serves."""
+
+    default_model: str
+    speaking: tuple[SpeakingModel, ...]
+    answering: tuple[AnsweringModel, ...]
+    drawing: tuple[DrawingModel, ...]
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """The cards of all models, of every kind."""
+        return *self.speaking, *self.answering, *self.drawing
+
+
+def announcement_of(service: ImageService, identities: Mapping[str, str]) -> Advertisement:
+    """Of a service that has started.
+
+    Args:
+        identities: of its models, by name.
+    """
+    speaking = (
+        SpeakingModel(
+            model.name,
+            identities[model.name],
+            model.voices,
+            model.sample_rate,
+            model.channels,
+            model.max_input_characters,
+            model.sampled,
+            model.capabilities,
+        )
+        for model in service.models.values()
+    )
+    answering = (
+        AnsweringModel(
+            model.name,
+            identities[model.name],
+            model.takes,
+            model.calls_tools,
+            model.thinks,
+            model.voices,
+            model.sample_rate,
+            model.channels,
+        )
+        for model in service.chat_models.values()
+    )
+    drawing = (
+        DrawingModel(model.name, identities[model.name], model.limits, model.note)
+        for model in service.image_models.values()
+    )
+    return Advertisement(service.default_model, tuple(speaking), tuple(answering), tuple(drawing))

@@ -1,0 +1,120 @@
+"""Tracks which replicas are up, by their own periodic reports.
+
+A new directory knows no replica, although all may be up. So no replica leaves a reader's set
+until the directory is old enough to have heard from all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+ANNOUNCE_EVERY_S = 1.0
+FORGET_AFTER_S = 15.0
+"""A replica that has been silent for this long is left out. Edges see a dead one much sooner, by
+its link; this only ends their attempts to reach it. A machine may be busy for seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a directory knows."""
+
+    addresses: frozenset[str]
+    """`HOST:PORT` of the replicas that take requests."""
+    complete: bool
+    """Whether others are gone; otherwise, they may not have reported yet."""
+
+    def merged_with(self, before: frozenset[str]) -> frozenset[str]:
+        """The set that a reader with that set before has now."""
+        return self.addresses if self.complete else self.addresses | before
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """What a replica learns about the edges."""
+
+    waiting: float
+    """Its share of the requests for its model that wait there."""
+    edges: int
+    """How many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Replica:
+    at_s: float
+    address: str
+    model: str
+    serving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    at_s: float
+    waiting: Mapping[str, int]
+
+
+_Said = TypeVar("_Said", _Replica, _Edge)
+
+
+class MembershipTable:
+    """The directory's state.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began_s = clock()
+        self._replicas: dict[str, _Replica] = {}
+        self._edges: dict[str, _Edge] = {}
+
+    def announce(self, id: str, address: str, model: str, *, serving: bool) -> QueueDepth:
+        """A replica reports that it is up.
+
+        Args:
+            id: its own.
+            address: where its links begin.
+            model: what it speaks with.
+            serving: whether it takes requests; not while it loads or drains.
+        """
+        now_s = self._clock()
+        self._replicas[id] = _Replica(now_s, address, model, serving)
+        edges = _fresh(self._edges, now_s)
+        if not serving:
+            return QueueDepth(0.0, len(edges))
+        sharing = [
+            one for one in _fresh(self._replicas, now_s) if one.serving and one.model == model
+        ]
+        waiting = sum(edge.waiting.get(model, 0) for edge in edges)
+        return QueueDepth(waiting / len(sharing), len(edges))
+
+    def read(self, edge: str, waiting: Mapping[str, int]) -> Membership:
+        """The replicas, for an edge.
+
+        Args:
+            edge: its id.
+            waiting: requests that wait there because no replica has a place, by model.
+        """
+        now_s = self._clock()
+        self._edges[edge] = _Edge(now_s, waiting)
+        serving = (one.address for one in _fresh(self._replicas, now_s) if one.serving)
+        return Membership(frozenset(serving), complete=now_s - self._began_s > FORGET_AFTER_S)
+
+
+def _fresh(said: dict[str, _Said], now_s: float) -> list[_Said]:
+    """Those that reported lately; the others are forgotten."""
+    for id in [id for id, one in said.items() if now_s - one.at_s > FORGET_AFTER_S]:
+        del said[id]
+    return list(said.values())
+
+
+def as_plain(present: Membership) -> dict[str, Any]:
+    """For a message."""
+    return {"addresses": sorted(present.addresses), "complete": present.complete}
+
+
+def from_plain(message: Mapping[str, Any]) -> Membership:
+    """The other way."""
+    return Membership(frozenset(message["addresses"]), bool(message["complete"]))

@@ -1,0 +1,288 @@
+"""Deployments: strict YAML in, frozen models out. Read once, passed down.
+
+A plug-in ships one `deploy.yaml` that users copy and edit. Its stages are those of the plug-in's
+pipeline; each stage's keys depend on the stage's kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from cantata.config.cluster import ClusterOptions, StageHostAddress
+from cantata.config.diffusion import HookedStage, ParallelStage, StepCache
+from cantata.config.errors import explain, keys_of
+from cantata.config.strict_model import StrictModel
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import PipelineSpec, StageKind
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+M = TypeVar("M", bound=StrictModel)
+
+
+class SamplingDefaults(StrictModel):
+    """A request's defaults."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    top_k: Annotated[int, Field(ge=0)] = 0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] = 1.0
+
+
+class PlacedStage(StrictModel):
+    """Where a stage of any kind runs."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    host: StageHostAddress | None = None
+    """The stage host that runs it. None: this machine."""
+
+
+class ArDeployment(PlacedStage):
+    """Settings of an AR stage."""
+
+    dtype: Dtype = "float32"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Requests that step together."""
+    max_model_len: Annotated[int, Field(ge=32)] = 1024
+    """Positions (prompt and frames) that one request may use."""
+    kv_positions: Annotated[int, Field(ge=32)] | None = None
+    """Positions of all requests together that there is KV memory for. When there is none left,
+    the youngest request gives its own up and computes it again later. None: enough for every slot
+    at its full length."""
+    max_num_batched_tokens: Annotated[int, Field(ge=16)] = 2048
+    """Positions computed in one step; longer prompts are prefilled in parts. Running requests
+    come first in every step, and wait for the prompts in it: as many positions as take less than
+    half a frame's time delay no stream."""
+    prefix_caching: bool = False
+    cuda_graphs: bool = True
+    """On CUDA, record the completion of a step's frames as a graph while the stage loads, and
+    replay it, if the model allows that. No effect on a CPU."""
+    sampling: SamplingDefaults = SamplingDefaults()
+
+
+class DecodeWindow(StrictModel):
+    """Frames that are decoded with a few frames of context instead of the whole past."""
+
+    chunk_frames: Annotated[int, Field(ge=1)] = 25
+    context_frames: Annotated[int, Field(ge=0)] = 25
+
+
+class CodecDeployment(PlacedStage):
+    """Settings of a codec stage."""
+
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Streams that are decoded at the same time."""
+    max_chunk_frames: Annotated[int, Field(ge=1, le=256)] = 8
+    """Frames of one stream that are decoded together at most."""
+    max_batch_frames: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Rows times frames of one batch at most."""
+    credit_s: Annotated[float, Field(ge=1)] = 30.0
+    """Seconds of sound decoded ahead of a listener that does not read."""
+    window: DecodeWindow | None = None
+    """None: the decoder's state lasts as long as the stream, and streaming equals the whole."""
+    cuda_graphs: bool = True
+    """On CUDA, record the decoder's step as a graph while the stage loads, and replay it, if the
+    model allows that. It takes the memory of one more slot. No effect on a CPU."""
+
+
+class TilingDeployment(StrictModel):
+    """Large pictures are computed in overlapping tiles: less memory, slightly other pixels."""
+
+    above: Annotated[int, Field(ge=1)]
+    """Height times width in pixels."""
+    size: Annotated[int, Field(ge=64, multiple_of=16)] = 256
+    """Pixels of a tile's side, as the next."""
+    stride: Annotated[int, Field(ge=16, multiple_of=16)] = 192
+    """Pixels from one tile to the next."""
+
+    @model_validator(mode="after")
+    def check_overlap(self) -> TilingDeployment:
+        """Tiles leave no gap."""
+        if self.stride > self.size:
+            raise ValueError(f"stride {self.stride} must be at most size {self.size}")
+        return self
+
+
+class FeedForwardDeployment(PlacedStage):
+    """Settings of a feed-forward stage."""
+
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Requests that wait for an output at the same time."""
+    max_batch: Annotated[int, Field(ge=1, le=256)] = 8
+    """Inputs that are computed together at most."""
+    kept_mib: Annotated[int, Field(ge=0)] = 64
+    """Memory for outputs that are kept for later requests with the same input."""
+    credit_s: Annotated[float, Field(ge=1)] = 30.0
+    """Seconds of sound made ahead of a listener that does not read; only for a stage that makes
+    sound."""
+    tiling: TilingDeployment | None = None
+    """Only for stages that encode or decode pictures. None: pictures are never tiled."""
+
+
+class DiffusionDeployment(PlacedStage):
+    """Settings of a diffusion stage."""
+
+    dtype: Dtype = "float32"
+    slots: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Pictures that are drawn at the same time; file renders take at most half of them."""
+    max_tokens: Annotated[int, Field(ge=1)] = 65_536
+    """Most tokens of all pictures that share a forward; this bounds its memory. A single picture
+    may have more."""
+    max_wait_s: Annotated[float, Field(gt=0)] = 60.0
+    """A request that others would hold up for longer is rejected."""
+    cache: StepCache | None = None
+    """How steps that are near the one before are shortened, at a price in likeness. None: every
+    step is computed."""
+    parallel: ParallelStage | None = None
+    """None: one process computes each forward."""
+    hooked: HookedStage | None = None
+    """None: the packed executor. Needs the extra `diffusers`."""
+
+
+StageDeployment = ArDeployment | CodecDeployment | FeedForwardDeployment | DiffusionDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class KindSupport:
+    """The implementation of one kind of stage."""
+
+    deployment: type[StageDeployment]
+    builder: str
+    """`package.module:function` that builds one from its spec, a checkpoint and a deployment;
+    imported only in the processes that run such a stage."""
+    imports: str | None = None
+    """Module that the fork server imports for such stages on a CPU, in addition to their
+    factories."""
+
+
+KINDS: Mapping[StageKind, KindSupport] = {
+    StageKind.AR: KindSupport(
+        ArDeployment, "cantata.engine.ar:build_stage", "cantata.engine.ar.imports"
+    ),
+    StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
+    StageKind.FEED_FORWARD: KindSupport(
+        FeedForwardDeployment, "cantata.engine.feed_forward:build_stage"
+    ),
+    StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.engine.diffusion:build_stage"),
+}
+
+
+class ConversationDeployment(StrictModel):
+    """Who transcribes and answers in `/v1/realtime`; command-line options take precedence."""
+
+    chat_url: str | None = None
+    """Base address of a server with OpenAI's `/chat/completions`. None: a few rules answer."""
+    chat_model: str | None = None
+    transcription_url: str | None = None
+    """Base address of a server with OpenAI's `/audio/transcriptions`. None: pocketsphinx."""
+    transcription_model: str | None = None
+
+
+class Deployment(StrictModel):
+    """How one model is served on this machine."""
+
+    async_chunk: bool = True
+    """True: every edge streams. False: every edge waits for its request's end."""
+    chunk_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """Silence from the pipeline after which a request fails."""
+    start_timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    """Limit for a stage to become ready. After that the server exits, or, if the stage ran
+    before, its process is replaced."""
+    max_input_characters: Annotated[int, Field(ge=1)] = 100_000
+    """The longest text that one utterance may have."""
+    voice_aliases: Mapping[str, str] = {}
+    """More names of the model's voices, such as those of another server that clients are set up
+    for: alias -> a voice's id, name or other alias."""
+    realtime: ConversationDeployment = ConversationDeployment()
+    cluster: ClusterOptions | None = None
+    """Several machines; read by `cantata deploy` and `cantata serve --cluster`."""
+    stages: Mapping[str, StageDeployment]
+
+    @model_validator(mode="after")
+    def check_cluster(self) -> Deployment:
+        """The cluster's section knows the stages."""
+        if self.cluster is not None:
+            on_gpu = [name for name, stage in self.stages.items() if stage.device == "cuda"]
+            self.cluster.check_stages(on_gpu, self.stages, self.hosts)
+        return self
+
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """Of the stages that run on another machine, by stage."""
+        return {name: stage.host for name, stage in self.stages.items() if stage.host is not None}
+
+    @property
+    def placed_here(self) -> Deployment:
+        """The same with every stage on this machine."""
+        stages = {n: stage.model_copy(update={"host": None}) for n, stage in self.stages.items()}
+        return self.model_copy(update={"stages": stages})
+
+    @property
+    def sampled(self) -> bool:
+        """Whether requests that set no temperature draw their codes, so that the seed matters."""
+        ar = [stage for stage in self.stages.values() if isinstance(stage, ArDeployment)]
+        return any(stage.sampling.temperature > 0 for stage in ar)
+
+    def only(self, stages: Collection[str]) -> Deployment:
+        """The same for these stages alone."""
+        kept = {name: stage for name, stage in self.stages.items() if name in stages}
+        cluster = self.cluster and self.cluster.only(stages)
+        return self.model_copy(update={"stages": kept, "cluster": cluster})
+
+    def with_dtype(self, dtype: Dtype) -> Deployment:
+        """The same with this dtype in every stage that has one."""
+        stages = {
+            name: stage.model_copy(update={"dtype": dtype})
+            if isinstance(stage, ArDeployment | DiffusionDeployment)
+            else stage
+            for name, stage in self.stages.items()
+        }
+        return self.model_copy(update={"stages": stages})
+
+
+def load_deployment(path: Path, pipeline: PipelineSpec) -> Deployment:
+    """Read a deployment for a pipeline.
+
+    Raises:
+        ConfigError: unreadable file, unknown key, bad value or wrong stage; lists what is valid.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: a deployment is a mapping with {keys_of(Deployment)}")
+    return parse_deployment(raw, pipeline, where=str(path))
+
+
+def parse_deployment(
+    raw: Mapping[str, Any], pipeline: PipelineSpec, where: str = "deployment"
+) -> Deployment:
+    """Validate a deployment's plain data against a pipeline; errors as in `load_deployment`."""
+    stages = raw.get("stages", {})
+    if not isinstance(stages, dict):
+        raise ConfigError(f"{where}: stages is a mapping from stage name to settings")
+    names = [stage.name for stage in pipeline.stages]
+    if set(stages) != set(names):
+        raise ConfigError(f"{where}: stages are {sorted(map(str, stages))}; valid: {names}")
+    typed: dict[str, StageDeployment] = {}
+    for stage in pipeline.stages:
+        model = KINDS[stage.kind].deployment
+        typed[stage.name] = _validate(model, stages[stage.name] or {}, f"{where}: {stage.name}")
+    return _validate(Deployment, {**raw, "stages": typed}, where)
+
+
+def _validate(model: type[M], raw: Any, where: str) -> M:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError(explain(error, model, where)) from error

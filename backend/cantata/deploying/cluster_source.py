@@ -1,0 +1,51 @@
+"""The models of a cluster, as the source of a server (`cantata.serving.server.Source`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cantata.cluster.directory import ReplicaDirectory
+from cantata.cluster.edge.service import RemoteService
+from cantata.cluster.key import LinkKey
+from cantata.cluster.ray.authentication import link_secret
+from cantata.utils.logs import LogFormat
+
+if TYPE_CHECKING:
+    from cantata.api.server_config import ServerOptions
+    from cantata.contract.image_service import ImageService
+
+
+class ModelsOnCluster:
+    """Models of the replicas of a Ray cluster.
+
+    Args:
+        directory: tells which replicas there are.
+    """
+
+    def __init__(self, directory: ReplicaDirectory) -> None:
+        self._directory = directory
+        self._service: RemoteService | None = None
+
+    @property
+    def queued(self) -> Mapping[str, int]:
+        """Requests that wait at this edge, by model."""
+        return {} if self._service is None else self._service.waiting
+
+    def prepare(self, options: ServerOptions) -> ServerOptions:
+        """Nothing to find here."""
+        return options
+
+    def service(self, log_format: LogFormat) -> ImageService:
+        """Over links, with the secret that follows from Ray's token."""
+        # As text, since that is what the environment of a replica carries.
+        key = LinkKey(link_secret(os.environ, Path.home()).hex().encode())
+        self._service = RemoteService(self._directory, key)
+        return self._service
+
+    @property
+    def status(self) -> str:
+        """What happens until then."""
+        return "waiting for the cluster's replicas ..."

@@ -1,0 +1,33 @@
+"""Who runs the stages that deployments put on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cantata.cluster.key import read_key
+
+if TYPE_CHECKING:
+    from cantata.engine.plan import ServicePlan
+    from cantata.engine.remote_stages import RemoteStagesFactory
+
+
+def remote_stages_factory(
+    plans: Iterable[ServicePlan], key_file: Path | None
+) -> RemoteStagesFactory | None:
+    """Makes what runs them; None: no stage names a host, and nothing of a cluster is imported.
+
+    Args:
+        plans: the models.
+        key_file: of the key that stage hosts ask for; None: it is in the environment, if needed.
+
+    Raises:
+        ConfigError: the key cannot be read.
+    """
+    if not any(plan.deployment.hosts for plan in plans):
+        return None
+    from cantata.cluster.stages.pipeline import StagesOnHosts
+
+    return partial(StagesOnHosts, key=read_key(key_file))

@@ -1,0 +1,125 @@
+"""`cantata replica`: a host's models for servers elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cantata.cluster.address import Address
+from cantata.cluster.key import check_key, read_key
+from cantata.cluster.link.connecting import address_of, listen
+from cantata.serving.shutdown import run_until, stop_on_signals
+from cantata.utils.garbage_collection import configure_gc
+from cantata.utils.logs import LogFormat
+
+if TYPE_CHECKING:
+    from cantata.cluster.replica.host import ReplicaHost
+    from cantata.config import Dtype
+    from cantata.engine.plan import ServicePlan
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOptions:
+    """What the command line says."""
+
+    listen: str
+    """HOST:PORT"""
+    models: Sequence[str]
+    deploy: Sequence[Path]
+    dtype: Dtype | None
+    key_file: Path | None
+    drain_timeout_s: float
+    log_format: LogFormat
+
+
+def make_host(
+    plans: Sequence[ServicePlan],
+    listener: socket.socket,
+    key_file: Path | None,
+    log_format: LogFormat,
+) -> ReplicaHost:
+    """A replica of these models, which nothing runs before `start`.
+
+    Args:
+        plans: of `cantata.engine.plan.plan_services`.
+        listener: of `cantata.cluster.link.connecting.listen`.
+        key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
+        log_format: of the stage processes.
+
+    Raises:
+        ConfigError: a checkpoint is not valid, two models have the same name, or the address of a
+            stage's host is none.
+    """
+    from cantata.cluster.identity import identity_of
+    from cantata.cluster.replica.host import ReplicaHost
+    from cantata.engine.service import create_service
+    from cantata.serving.remote_stages import remote_stages_factory
+
+    identities = {
+        plan.located.plugin.name: identity_of(plan.located.checkpoint, plan.deployment)
+        for plan in plans
+    }
+    remote_stages = remote_stages_factory(plans, key_file)
+    service = create_service(*plans, log_format=log_format, remote_stages=remote_stages)
+    return ReplicaHost(service, identities, listener, read_key(key_file))
+
+
+async def run_replica(
+    options: ReplicaOptions,
+    show: Callable[[str], None],
+    meet: Callable[[ReplicaHost], None] = lambda host: None,
+) -> None:
+    """Serve edges until a signal: the first one drains, the second ends at once.
+
+    Args:
+        show: tells the operator something.
+        meet: gets the host before it starts.
+
+    Raises:
+        ConfigError: the address, the key or the models are not usable.
+        StageDied: a stage ended before it was ready.
+    """
+    address = Address.parse(options.listen)
+    check_key(read_key(options.key_file), address)
+    with listen(address) as listener, stop_on_signals() as stop_event:
+        from cantata.engine.plan import plan_services, preload_stages
+
+        plans = plan_services(options.models, options.deploy, options.dtype)
+        preload_stages(plans)
+        host = make_host(plans, listener, options.key_file, options.log_format)
+        meet(host)
+        names = ", ".join(plan.located.plugin.name for plan in plans)
+        show(f"loading {names} ...")
+        for plan in plans:
+            if hint := _hint_of(plan):
+                show(hint)
+        configure_gc()
+        try:
+            if await run_until(stop_event, host.start()):
+                show(f"replica ready on {address_of(listener)}")
+                await stop_event.wait()
+                stop_event.clear()
+                await run_until(stop_event, host.drain(options.drain_timeout_s))
+        finally:
+            await host.stop()
+
+
+def _hint_of(plan: ServicePlan) -> str | None:
+    """That a deployment's `realtime` has no effect here, if it has one."""
+    said = plan.deployment.realtime.model_dump(exclude_none=True)
+    if not said:
+        return None
+    options = " ".join(
+        f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in said.items()
+    )
+    return (
+        f"{plan.located.plugin.name}: a replica ignores the deployment's section `realtime`; pass "
+        f"to `cantata serve --replica` instead: {options}"
+    )

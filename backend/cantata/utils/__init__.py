@@ -1,0 +1,1 @@
+"""Small tools of every process: logs, timers, the interpreter, sockets' peers."""

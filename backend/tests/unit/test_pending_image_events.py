@@ -1,0 +1,41 @@
+"""What a late reader finds of a picture: every word, the latest progress, and then the picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cantata.contract.data.chat import Thought
+from cantata.contract.data.chunks import Image, Progress
+from cantata.engine.mailbox import Mailbox
+from cantata.engine.pending_image_events import PendingImageEvents, taken
+
+NOTHING = np.zeros((0, 0, 3), np.uint8)
+PREVIEW = np.ones((2, 2, 3), np.uint8)
+
+
+def progress(step: int, pixels: np.ndarray = NOTHING) -> Progress:
+    return Progress(pixels, step, 9)
+
+
+async def test_a_late_reader_misses_no_word() -> None:
+    mailbox: Mailbox[PendingImageEvents] = Mailbox(PendingImageEvents.merge)
+    events = taken(mailbox)
+    mailbox.put(PendingImageEvents.of(Thought("A ", 1)))
+    mailbox.put(PendingImageEvents.of(progress(1)))
+    mailbox.put(PendingImageEvents.of(Thought("house", 2)))
+    mailbox.put(PendingImageEvents.of(progress(2)))
+    assert [await anext(events), await anext(events)] == [Thought("A house", 3), progress(2)]
+    mailbox.put(PendingImageEvents.of(Thought(".", 1)))
+    mailbox.put(PendingImageEvents.of(progress(3)))
+    picture = Image(PREVIEW)
+    mailbox.put(PendingImageEvents.of(picture))
+    assert [event async for event in events] == [Thought(".", 1), picture]
+
+
+def test_a_preview_stays_until_there_is_another() -> None:
+    seen = PendingImageEvents.of(progress(3, PREVIEW)).merge(PendingImageEvents.of(progress(4)))
+    assert seen.progress is not None
+    assert (seen.progress.step, seen.progress.pixels.shape) == (4, (2, 2, 3))
+    later = seen.merge(PendingImageEvents.of(progress(5, PREVIEW + 1)))
+    assert later.progress is not None
+    np.testing.assert_array_equal(later.progress.pixels, PREVIEW + 1)

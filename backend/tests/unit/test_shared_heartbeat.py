@@ -1,0 +1,81 @@
+"""What can be read about a process that no longer answers."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+import pytest
+
+from cantata.contract.data.errors import InvalidRequest
+from cantata.engine.process.shared_heartbeat import Phase, SharedHeartbeat, make_memory
+
+
+def both_ends(slots: int = 2) -> tuple[SharedHeartbeat, SharedHeartbeat]:
+    """The loop's and the server's."""
+    memory = make_memory(slots)
+    return SharedHeartbeat(os.dup(memory)), SharedHeartbeat(memory)
+
+
+def test_the_server_sees_which_call_it_is_and_whom_it_is_about() -> None:
+    loop, server = both_ends()
+    assert server.read().phase is Phase.WAITING
+    loop.hold("a", has_prompt=True)
+    loop.hold("b", has_prompt=False)
+    loop.record_frames("b", 3)
+    assert loop.step_phase is Phase.BEGINNING
+    with loop.during(loop.step_phase):
+        snapshot = server.read()
+        assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (
+            Phase.BEGINNING,
+            {"a": 0, "b": 3},
+            False,
+        )
+    loop.record_frames("a", 1)
+    assert loop.step_phase is Phase.STEADY
+    with loop.during(Phase.BEGINNING, "c"):
+        assert server.read().at_work_on == {"c": 0}
+        assert server.read().alone
+    snapshot = server.read()
+    assert (snapshot.phase, snapshot.at_work_on, snapshot.alone) == (Phase.WAITING, {}, False)
+    assert snapshot.number == 2
+    loop.remove("a")
+    loop.hold("d", has_prompt=True)
+    assert server.read().frames == {"b": 3, "d": 0}
+    assert loop.held == ("b", "d")
+
+
+def test_an_exception_that_ends_the_process_leaves_the_call_to_be_read() -> None:
+    loop, server = both_ends()
+    with pytest.raises(InvalidRequest), loop.during(Phase.BEGINNING, "refused"):
+        raise InvalidRequest("one request's fault")
+    assert server.read().phase is Phase.WAITING
+    with pytest.raises(MemoryError), loop.during(Phase.BEGINNING, "deadly"):
+        raise MemoryError
+    assert server.read().at_work_on == {"deadly": 0}
+
+
+def test_closing_gives_the_descriptor_back() -> None:
+    before = psutil.Process().num_fds()
+    for heartbeat in both_ends():
+        heartbeat.read()
+        heartbeat.close()
+    assert psutil.Process().num_fds() == before
+
+
+def test_more_requests_than_slots_are_left_out() -> None:
+    loop, server = both_ends(slots=1)
+    loop.hold("a", has_prompt=True)
+    loop.hold("b", has_prompt=True)
+    loop.record_frames("b", 1)
+    assert server.read().frames == {"a": 0}
+
+
+def test_the_longest_call_is_kept_by_kind() -> None:
+    loop, server = both_ends()
+    with loop.during(Phase.BEGINNING):
+        pass
+    with loop.during(Phase.STEADY):
+        assert server.read().longest_s == 0.0
+    with loop.during(Phase.BEGINNING):
+        assert server.read().longest_s > 0.0

@@ -1,0 +1,128 @@
+"""What counts as a hang, and what is only a slow machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+
+import psutil
+import pytest
+
+from cantata.engine.process.shared_heartbeat import HeartbeatSnapshot, Phase
+from cantata.engine.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, sample_process
+
+SILENCE_S = 10.0
+RUNNING, SLEEPING, STOPPED = psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_STOPPED
+DISK = psutil.STATUS_DISK_SLEEP
+
+
+def judged(
+    looks: Iterable[tuple[Phase, str, float]],
+    *,
+    new_calls: bool = False,
+    longest_s: float = 0.03,
+    interval_s: float = INTERVAL_S,
+) -> Hang | None:
+    """The first verdict on a process.
+
+    Args:
+        looks: what the loop is in, the process's state, processor seconds since the look before.
+        new_calls: each look finds another call.
+        longest_s: of any call before.
+        interval_s: between two looks.
+    """
+    detector, cpu_s = HangDetector(SILENCE_S), 0.0
+    for number, (phase, status, computed_s) in enumerate(looks):
+        cpu_s += computed_s
+        snapshot = HeartbeatSnapshot(number if new_calls else 0, phase, 0.0, longest_s, "", {})
+        hang = detector.observe(ProcessSample(number * interval_s, snapshot, status, cpu_s))
+        if hang is not None:
+            return hang
+    return None
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_stopped_process_hangs_whatever_it_is_at(phase: Phase) -> None:
+    hang = judged([(phase, STOPPED, 0.0)] * 5)
+    assert hang is not None
+    assert hang.from_outside
+    assert judged([(phase, STOPPED, 0.0)] * 4) is None
+
+
+def test_a_call_that_sleeps_for_a_second_hangs() -> None:
+    hang = judged([(Phase.STEADY, SLEEPING, 0.0)] * 5)
+    assert hang is not None
+    assert not hang.from_outside
+    assert judged([(Phase.BEGINNING, SLEEPING, 0.0)] * 5) is not None
+
+
+@pytest.mark.parametrize(
+    ("phase", "status", "computed_s"),
+    [
+        (Phase.WAITING, SLEEPING, 0.0),  # nothing to do
+        (Phase.STEADY, RUNNING, 0.0),  # a busy machine gives it no time at all
+        (Phase.STEADY, SLEEPING, 0.01),  # or a little
+        (Phase.STEADY, DISK, 0.0),  # pages come back from a slow disk
+        (Phase.BEGINNING, RUNNING, 0.15),  # a long prompt, encoded for six seconds
+    ],
+)
+def test_a_slow_machine_is_no_hang(phase: Phase, status: str, computed_s: float) -> None:
+    assert judged([(phase, status, computed_s)] * 41) is None
+
+
+def test_calls_that_come_to_an_end_are_no_hang() -> None:
+    looks = [(Phase.STEADY, SLEEPING, 0.0), (Phase.STEADY, RUNNING, 0.25)] * 100
+    assert judged(looks, new_calls=True) is None
+
+
+def test_a_call_that_computes_for_too_long_hangs() -> None:
+    """A step of running requests soon, a prompt before all requests fail of silence."""
+    busy = (RUNNING, 0.25)
+    assert judged([(Phase.STEADY, *busy)] * 7) is not None
+    assert judged([(Phase.STEADY, *busy)] * 6) is None
+    assert judged([(Phase.BEGINNING, *busy)] * 33) is not None
+    assert judged([(Phase.BEGINNING, *busy)] * 32) is None
+    # However many threads compute, it is the time that counts.
+    assert judged([(Phase.BEGINNING, RUNNING, 4.0)] * 32) is None
+
+
+def test_where_calls_were_long_before_they_may_be_again() -> None:
+    assert judged([(Phase.STEADY, RUNNING, 0.25)] * 20, longest_s=0.3) is None
+    assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 6, longest_s=0.5) is None
+
+
+def test_time_without_observations_does_not_count() -> None:
+    """The machine slept, or the server was held up: a minute passes between two looks."""
+    assert judged([(Phase.STEADY, SLEEPING, 0.0)] * 2, interval_s=60.0) is None
+
+
+_SPINS = "threading.Thread(target=lambda: all(iter(lambda: True, False)), daemon=True).start()"
+
+
+@pytest.mark.parametrize(("other_thread", "status"), [(_SPINS, RUNNING), ("", SLEEPING)])
+def test_a_process_in_a_call_sleeps_only_if_all_its_threads_do(
+    other_thread: str, status: str
+) -> None:
+    code = f"import sys, threading; {other_thread}\nprint(flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        def seen(phase: Phase) -> str:
+            sample = sample_process(process.pid, HeartbeatSnapshot(0, phase, 0.0, 0.0, "", {}), 0.0)
+            assert sample is not None
+            return sample.status
+
+        deadline_s = time.monotonic() + 60
+        while seen(Phase.WAITING) != SLEEPING and time.monotonic() < deadline_s:
+            pass  # its first thread still prints
+        assert seen(Phase.WAITING) == SLEEPING
+        assert seen(Phase.BEGINNING) == status
+    finally:
+        process.kill()
+        process.communicate()
