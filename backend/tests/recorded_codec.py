@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
 from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
-from cantata.engine.codec.stage import CodecStage
+from cantata.stages.codec.stage import CodecStage
 from stage_chunks import codes_chunk
 
 DEPLOYMENT = CodecDeployment(slots=5, max_chunk_frames=4, max_batch_frames=12, credit_s=100.0)

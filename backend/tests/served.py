@@ -23,8 +23,8 @@ from cantata.api.serve import make_server
 from cantata.api.server_config import ServerOptions, build_settings
 from cantata.config import load_deployment
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.engine.plan import ServicePlan, plan_services, preload_stages
-from cantata.engine.service import create_service
+from cantata.pipeline.plan import ServicePlan, plan_services, preload_stages
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 
 START_DEADLINE_S = 240.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from cantata.config import KINDS
-from cantata.engine import fork_server
+from cantata.ipc import fork_server
 
 
 @pytest.hookimpl(tryfirst=True)

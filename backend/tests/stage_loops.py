@@ -11,9 +11,6 @@ from itertools import count
 
 import numpy as np
 
-from cantata.connectors.base import ChunkSender
-from cantata.connectors.socket import SocketSender, listen, new_address
-from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import StageInput
@@ -29,9 +26,12 @@ from cantata.contract.process.messages import (
     StageCapacity,
 )
 from cantata.contract.process.stage import StepResult, Working
-from cantata.engine.process.exchange import Exchange
-from cantata.engine.process.loop import StageLoop
-from cantata.engine.process.shared_heartbeat import SharedHeartbeat, make_memory
+from cantata.ipc.base import ChunkSender
+from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory
+from cantata.ipc.socket import SocketSender, listen, new_address
+from cantata.ipc.wire import BlockingChannel
+from cantata.stages.process.exchange import Exchange
+from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk, pcm_chunk
 
 ECHO = StageSpec("echo", StageKind.CODEC, "nowhere:decoder")

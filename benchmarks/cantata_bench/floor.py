@@ -22,10 +22,10 @@ from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.model.pipeline import CLIENT, CODES, PipelineSpec
 from cantata.contract.model.plugin import RequestBuilder
 from cantata.contract.process.stage import Stage
-from cantata.engine.process.exchange import UNLIMITED_CREDIT
-from cantata.engine.process.launch import build_stage, settle_threads
-from cantata.engine.process.measuring import frames_in
 from cantata.plugins import LocatedModel, locate
+from cantata.stages.process.exchange import UNLIMITED_CREDIT
+from cantata.stages.process.launch import build_stage, settle_threads
+from cantata.stages.process.measuring import frames_in
 from cantata_bench.results import BareBatch, FirstPacket, Floor, StepTime
 from cantata_bench.texts import text_set
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 
 from cantata.contract.model.codec import CodeDecoder, StreamingDecoder
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers import causal_convolutions
 from cantata_models.qwen3_tts.codec.decoder import SpeechDecoder
 from gpu.timing import Compared, compared

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.random_files import write_json
 from cantata_models.moss_tts.config.local import load_local_config
 from cantata_models.moss_tts.config.nano import load_nano_config

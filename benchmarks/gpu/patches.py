@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.random_files import write_json
 from cantata_models.voxcpm2.codec.config import load_codec_config
 from cantata_models.voxcpm2.config import VoxCpm2Config, load_config

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_layers.code_predictor import CodePredictor
 from cantata_models.qwen3_tts.config import FRAME_PERIOD_S, Qwen3TtsConfig, load_config
 from gpu.random_weights import randomised, same_draws, serving_dtype

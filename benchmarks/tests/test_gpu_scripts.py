@@ -14,7 +14,7 @@ import torch
 
 from cantata.contract.model.sampling import CodeSampling
 from cantata.contract.model.talker import FrameDraws, RepetitionPenalty
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_models.moss_tts.codec.decoder import AudioDecoder
 from cantata_models.moss_tts.random_checkpoint.codec_configs import (
     TINY_LOCAL,

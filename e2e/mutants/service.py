@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .mutant import Mutant
 
-MODEL = "backend/cantata/engine/served_model.py"
-ORCHESTRATOR = "backend/cantata/engine/orchestrator.py"
+MODEL = "backend/cantata/pipeline/served_model.py"
+ORCHESTRATOR = "backend/cantata/pipeline/orchestrator.py"
 PIPELINE = "backend/tests/integration/test_pipeline.py"
 WORD_TIMES = ("e2e/test_word_times.py",)
 
@@ -62,7 +62,7 @@ SERVICE = (
     Mutant(
         "seed-ignored",
         "every seed gives the same samples",
-        "backend/cantata/engine/ar/prompts.py",
+        "backend/cantata/stages/ar/prompts.py",
         "seed=options.seed,",
         "seed=0,",
         ("models/cantata_models/solo/tests/test_talker_stage.py",),
@@ -78,7 +78,7 @@ SERVICE = (
     Mutant(
         "abort-lost",
         "aborts never reach the stages",
-        "backend/cantata/engine/aborts.py",
+        "backend/cantata/pipeline/aborts.py",
         "        await stage.send(Abort((opened.request_id,)))\n",
         "        pass\n",
         (f"{PIPELINE}::test_cancellation_has_freed_everything_when_it_is_awaited",),
@@ -94,7 +94,7 @@ SERVICE = (
     Mutant(
         "first-packet-late",
         "the first packet 500 ms late",
-        "backend/cantata/engine/output_stream.py",
+        "backend/cantata/pipeline/output_stream.py",
         "        self._next_index += 1\n",
         "        if self._next_index == 0:\n            await asyncio.sleep(0.5)\n"
         "        self._next_index += 1\n",

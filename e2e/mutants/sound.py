@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import Mutant
 
-STAGE = "backend/cantata/engine/codec/stage.py"
+STAGE = "backend/cantata/stages/codec/stage.py"
 EMITTED = "        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]\n"
 ENDING = "        final = stream.complete and not stream.frames\n"
 JUDGED = ("e2e/test_judges.py::test_sound_speech_has_no_fault",)

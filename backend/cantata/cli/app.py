@@ -62,7 +62,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as ending:
-        if "cantata.engine.local" in sys.modules and isinstance(ending.code, int):
+        if "cantata.pipeline.local" in sys.modules and isinstance(ending.code, int):
             # Tearing down torch's libraries takes as long as a short sentence, without any benefit.
             logging.shutdown()
             sys.stdout.flush()
@@ -217,7 +217,7 @@ def serve(
 ) -> None:
     """Serve models over HTTP and WebSocket until interrupted."""
     if not replica:
-        from cantata.engine import fork_server
+        from cantata.ipc import fork_server
 
         fork_server.begin()  # it imports torch while this process finds out what is to be served
     from rich.console import Console

@@ -11,10 +11,10 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError
 from cantata.contract.model.codec import SizedState
 from cantata.contract.model.pipeline import StageSpec
-from cantata.engine.codec.recorded import spare_slots
-from cantata.engine.codec.room import free_bytes
-from cantata.engine.codec.stage import load_decoder
-from cantata.engine.plan import ServicePlan, plan_service
+from cantata.pipeline.plan import ServicePlan, plan_service
+from cantata.stages.codec.recorded import spare_slots
+from cantata.stages.codec.room import free_bytes
+from cantata.stages.codec.stage import load_decoder
 
 
 def check_model(model: str, deploy: Path | None) -> list[Check]:

@@ -23,7 +23,7 @@ from cantata.contract.data.errors import CantataError, ConfigError, RequestFaile
 
 if TYPE_CHECKING:
     from cantata.api.images.order import ImageOrder
-    from cantata.engine.service import PipelineService
+    from cantata.pipeline.service import PipelineService
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp"}
 """Formats by the file's name."""
@@ -150,8 +150,8 @@ async def _from_stages(
     options: DrawOptions, pictures: list[bytes]
 ) -> AsyncGenerator[Step | PictureFile, None]:
     """Load the model in stage processes, and end them afterwards."""
-    from cantata.engine.plan import plan_service
-    from cantata.engine.service import create_service
+    from cantata.pipeline.plan import plan_service
+    from cantata.pipeline.service import create_service
 
     service = create_service(plan_service(options.model or embedded_painter()))
     checked = _checked(options, service, pictures)

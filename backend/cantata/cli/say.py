@@ -25,7 +25,7 @@ from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpokenWord
 
 if TYPE_CHECKING:
-    from cantata.engine.local import LocalModel
+    from cantata.pipeline.local import LocalModel
 
 CHUNKS_AHEAD = 256
 """That are made before the listener takes them: of 80 ms, some 20 s."""
@@ -93,7 +93,7 @@ async def say(options: SayOptions, console: Console) -> None:
 def _source(options: SayOptions, console: Console) -> AbstractAsyncContextManager[_Sound]:
     if options.server:
         return _from_server(options, options.server)
-    from cantata.engine.local import local_model
+    from cantata.pipeline.local import local_model
 
     local = local_model(options.model)
     return _from_stages(options, console) if local is None else _from_here(options, local, console)
@@ -133,8 +133,8 @@ async def _from_here(
 @asynccontextmanager
 async def _from_stages(options: SayOptions, console: Console) -> AsyncIterator[_Sound]:
     """Load the model in stage processes, and end them afterwards."""
-    from cantata.engine.plan import plan_service
-    from cantata.engine.service import create_service
+    from cantata.pipeline.plan import plan_service
+    from cantata.pipeline.service import create_service
 
     service = create_service(plan_service(options.model))
     model = service.model(service.default_model)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from cantata.cluster.link.errors import ProtocolError
-from cantata.connectors import serialization
-from cantata.connectors.serialization import encode
-from cantata.connectors.wire import BrokenChannel
+from cantata.ipc import serialization
+from cantata.ipc.serialization import encode
+from cantata.ipc.wire import BrokenChannel
 
 __all__ = ["decode", "encode"]
 

@@ -164,13 +164,13 @@ class KindSupport:
 
 KINDS: Mapping[StageKind, KindSupport] = {
     StageKind.AR: KindSupport(
-        ArDeployment, "cantata.engine.ar:build_stage", "cantata.engine.ar.imports"
+        ArDeployment, "cantata.stages.ar:build_stage", "cantata.stages.ar.imports"
     ),
-    StageKind.CODEC: KindSupport(CodecDeployment, "cantata.engine.codec:build_stage"),
+    StageKind.CODEC: KindSupport(CodecDeployment, "cantata.stages.codec:build_stage"),
     StageKind.FEED_FORWARD: KindSupport(
-        FeedForwardDeployment, "cantata.engine.feed_forward:build_stage"
+        FeedForwardDeployment, "cantata.stages.feed_forward:build_stage"
     ),
-    StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.engine.diffusion:build_stage"),
+    StageKind.DIFFUSION: KindSupport(DiffusionDeployment, "cantata.stages.diffusion:build_stage"),
 }
 
 

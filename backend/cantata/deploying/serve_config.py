@@ -12,7 +12,7 @@ from cantata.cluster.ray.arguments import EdgeArguments, ModelArguments
 from cantata.config import ConversationDeployment, Dtype
 from cantata.config.cluster import ClusterOptions
 from cantata.contract.data.errors import ConfigError
-from cantata.engine.plan import ServicePlan, find_services
+from cantata.pipeline.plan import ServicePlan, find_services
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from cantata.cluster.key import read_key
 
 if TYPE_CHECKING:
-    from cantata.engine.plan import ServicePlan
-    from cantata.engine.remote_stages import RemoteStagesFactory
+    from cantata.pipeline.plan import ServicePlan
+    from cantata.pipeline.remote_stages import RemoteStagesFactory
 
 
 def remote_stages_factory(

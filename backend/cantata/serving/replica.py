@@ -20,7 +20,7 @@ from cantata.utils.logs import LogFormat
 if TYPE_CHECKING:
     from cantata.cluster.replica.host import ReplicaHost
     from cantata.config import Dtype
-    from cantata.engine.plan import ServicePlan
+    from cantata.pipeline.plan import ServicePlan
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def make_host(
     """A replica of these models, which nothing runs before `start`.
 
     Args:
-        plans: of `cantata.engine.plan.plan_services`.
+        plans: of `cantata.pipeline.plan.plan_services`.
         listener: of `cantata.cluster.link.connecting.listen`.
         key_file: of the key that edges must have, and stage hosts; None: it is in the environment.
         log_format: of the stage processes.
@@ -59,7 +59,7 @@ def make_host(
     """
     from cantata.cluster.identity import identity_of
     from cantata.cluster.replica.host import ReplicaHost
-    from cantata.engine.service import create_service
+    from cantata.pipeline.service import create_service
     from cantata.serving.remote_stages import remote_stages_factory
 
     identities = {
@@ -89,7 +89,7 @@ async def run_replica(
     address = Address.parse(options.listen)
     check_key(read_key(options.key_file), address)
     with listen(address) as listener, stop_on_signals() as stop_event:
-        from cantata.engine.plan import plan_services, preload_stages
+        from cantata.pipeline.plan import plan_services, preload_stages
 
         plans = plan_services(options.models, options.deploy, options.dtype)
         preload_stages(plans)

@@ -91,7 +91,7 @@ class ModelsHere:
 
     def prepare(self, options: ServerOptions) -> ServerOptions:
         """Plan the stages and begin their imports."""
-        from cantata.engine.plan import plan_services, preload_stages
+        from cantata.pipeline.plan import plan_services, preload_stages
 
         plans = plan_services(*self._named)
         # Without a name, what ships with weights is served. Nobody has to wait for all of it.
@@ -101,7 +101,7 @@ class ModelsHere:
 
     def service(self, log_format: LogFormat) -> ImageService:
         """Over pipelines in stage processes."""
-        from cantata.engine.service import create_service
+        from cantata.pipeline.service import create_service
         from cantata.serving.remote_stages import remote_stages_factory
 
         remote_stages = remote_stages_factory((*self._first, *self._later), self._key_file)

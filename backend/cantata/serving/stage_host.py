@@ -47,7 +47,7 @@ async def run_stage_host(
     address, key = Address.parse(options.listen), read_key(options.key_file)
     check_key(key, address)
     with listen(address) as listener, stop_on_signals() as stop_event:
-        from cantata.engine import fork_server
+        from cantata.ipc import fork_server
 
         fork_server.begin()  # it imports torch while this process waits for its first server
         from cantata.cluster.stages.host.host import StageHost

@@ -10,7 +10,7 @@ import pytest
 from cantata.config import ArDeployment
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.driving import (
     TALKER,

@@ -18,8 +18,8 @@ from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
-from cantata.engine.orchestrator import Orchestrator
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.stages.ar import build_stage
 from stage_chunks import codes_chunk, pcm_chunk
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS, save_tiny_checkpoint
 from tiny_talker.decoder import decode_all

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 IMPORTED = """
 import sys
-from cantata.engine.ar import imports
+from cantata.stages.ar import imports
 
 assert "vllm.v1.engine.core" in sys.modules
 known = {name for name in sys.modules if sys.modules[name] is not None}

@@ -14,7 +14,7 @@ from cantata.contract.data.chunks import Rows
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import LATENT_SIZE, save_tiny_checkpoint
 from tiny_talker.driving import TALKER, Frames, listen, listen_preempted, varied_payloads
 from tiny_talker.inputs import TinyInput

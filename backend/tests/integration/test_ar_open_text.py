@@ -13,7 +13,7 @@ from cantata.config import ArDeployment
 from cantata.contract.data.errors import InvalidRequest, ProtocolViolation
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import TEXT_VOCAB, save_tiny_checkpoint
 from tiny_talker.driving import TALKER, Frames, Listener, speak, varied_payloads
 from tiny_talker.inputs import TinyInput, TinyText

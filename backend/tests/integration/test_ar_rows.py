@@ -17,8 +17,8 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.data.request import PipelineRequest, SamplingOptions
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
-from cantata.engine.orchestrator import Orchestrator
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import HIDDEN, save_tiny_checkpoint
 from tiny_talker.decoder import SAMPLES_PER_FRAME
 from tiny_talker.driving import EXPORTING, listen, listen_preempted, varied_payloads

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cantata.config import ArDeployment
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import HIDDEN, save_tiny_checkpoint
 from tiny_talker.driving import EXPORTING, THINKER, listen, varied_payloads
 from tiny_talker.inputs import TinyConversation

@@ -13,7 +13,7 @@ import pytest
 
 from cantata.config import ArDeployment
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from tiny_talker.checkpoint import CODEBOOK_SIZE, HIDDEN, save_tiny_checkpoint
 from tiny_talker.driving import THINKER, Frames, Listener, listen, listen_preempted
 from tiny_talker.inputs import TinyConversation

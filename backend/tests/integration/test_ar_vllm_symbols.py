@@ -6,8 +6,8 @@ import importlib.metadata
 
 import pytest
 
-from cantata.engine.ar.environment import prepare_environment
-from cantata.engine.ar.vllm_symbols import VLLM_VERSION, moved_symbols
+from cantata.stages.ar.environment import prepare_environment
+from cantata.stages.ar.vllm_symbols import VLLM_VERSION, moved_symbols
 
 pytestmark = [
     pytest.mark.integration,

@@ -25,7 +25,7 @@ from cantata.audio.encoding import Encoder, open_encoder
 from cantata.audio.formats import OutputFormat
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import AdmissionReport, Samples
-from cantata.engine import spawning, watchdog
+from cantata.pipeline import spawning, watchdog
 from tiers import scaled
 from timed import timed
 from tiny_talker.plugin import TinyRequestBuilder

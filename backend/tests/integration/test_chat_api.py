@@ -18,8 +18,8 @@ from cantata.api.app import create_app
 from cantata.api.listening import listen, url_of
 from cantata.api.serve import make_server
 from cantata.config import load_deployment
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 from sounds import wav
 from talking import speech, talker

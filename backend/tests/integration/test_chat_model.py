@@ -16,9 +16,9 @@ from cantata.contract.chat_service import AnswerEvent, FinishReason, TextDelta, 
 from cantata.contract.data.chat import AudioPart, CallStarted, ChatRequest, Message, Role, TextPart
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.service import SpeechChunk
-from cantata.engine.chat_model import PipelineChatModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.omni import PLUGIN, SPEAKERS

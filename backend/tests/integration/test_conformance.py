@@ -22,10 +22,10 @@ from cantata.config import load_deployment
 from cantata.contract.data.errors import InvalidRequest, Overloaded, VoiceNotFound
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpeechChunk, SpokenWord
-from cantata.engine.local import local_model
-from cantata.engine.plan import ServicePlan, plan_service
-from cantata.engine.served_model import PipelineModel
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.local import local_model
+from cantata.pipeline.plan import ServicePlan, plan_service
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel, installed_plugins
 from host_process import KEY
 from stage_hosts import spread_over, stage_host

@@ -15,9 +15,9 @@ from cantata.config import parse_deployment
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import CantataError
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 from tiny_painter.plugin import PLUGIN, save_tiny_painter
 

@@ -24,7 +24,7 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     """A plug-in that no package offers, as the command finds it."""
     save_tiny_painter(tmp_path)
     located = LocatedModel(PLUGIN, tmp_path)
-    monkeypatch.setattr("cantata.engine.plan.locate", lambda model: located)
+    monkeypatch.setattr("cantata.pipeline.plan.locate", lambda model: located)
     before = set(psutil.Process().children())
     yield
     left = [p for p in psutil.Process().children() if p not in before and "denoiser" in p.name()]

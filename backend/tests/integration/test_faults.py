@@ -24,8 +24,8 @@ import pytest_asyncio
 
 from cantata.contract.data.errors import CantataError, Quarantined, StageDied
 from cantata.contract.data.request import SpeechRequest
-from cantata.engine import aborts, restarts, stage_handle, watchdog
-from cantata.engine.stage_handle import StageHandle
+from cantata.pipeline import aborts, restarts, stage_handle, watchdog
+from cantata.pipeline.stage_handle import StageHandle
 from stall_free_clock import a_clock_that_leaves_out_stalls
 from tiny_talker.faulty import DAY_S, FAULTY, MOST_ALLOCATED, FaultyRequestBuilder
 from tiny_talker.serving import TinyServer, tiny_server

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from cantata.config import load_deployment
 from cantata.contract.data.chunks import Image, Progress
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel, installed_plugins
 from tiny_painter.idle import assert_idle
 from tiny_painter.plugin import PLUGIN as TINY_PAINTER

@@ -20,9 +20,9 @@ from cantata.contract.data.errors import (
     StageDied,
 )
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import PLUGIN, SLOW_S, save_tiny_painter

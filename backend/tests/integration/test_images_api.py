@@ -24,9 +24,9 @@ from cantata.api.serve import make_server
 from cantata.config import load_deployment
 from cantata.contract.data import chunks
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import LocatedModel
 from images_and_videos import image_file, quarters
 from tiny_painter.plugin import PLUGIN, save_tiny_painter

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.errors import ChunkTimeout, InvalidRequest
 from cantata.contract.data.request import SpeechRequest
-from cantata.engine.served_model import PipelineModel
+from cantata.pipeline.served_model import PipelineModel
 from tiny_talker.serving import TinyServer, tiny_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

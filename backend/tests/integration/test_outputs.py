@@ -16,8 +16,8 @@ from cantata.config import parse_deployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.output_stream import OpenRequest
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.output_stream import OpenRequest
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.decoder import decode_all
 from tiny_talker.inputs import TinyInput

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import CantataError, ChunkTimeout, InvalidRequest, StageDied
 from cantata.contract.data.request import PipelineRequest, SamplingOptions
-from cantata.engine import watchdog
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.stage_process import StageState
+from cantata.pipeline import watchdog
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.stage_process import StageState
 from timed import timed
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.faulty import FAULTY, HANG_FILE

@@ -17,9 +17,9 @@ from cantata.config import parse_deployment
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.service import SpokenWord
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.served_model import PipelineModel
-from cantata.engine.served_pipeline import ServedPipeline
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.served_pipeline import ServedPipeline
 from tiers import scaled
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import FRAMES_PER_WORD, PIPELINE, PLUGIN, TinyRequestBuilder

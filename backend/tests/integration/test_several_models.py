@@ -17,8 +17,8 @@ from cantata.contract.data.errors import ConfigError, ModelNotFound, StageDied, 
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.data.request import SpeechRequest
 from cantata.contract.model.pipeline import StageKind, StageSpec
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
 from tiny_painter.plugin import PLUGIN as PAINTER
 from tiny_painter.plugin import save_tiny_painter

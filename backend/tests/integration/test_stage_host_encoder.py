@@ -19,8 +19,8 @@ from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import parse_deployment
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.request import PipelineRequest
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.plan import ServicePlan
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.plan import ServicePlan
 from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host

@@ -19,8 +19,8 @@ from cantata.contract.chat_service import TextDelta
 from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host

@@ -26,8 +26,8 @@ from cantata.cluster.stages.pipeline import StagesOnHosts
 from cantata.config import parse_deployment
 from cantata.contract.data.errors import StageDied
 from cantata.contract.data.request import SpeechRequest
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
 from host_process import KEY, HostProcess
 from stage_hosts import placed, stage_host

@@ -17,10 +17,10 @@ from cantata.contract.data.chat import ChatRequest, Message, Role, TextPart
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import Overloaded, Quarantined, RequestFailed, StageDied
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.chat_model import PipelineChatModel
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import LocatedModel
 from tiny_painter.idle import assert_idle, until_free
 from tiny_painter.plugin import save_tiny_painter

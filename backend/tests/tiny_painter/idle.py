@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cantata.engine.image_model import PipelineImageModel
+from cantata.pipeline.image_model import PipelineImageModel
 
 
 async def until_free(model: PipelineImageModel) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cantata.api.listening import listen
 from cantata.config import parse_deployment
-from cantata.engine.orchestrator import Orchestrator
+from cantata.pipeline.orchestrator import Orchestrator
 from tiny_talker.plugin import PIPELINE
 
 

@@ -18,9 +18,9 @@ from cantata.cluster.key import read_key
 from cantata.cluster.link.connecting import listen
 from cantata.cluster.replica.host import ReplicaHost
 from cantata.config import parse_deployment
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.served_model import PipelineModel
-from cantata.engine.service import PipelineService
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.service import PipelineService
 from tiny_talker.plugin import FOLLOWING, PLUGIN, TinyRequestBuilder
 
 DRAIN_S = 60.0

@@ -46,7 +46,7 @@ def main(checkpoint: Path, requests: Path, frames: Path) -> None:
     backends["cpu"] = Backend(compiler=BaseBackend, driver=InterpreterDriver)
     # Everything below imports vLLM, which looks at Triton's backends when it is imported.
     from cantata.config import ArDeployment
-    from cantata.engine.ar import build_stage
+    from cantata.stages.ar import build_stage
     from tiny_talker.driving import EXPORTING, THINKER, listen
     from tiny_talker.latent_plugin import LATENT_TALKER
 

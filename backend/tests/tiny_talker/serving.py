@@ -17,9 +17,9 @@ from cantata.api.listening import listen, url_of
 from cantata.api.serve import make_server
 from cantata.config import parse_deployment
 from cantata.contract.model.pipeline import PipelineSpec
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.served_model import PipelineModel
-from cantata.engine.service import PipelineService
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.service import PipelineService
 from tiny_talker.checkpoint import save_tiny_checkpoint
 from tiny_talker.plugin import AUDIBLE, PLUGIN, TinyRequestBuilder
 

@@ -10,11 +10,11 @@ import pytest
 
 from cantata.contract.data.request import PipelineRequest
 from cantata.contract.process.messages import Abort
-from cantata.engine import aborts as aborts_module
-from cantata.engine.aborts import Aborts
-from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_process import StageState
-from cantata.engine.supervision import Supervisor
+from cantata.pipeline import aborts as aborts_module
+from cantata.pipeline.aborts import Aborts
+from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.stage_process import StageState
+from cantata.pipeline.supervision import Supervisor
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cantata.engine.ar.environment import as_if_not_installed
+from cantata.stages.ar.environment import as_if_not_installed
 
 OPTIONAL = "an_optional_package"
 

@@ -10,10 +10,10 @@ import torch
 from cantata.contract.data.chunks import Rows
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
-from cantata.engine.ar.chunking import Chunking
-from cantata.engine.ar.frames import Ending, NewFrame
-from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
-from cantata.engine.ar.talker_step import TalkerStep, layout_of
+from cantata.stages.ar.chunking import Chunking
+from cantata.stages.ar.frames import Ending, NewFrame
+from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
+from cantata.stages.ar.talker_step import TalkerStep, layout_of
 
 HIDDEN, LATENT, SLOTS = 4, 2, 2
 FIRST = LevelSampling(temperature=0.0)

@@ -9,7 +9,7 @@ import torch
 
 from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.engine.ar.prompts import check_prompt
+from cantata.stages.ar.prompts import check_prompt
 
 WHOLE = TalkerPrompt(
     torch.zeros(4, 2),

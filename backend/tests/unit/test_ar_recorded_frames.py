@@ -11,8 +11,8 @@ import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
-from cantata.engine.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
-from cantata.engine.ar.talker_step import TalkerStep
+from cantata.stages.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
+from cantata.stages.ar.talker_step import TalkerStep
 
 HIDDEN, CODEBOOKS, CODES, SLOTS, POSITIONS = 6, 3, 12, 5, 24
 GREEDY = LevelSampling(temperature=0.0)

@@ -11,8 +11,8 @@ import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import FrameDraws
-from cantata.engine.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
-from cantata.engine.ar.talker_step import TalkerStep, layout_of
+from cantata.stages.ar.request_state import LevelSampling, RequestStates, ResolvedSampling
+from cantata.stages.ar.talker_step import TalkerStep, layout_of
 
 HIDDEN, LATENT, SLOTS, POSITIONS = 4, 3, 5, 24
 USUAL, OTHER = 4, 7

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from cantata.contract.model.embedding_source import StaticEmbeddings, TalkerPrompt
-from cantata.engine.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
-from cantata.engine.ar.row_supply import SOON, RowSupply
+from cantata.stages.ar.request_state import Layout, LevelSampling, RequestStates, ResolvedSampling
+from cantata.stages.ar.row_supply import SOON, RowSupply
 
 FIRST = LevelSampling(temperature=0.0)
 GREEDY = ResolvedSampling(0, FIRST, FIRST, FIRST, repetition_penalty=(1.0, 1.0))

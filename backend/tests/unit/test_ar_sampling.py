@@ -11,7 +11,7 @@ from cantata.contract.model.sampling import (
     penalize_use,
     sample_codes,
 )
-from cantata.engine.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import counter_uniforms
 
 FRAMES, CODEBOOKS = 4000, 16
 REFERENCE = [[4094770, 2484438, 1841434], [8816129, 10559677, 11702493]]

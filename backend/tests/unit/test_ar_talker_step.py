@@ -12,14 +12,14 @@ import torch
 
 from cantata.contract.model.embedding_source import TalkerPrompt
 from cantata.contract.model.talker import SAFE_MIN_ROWS, FrameDraws, SamplerInputs
-from cantata.engine.ar.request_state import (
+from cantata.stages.ar.request_state import (
     Layout,
     LevelSampling,
     RequestStates,
     ResolvedSampling,
 )
-from cantata.engine.ar.sampling import counter_uniforms
-from cantata.engine.ar.talker_step import TalkerStep, layout_of, pad_rows
+from cantata.stages.ar.sampling import counter_uniforms
+from cantata.stages.ar.talker_step import TalkerStep, layout_of, pad_rows
 
 HIDDEN, CODEBOOKS, CODES = 4, 2, 10
 FIRST = LevelSampling(temperature=0.0)

@@ -184,6 +184,9 @@ def test_ray_without_a_token_is_refused_before_anything_else(
 ) -> None:
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
+    # As in a process that has not imported Ray before.
+    monkeypatch.setitem(sys.modules, "cantata.cluster.ray.serve_api", None)
+    monkeypatch.delattr("cantata.cluster.ray.serve_api", raising=False)
     file = str(deployment_file(tmp_path, {}))
     code, output = deploy(file, "--model", SHIPPED.name)
     assert code == 1

@@ -14,7 +14,7 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import ConfigError, InvalidRequest, RequestFailed
 from cantata.contract.model.pipeline import StageKind, StageSpec
-from cantata.engine.codec import CodecStage, build_stage
+from cantata.stages.codec import CodecStage, build_stage
 from stage_chunks import codes_chunk
 
 BLOCK, AHEAD, SAMPLES_PER_FRAME = 4, 2, 2
@@ -199,7 +199,7 @@ def load(checkpoint: Path, device: torch.device) -> BlockSums:
 
 
 def test_a_window_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cantata.engine.codec.stage.resolve", lambda factory: load)
+    monkeypatch.setattr("cantata.stages.codec.stage.resolve", lambda factory: load)
     deployment = CodecDeployment.model_validate({"window": {"chunk_frames": 25}})
     spec = StageSpec("codec", StageKind.CODEC, "here:load")
     with pytest.raises(ConfigError, match="'codec': its decoder has blocks of its own"):

@@ -12,8 +12,8 @@ from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm, Rows, WordTiming
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.contract.model.pipeline import StageKind, StageSpec
-from cantata.engine.codec import CodecStage
-from cantata.engine.codec.stage import build_stage
+from cantata.stages.codec import CodecStage
+from cantata.stages.codec.stage import build_stage
 from running_sum import SAMPLES_PER_FRAME, RunningSumDecoder
 from stage_chunks import codes_chunk, pcm_chunk
 from tiny_talker.checkpoint import LATENT_SIZE

@@ -12,10 +12,6 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
-from cantata.connectors.chunk_accumulator import ChunkAccumulator
-from cantata.connectors.memory import MemoryConnector
-from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
-from cantata.connectors.wire import AsyncChannel, BlockingChannel, BrokenChannel
 from cantata.contract.data.chunks import (
     Chunk,
     Codes,
@@ -28,6 +24,10 @@ from cantata.contract.data.chunks import (
 )
 from cantata.contract.data.errors import Overloaded, VoiceNotFound
 from cantata.contract.process.messages import Output
+from cantata.ipc.chunk_accumulator import ChunkAccumulator
+from cantata.ipc.memory import MemoryConnector
+from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
+from cantata.ipc.wire import AsyncChannel, BlockingChannel, BrokenChannel
 from stage_chunks import codes_chunk, pcm_chunk
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from cantata.contract.data.errors import Quarantined, StageDied
 from cantata.contract.data.request import PipelineRequest
-from cantata.engine import crash_tracker
-from cantata.engine.crash_tracker import CrashTracker
-from cantata.engine.output_stream import OpenRequest
-from cantata.engine.stage_process import Death
-from cantata.engine.watchdog import Hang
+from cantata.pipeline import crash_tracker
+from cantata.pipeline.crash_tracker import CrashTracker
+from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.stage_process import Death
+from cantata.pipeline.watchdog import Hang
 from stage_chunks import pcm_chunk
 
 SOUND = "decoder.pcm"

@@ -12,8 +12,8 @@ from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.denoiser import DenoiserOptions, Hooked, Parallel, Ranks
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata.engine.diffusion import build_stage
-from cantata.engine.diffusion.loading import denoiser_options
+from cantata.stages.diffusion import build_stage
+from cantata.stages.diffusion.loading import denoiser_options
 from tiny_painter.plugin import PAINTER
 from tiny_painter.stages import TinyDenoiser
 

@@ -14,10 +14,10 @@ import pytest
 from cantata.contract.data.chunks import Payload, Rows
 from cantata.contract.data.errors import ConfigError, RequestFailed, StageDied
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
-from cantata.engine.diffusion.ranks import main
-from cantata.engine.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
-from cantata.engine.diffusion.ranks.load import load_ranked
-from cantata.engine.diffusion.ranks.messages import Message
+from cantata.stages.diffusion.ranks import main
+from cantata.stages.diffusion.ranks.denoiser import LOST, RankedDenoiser, SharedJob
+from cantata.stages.diffusion.ranks.load import load_ranked
+from cantata.stages.diffusion.ranks.messages import Message
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.stages import TinyDenoiser
 

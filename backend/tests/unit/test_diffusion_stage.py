@@ -15,10 +15,10 @@ from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress, Rows
 from cantata.contract.data.errors import CantataError, Overloaded, ProtocolViolation, RequestFailed
 from cantata.contract.process.stage import StepResult
 from cantata.contract.process.steps import ForwardCost
-from cantata.engine.diffusion import DiffusionStage
-from cantata.engine.diffusion.forwards import Leaves
-from cantata.engine.diffusion.jobs import preview_steps
-from cantata.engine.diffusion.stage import REPORT_S
+from cantata.stages.diffusion import DiffusionStage
+from cantata.stages.diffusion.forwards import Leaves
+from cantata.stages.diffusion.jobs import preview_steps
+from cantata.stages.diffusion.stage import REPORT_S
 from tiny_painter.inputs import TinyCanvas
 from tiny_painter.scribe import TinyScribe, TinyTalk
 from tiny_painter.stages import TinyDenoiser, TinyJob

@@ -9,8 +9,8 @@ import torch
 
 from cantata.cli import doctor_model
 from cantata.cli.doctor import Verdict
-from cantata.engine.codec import room
 from cantata.plugins import embedded_models, locate
+from cantata.stages.codec import room
 from running_sum import RunningSumDecoder
 
 EMBEDDED = locate(None).plugin.name

@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 
 from alike import same
-from cantata.connectors import encoded as encoded_module
-from cantata.connectors.chunk_message import ChunkMessage, problem_of
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.serialization import decode, encode
-from cantata.connectors.wire import BrokenChannel
 from cantata.contract.data.chunks import (
     Chunk,
     Codes,
@@ -28,6 +23,11 @@ from cantata.contract.data.chunks import (
     WordTiming,
     array_of,
 )
+from cantata.ipc import encoded as encoded_module
+from cantata.ipc.chunk_message import ChunkMessage, problem_of
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.serialization import decode, encode
+from cantata.ipc.wire import BrokenChannel
 
 WORDS = (WordTiming(0, 0.0, 0.5), WordTiming(1, 0.5, 0.75))
 CHUNKS: list[Chunk[Payload]] = [

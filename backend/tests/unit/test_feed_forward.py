@@ -25,7 +25,7 @@ from cantata.contract.data.errors import (
 from cantata.contract.model.feed_forward import Fed
 from cantata.contract.process.stage import StepResult
 from cantata.contract.process.steps import ReuseReport
-from cantata.engine.feed_forward import FeedForwardStage
+from cantata.stages.feed_forward import FeedForwardStage
 
 PORTS: Mapping[str, type[Payload]] = {"vector": Rows, "codes": Codes}
 ROWS = 1024

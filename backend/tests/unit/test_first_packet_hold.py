@@ -7,8 +7,8 @@ import pytest
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
-from cantata.engine.codec import CodecStage
 from cantata.scheduling.jitter import JitterEstimator
+from cantata.stages.codec import CodecStage
 from running_sum import RunningSumDecoder
 from stage_chunks import codes_chunk
 

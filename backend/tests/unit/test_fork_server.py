@@ -12,7 +12,7 @@ import pytest
 BEGUN = """
 import os, signal, sys
 from multiprocessing import forkserver, get_context
-from cantata.engine import fork_server
+from cantata.ipc import fork_server
 
 fork_server.begin()
 pid = forkserver._forkserver._forkserver_pid

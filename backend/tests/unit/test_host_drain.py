@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cantata.engine.host_drain import HostDrain
+from cantata.pipeline.host_drain import HostDrain
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cantata.engine.mailbox import Mailbox
+from cantata.pipeline.mailbox import Mailbox
 
 
 def joined(before: str, after: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from cantata.contract.data.request import PipelineRequest, StageInput
-from cantata.engine.open_text import OpenText
+from cantata.pipeline.open_text import OpenText
 
 
 class Recorder:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cantata.contract.chat_service import TextDelta
 from cantata.contract.data.chat import CallStarted, Thought
-from cantata.engine.output_parser import OutputParser, ParsedDelta
+from cantata.pipeline.output_parser import OutputParser, ParsedDelta
 
 
 class Brackets:

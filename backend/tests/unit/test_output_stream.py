@@ -8,7 +8,7 @@ import pytest
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Progress
 from cantata.contract.data.errors import RequestFailed
 from cantata.contract.data.request import PipelineRequest
-from cantata.engine.output_stream import OpenRequest
+from cantata.pipeline.output_stream import OpenRequest
 
 TOKEN = Codes(np.ones((1, 1), np.int32))
 NOTHING = Progress(np.zeros((0, 0, 3), np.uint8), 1, 2)

@@ -7,7 +7,7 @@ import logging
 import pytest
 import torch
 
-from cantata.stage_parts.row_graphs import RowGraphs
+from cantata.stages.common.row_graphs import RowGraphs
 
 CPU = torch.device("cpu")
 SPARE = (torch.tensor([4]), torch.zeros(1, 3))

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from cantata.contract.data.errors import InvalidRequest
-from cantata.engine.process.shared_heartbeat import Phase, SharedHeartbeat, make_memory
+from cantata.ipc.shared_heartbeat import Phase, SharedHeartbeat, make_memory
 
 
 def both_ends(slots: int = 2) -> tuple[SharedHeartbeat, SharedHeartbeat]:

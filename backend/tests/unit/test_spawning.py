@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from cantata.config import CodecDeployment
-from cantata.engine.spawning import forks
+from cantata.pipeline.spawning import forks
 
 
 @pytest.mark.parametrize(("length", "forked"), [(40, True), (75, True), (76, False), (200, False)])

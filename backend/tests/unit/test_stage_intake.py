@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cantata.connectors.socket import SocketSender, listen, new_address
-from cantata.connectors.wire import BlockingChannel
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.request import StageInput
 from cantata.contract.process.messages import (
@@ -18,7 +16,9 @@ from cantata.contract.process.messages import (
     Register,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.engine.process.loop import StageLoop
+from cantata.ipc.socket import SocketSender, listen, new_address
+from cantata.ipc.wire import BlockingChannel
+from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (
     EchoStage,

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cantata.connectors.memory import MemoryConnector
 from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, Pcm
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.model.pipeline import CODES
@@ -25,9 +24,10 @@ from cantata.contract.process.messages import (
     Output,
 )
 from cantata.contract.process.stage import StepResult
-from cantata.engine.process.exchange import UNLIMITED_CREDIT
-from cantata.engine.process.first_chunks import FirstChunks
-from cantata.engine.process.loop import StageLoop
+from cantata.ipc.memory import MemoryConnector
+from cantata.stages.process.exchange import UNLIMITED_CREDIT
+from cantata.stages.process.first_chunks import FirstChunks
+from cantata.stages.process.loop import StageLoop
 from stage_chunks import codes_chunk
 from stage_loops import (
     EchoInput,

@@ -12,7 +12,7 @@ from cantata.config import FeedForwardDeployment
 from cantata.contract.data.chunks import Pcm, Rows, WordTiming
 from cantata.contract.data.errors import ConfigError, Overloaded, ProtocolViolation, RequestFailed
 from cantata.contract.model.pipeline import CLIENT, EdgeSpec, PipelineSpec, StageKind, StageSpec
-from cantata.engine.feed_forward.synthesis import SynthesisStage
+from cantata.stages.feed_forward.synthesis import SynthesisStage
 
 RATE = 1000
 PART = Pcm(np.ones((500, 1), np.float32))

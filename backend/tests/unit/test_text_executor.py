@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextvars import ContextVar
 
-from cantata.engine.text_executor import LONG_CHARACTERS, TextExecutor
+from cantata.pipeline.text_executor import LONG_CHARACTERS, TextExecutor
 
 NAME: ContextVar[str] = ContextVar("NAME", default="")
 

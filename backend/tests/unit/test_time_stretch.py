@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cantata.audio.stretch import TimeStretch
 from cantata.contract.data.chunks import Chunk, Milestone, Pcm, WordTiming
 from cantata.contract.process.messages import StageCapacity
-from cantata.engine.time_stretch import AT_ONCE_S, FIRST_S, time_stretch, time_stretch_sync
+from cantata.pipeline.time_stretch import AT_ONCE_S, FIRST_S, time_stretch, time_stretch_sync
 from stage_chunks import pcm_chunk
 
 Samples = NDArray[np.float32]

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from cantata.contract.data.errors import ChunkTimeout, RequestFailed
-from cantata.engine.orchestrator import Orchestrator
-from cantata.engine.served_pipeline import ServedPipeline
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.served_pipeline import ServedPipeline
 
 
 def pipeline_of(start_timeout_s: float) -> ServedPipeline:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
-from cantata.engine.process.shared_heartbeat import HeartbeatSnapshot, Phase
-from cantata.engine.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, sample_process
+from cantata.ipc.shared_heartbeat import HeartbeatSnapshot, Phase
+from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, ProcessSample, sample_process
 
 SILENCE_S = 10.0
 RUNNING, SLEEPING, STOPPED = psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, psutil.STATUS_STOPPED

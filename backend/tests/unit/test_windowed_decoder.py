@@ -10,8 +10,8 @@ import torch
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Pcm
-from cantata.engine.codec import build_stage
-from cantata.engine.codec.windowed import WindowedDecoder
+from cantata.stages.codec import build_stage
+from cantata.stages.codec.windowed import WindowedDecoder
 from stage_chunks import codes_chunk
 from tiny_talker.checkpoint import CODEBOOK_SIZE, NUM_CODEBOOKS
 from tiny_talker.decoder import RunningSumDecoder, decode_all

@@ -29,10 +29,10 @@ from cantata.cluster.link.link import Link
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.messages import Kind, Sound
 from cantata.cluster.serialization import decode, encode
-from cantata.connectors.wire import AsyncChannel
 from cantata.contract.data.chunks import Chunk, Pcm, WordTiming
 from cantata.contract.process.messages import Output
 from cantata.contract.service import SpokenWord
+from cantata.ipc.wire import AsyncChannel
 
 PERIOD_S = 0.08
 SAMPLES = 1_920

@@ -33,8 +33,8 @@ from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import Kind
-from cantata.connectors import socket as local
 from cantata.contract.data.chunks import Chunk, Codes, WordTiming
+from cantata.ipc import socket as local
 from cantata_bench.cluster.connectors import PERIOD_S, Pace
 
 CODEBOOKS = 16

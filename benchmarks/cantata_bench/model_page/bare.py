@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cantata.config import Dtype
 from cantata.contract.data.errors import ConfigError
-from cantata.engine.plan import plan_service
+from cantata.pipeline.plan import plan_service
 from cantata.plugins import LocatedModel
 from cantata_bench.floor import BarePipeline, load_stages
 from cantata_bench.model_page.work import Rounds, Taken, Work, rounds_of

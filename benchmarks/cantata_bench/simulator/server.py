@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from cantata.engine.process.loop import INTAKE_SHARE
-from cantata.engine.served_pipeline import MAX_WAIT_S
+from cantata.pipeline.served_pipeline import MAX_WAIT_S
 from cantata.scheduling.admission import Admission, AdmissionPermit, QueueLimits
 from cantata.scheduling.capacity import StagePace, places
 from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
@@ -19,6 +18,7 @@ from cantata.scheduling.edf_queue import EdfQueue
 from cantata.scheduling.jitter import JitterEstimator
 from cantata.scheduling.playout_buffers import PlayoutBuffers
 from cantata.scheduling.step_time_model import StepTimeModel
+from cantata.stages.process.loop import INTAKE_SHARE
 from cantata_bench.listener import Arrival
 from cantata_bench.simulator.system import System
 

@@ -64,7 +64,7 @@ class RemoteCall(Generic[O, E]):
     read: Callable[[Any], E]
     """An event as it has just arrived."""
     home: bytes | None = None
-    """Of `picking.affinity_target`, if a replica encodes something for it."""
+    """Of `load_balancer.affinity_target`, if a replica encodes something for it."""
 
 
 class Replay(Protocol[E]):

@@ -23,7 +23,7 @@ from cantata.cluster.link.heartbeat_monitor import TICK_S, HeartbeatMonitor, che
 from cantata.cluster.link.hello import Side
 from cantata.cluster.link.outbox import Outbox
 from cantata.cluster.link.stream import Stream
-from cantata.connectors.wire import Buffer
+from cantata.ipc.wire import Buffer
 
 MAX_STREAMS = 4096
 """Streams open at the same time on one link."""

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from itertools import islice
 
-from cantata.connectors.wire import Buffer
+from cantata.ipc.wire import Buffer
 
 _AT_ONCE = 512
 """Buffers handed to the kernel in one call: those of about 128 chunks of sound."""

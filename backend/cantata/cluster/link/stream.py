@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cantata.cluster.link.errors import LinkLost, ProtocolError
 from cantata.cluster.link.frames import CREDIT, END, FIRST_OF_USER, HEADER, Frame
-from cantata.connectors.wire import Buffer
+from cantata.ipc.wire import Buffer
 
 WINDOW_BYTES = 256 << 10
 """What an end may send beyond what the other one has taken. The last frame may exceed it."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from cantata.cluster.stages.local_ends import Take
-from cantata.connectors.encoded import EncodedChunks, Heads
 from cantata.contract.data.chunks import Chunk, Payload
+from cantata.ipc.encoded import EncodedChunks, Heads
 
 MAX_WAIT_S = 2.0
 """Longest wait; then a chunk is passed on, and the stage drops it unless it knows its request."""

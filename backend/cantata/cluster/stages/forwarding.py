@@ -7,8 +7,8 @@ from cantata.cluster.link.frames import END
 from cantata.cluster.link.stream import Stream
 from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import Kind
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.wire import BrokenChannel
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.wire import BrokenChannel
 
 
 async def send_chunks(stream: Stream, encoded: EncodedChunks) -> None:

@@ -21,10 +21,10 @@ from cantata.cluster.serialization import encode
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import Take
 from cantata.cluster.stages.messages import EdgeName, Kind, PipelineOrder
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import StageDied
 from cantata.contract.model.pipeline import EdgeSpec
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.wire import Buffer
 
 logger = logging.getLogger(__name__)
 

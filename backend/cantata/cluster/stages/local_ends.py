@@ -10,8 +10,8 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.wire import AsyncChannel
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.wire import AsyncChannel
 from cantata.utils.peer_credentials import require_same_uid
 
 logger = logging.getLogger(__name__)

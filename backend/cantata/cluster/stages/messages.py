@@ -20,8 +20,8 @@ from cantata.cluster.faults import Fault
 from cantata.cluster.link.frames import FIRST_OF_USER
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Pong, StageCapacity
-from cantata.engine.stage_process import Death
-from cantata.engine.watchdog import Hang
+from cantata.pipeline.stage_process import Death
+from cantata.pipeline.watchdog import Hang
 
 _FIRST = FIRST_OF_USER + 64
 """Away from the kinds between edges and replicas: so the wrong sort of peer is recognised."""
@@ -168,7 +168,7 @@ class PongEvent:
 
 @dataclass(frozen=True, slots=True)
 class StageDeath:
-    """`engine.stage_process.Death`"""
+    """`pipeline.stage_process.Death`"""
 
     why: str
     exit_code: int | None

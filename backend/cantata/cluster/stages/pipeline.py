@@ -15,19 +15,21 @@ from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.local_ends import Take, UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import PipelineOrder
 from cantata.cluster.stages.remote_stage import RemoteStage
-from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.model.pipeline import EdgeSpec
-from cantata.engine.plan import ServicePlan
-from cantata.engine.remote_stages import RemoteEdge
-from cantata.engine.stage_process import Death, Report
+from cantata.ipc.encoded import EncodedChunks
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.remote_stages import RemoteEdge
+from cantata.pipeline.stage_process import Death, Report
 
 NOT_SENT = {"cluster", "realtime"}
 """Sections of a deployment that concern the server alone."""
 
 
 class StagesOnHosts:
-    """Implements `engine.elsewhere.RemoteStages` over a link to each host. Every edge that leaves
-    a machine passes through this one, even between two hosts: each host has only one peer to lose.
+    """Implements `pipeline.remote_stages.RemoteStages` over a link to each host.
+
+    Every edge that leaves a machine passes through this one, even between two hosts: each host has
+    only one peer to lose.
 
     Args:
         plan: of the pipeline.

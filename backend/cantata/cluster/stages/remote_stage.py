@@ -23,7 +23,6 @@ from cantata.cluster.stages.messages import (
 )
 from cantata.cluster.stages.translation import Said, decode_event, encode_command
 from cantata.cluster.stages.unfinished import Unfinished
-from cantata.connectors.encoded import Heads
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import (
     Abort,
@@ -37,14 +36,15 @@ from cantata.contract.process.messages import (
     Register,
     StageCapacity,
 )
-from cantata.engine.stage_handle import ENDING_DEADLINE_S, PING_DEADLINE_S
-from cantata.engine.stage_process import Death, Report, StageState
+from cantata.ipc.encoded import Heads
+from cantata.pipeline.stage_handle import ENDING_DEADLINE_S, PING_DEADLINE_S
+from cantata.pipeline.stage_process import Death, Report, StageState
 
 logger = logging.getLogger(__name__)
 
 
 class RemoteStage:
-    """Implements `engine.stage_process.StageProcess` over a stream.
+    """Implements `pipeline.stage_process.StageProcess` over a stream.
 
     Args:
         name: of the stage.

@@ -17,8 +17,6 @@ from cantata.cluster.stages.messages import (
     time_of,
 )
 from cantata.cluster.stages.values import flatten, unflatten
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.wire import BrokenChannel, Buffer
 from cantata.contract.process.messages import (
     Abort,
     Aborted,
@@ -30,6 +28,8 @@ from cantata.contract.process.messages import (
     Register,
 )
 from cantata.contract.process.steps import ForwardCost, StepCost
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.wire import BrokenChannel, Buffer
 
 Said = tuple[Kind, tuple[Buffer, ...]]
 """A frame to be sent: its kind, and the parts of its body."""

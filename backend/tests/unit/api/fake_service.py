@@ -41,7 +41,7 @@ from cantata.contract.service import (
     StageReport,
     Utterance,
 )
-from cantata.engine.process.step_meter import StepMeter
+from cantata.stages.process.step_meter import StepMeter
 
 VOICES = (
     Voice("clara", "Clara", "the default", aliases=("alloy", "nova"), gender="female"),

@@ -45,11 +45,11 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
         return SimpleNamespace()
 
     plan = SimpleNamespace(plan_service=plan_service)
-    monkeypatch.setitem(sys.modules, "cantata.engine.plan", plan)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "cantata.pipeline.plan", plan)  # type: ignore[arg-type]
     engine = SimpleNamespace(create_service=lambda *given: fake)
-    monkeypatch.setitem(sys.modules, "cantata.engine.service", engine)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "cantata.pipeline.service", engine)  # type: ignore[arg-type]
     # As a model that cannot speak without its stages.
-    monkeypatch.setattr("cantata.engine.local.local_model", lambda model: None)
+    monkeypatch.setattr("cantata.pipeline.local.local_model", lambda model: None)
     return fake
 
 
@@ -193,13 +193,13 @@ error = ConfigError("these weights are broken") if {broken} else None
 deployment = SimpleNamespace(realtime=ConversationDeployment(), hosts=())
 located = SimpleNamespace(plugin=SimpleNamespace(name="fake"))
 plan = SimpleNamespace(located=located, deployment=deployment)
-sys.modules["cantata.engine.plan"] = SimpleNamespace(
+sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
     plan_services=lambda *given: [plan], preload_stages=lambda plans: None
 )
 service = SimpleNamespace(
     create_service=lambda *plans, later, log_format, remote_stages: FakeService(start_error=error)
 )
-sys.modules["cantata.engine.service"] = service
+sys.modules["cantata.pipeline.service"] = service
 import cantata.api.app
 cantata.api.app.entry_points = lambda group: []
 from cantata.cli.app import main

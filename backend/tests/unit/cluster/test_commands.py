@@ -45,10 +45,10 @@ plans = [
     )
     for name in names
 ]
-sys.modules["cantata.engine.plan"] = SimpleNamespace(
+sys.modules["cantata.pipeline.plan"] = SimpleNamespace(
     plan_services=lambda *given: plans, preload_stages=lambda plans: None
 )
-sys.modules["cantata.engine.service"] = SimpleNamespace(
+sys.modules["cantata.pipeline.service"] = SimpleNamespace(
     create_service=lambda *plans, log_format, remote_stages: service
 )
 from cantata.cli.app import main

@@ -9,8 +9,8 @@ import pytest
 
 from cantata.cluster.stages import early_chunks as early_chunks_module
 from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
-from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.data.chunks import Chunk, Payload, Rows
+from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
 

@@ -22,10 +22,10 @@ from cantata.cluster.stages.early_chunks import EarlyChunkBuffer
 from cantata.cluster.stages.forwarding import forward_chunks, send_chunks
 from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.messages import Kind
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.serialization import encode
-from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.contract.data.chunks import Chunk, Codes, Milestone, Payload, WordTiming
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.serialization import encode
+from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
 
 LIMIT_S = 20.0
 

@@ -21,11 +21,11 @@ from cantata.cluster.serialization import encode
 from cantata.cluster.stages.host_link import HostLink
 from cantata.cluster.stages.messages import Kind, StageDeath, StageReady
 from cantata.cluster.stages.remote_stage import RemoteStage
-from cantata.connectors.encoded import EncodedChunks
 from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.errors import StageDied
 from cantata.contract.process.messages import Abort, Register, StageCapacity
-from cantata.engine.stage_process import Death, Report, StageState
+from cantata.ipc.encoded import EncodedChunks
+from cantata.pipeline.stage_process import Death, Report, StageState
 
 LIMIT_S = 20.0
 READY = StageReady(StageCapacity(4, None), pid=7)

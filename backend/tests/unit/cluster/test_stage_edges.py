@@ -14,9 +14,9 @@ import pytest
 from cantata.cluster.stages import unfinished as unfinished_module
 from cantata.cluster.stages.local_ends import UnixEdgeWriter, relay_from
 from cantata.cluster.stages.unfinished import Unfinished
-from cantata.connectors.encoded import EncodedChunks
-from cantata.connectors.socket import SocketReceiver, SocketSender, listen, new_address
 from cantata.contract.data.chunks import Chunk, Payload, Rows
+from cantata.ipc.encoded import EncodedChunks
+from cantata.ipc.socket import SocketReceiver, SocketSender, listen, new_address
 
 LIMIT_S = 20.0
 

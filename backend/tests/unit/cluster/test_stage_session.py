@@ -18,7 +18,7 @@ from cantata.cluster.stages.host import session as session_module
 from cantata.cluster.stages.host.pipeline import StageLogs
 from cantata.cluster.stages.host.session import Session
 from cantata.cluster.stages.messages import EdgeName, Kind, LaunchOrder, PipelineOrder
-from cantata.connectors.encoded import EncodedChunks
+from cantata.ipc.encoded import EncodedChunks
 
 LIMIT_S = 20.0
 ORDER = PipelineOrder("singer", None, "", {}, {}, ("talker",))

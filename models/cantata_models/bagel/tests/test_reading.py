@@ -11,7 +11,7 @@ from cantata.config import DiffusionDeployment
 from cantata.contract.data.chat import Role
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.pictures import ImageRequest, Turn
-from cantata.engine.diffusion import DiffusionStage
+from cantata.stages.diffusion import DiffusionStage
 from cantata_models.bagel import config, context_parts
 from cantata_models.bagel.network.mixture import Span
 from cantata_models.bagel.ports import DENOISE

@@ -19,10 +19,10 @@ from cantata.contract.data.chat import ChatRequest, Thought
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.pictures import ImageRequest
 from cantata.contract.image_service import DrawingEvent
-from cantata.engine.chat_model import PipelineChatModel
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import PipelineService, create_service
+from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import PipelineService, create_service
 from cantata.plugins import locate
 from cantata_models.bagel.builder import PictureBuilder
 from cantata_models.bagel.chat_builder import ChatBuilder

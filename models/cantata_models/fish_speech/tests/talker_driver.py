@@ -19,8 +19,8 @@ from cantata.contract.data.chunks import Codes
 from cantata.contract.data.request import PipelineRequest, ReferenceAudio, SpeechRequest
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
-from cantata.engine import feed_forward
-from cantata.engine.ar import build_stage
+from cantata.stages import feed_forward
+from cantata.stages.ar import build_stage
 from cantata_models.fish_speech.config import SAMPLE_RATE, Layout
 from cantata_models.fish_speech.inputs import EncoderInput
 from cantata_models.fish_speech.pipeline import ENCODER, S1_PIPELINE, S2_PIPELINE, TALKER

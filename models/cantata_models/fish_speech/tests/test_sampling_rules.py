@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.sampling import CodeSampling
-from cantata.engine.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import counter_uniforms
 from cantata_models.fish_speech.sampling import draw_codes, draw_unrepeated, penalize_recent
 from cantata_models.fish_speech.tests.parity.scenarios import scenario_named
 from cantata_models.fish_speech.tests.sampling_statement import (

@@ -24,8 +24,8 @@ from cantata.contract.data.request import (
 )
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
-from cantata.engine import codec, feed_forward
-from cantata.engine.ar import build_stage
+from cantata.stages import codec, feed_forward
+from cantata.stages.ar import build_stage
 from cantata_models.moss_tts.pipeline import CODEC, ENCODER, TALKER
 from cantata_models.moss_tts.plugin import LOCAL, NANO
 from cantata_models.moss_tts.prompt import Fields, Mode

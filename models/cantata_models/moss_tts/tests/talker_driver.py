@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.engine.ar.environment import prepare_environment
+from cantata.stages.ar.environment import prepare_environment
 from cantata_models.moss_tts.config.local import LocalConfig, load_local_config
 from cantata_models.moss_tts.config.nano import NanoConfig, load_nano_config
 from cantata_models.moss_tts.config.shared import MossConfig

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest
-from cantata.engine.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import counter_uniforms
 from cantata_layers.sampling_settings import SamplingSettings
 from cantata_models.moss_tts.tests.parity.recordings import SAMPLE_RATE, stereo_recording
 from cantata_models.moss_tts.tests.parity.scenarios import Model

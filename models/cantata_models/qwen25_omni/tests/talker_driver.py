@@ -19,7 +19,7 @@ from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.model.pipeline import ROWS, StageKind, StageSpec
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_models.qwen25_omni.inputs import TalkerInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY
 from cantata_models.qwen25_omni.random_checkpoint.write import write_checkpoint

@@ -11,7 +11,7 @@ import torch
 
 from cantata.config import CodecDeployment
 from cantata.contract.data.errors import CantataError, InvalidRequest, RequestFailed
-from cantata.engine.codec import CodecStage
+from cantata.stages.codec import CodecStage
 from cantata_models.qwen25_omni.codec_stage import load_decoder
 from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.random_checkpoint.configs import TINY

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cantata.config import ArDeployment
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import StageInput
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
 from cantata_models.qwen25_omni.chat_builder import OmniChatBuilder
 from cantata_models.qwen25_omni.encoder_stage import load_encoder

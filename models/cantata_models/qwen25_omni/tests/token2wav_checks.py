@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm
 from cantata.contract.model.pipeline import CODES
-from cantata.engine.codec import CodecStage
+from cantata.stages.codec import CodecStage
 from cantata_models.qwen25_omni.inputs import Token2WavInput
 from cantata_models.qwen25_omni.tests.parity.scenarios import (
     LONG,

@@ -19,7 +19,7 @@ from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Rows
 from cantata.contract.model.pipeline import StageKind, StageSpec
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_layers.omni.preprocess import Preprocessor, SoundRules
 from cantata_layers.omni.preprocessor_config import load_preprocessor_config
 from cantata_models.qwen3_omni.config.checkpoint import OmniConfig, SpeechConfig, load_config

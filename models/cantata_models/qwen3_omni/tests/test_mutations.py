@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from cantata.contract.model.embedding_source import TalkerPrompt
-from cantata.engine.ar.request_state import RequestStates
+from cantata.stages.ar.request_state import RequestStates
 from cantata_layers.axial_rotation import AxialRotation, consecutive_axes
 from cantata_models.qwen3_omni.prompt import HeardPrompt, PromptBuilder
 from cantata_models.qwen3_omni.talker_rows import AnswerRows, RowTables
@@ -120,7 +120,7 @@ def code_0_is_not_fed_back(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
 
 @fault("cut", "two_turns")
 def no_repetition_penalty(made: Checkpoint, patch: pytest.MonkeyPatch) -> None:
-    from cantata.engine.ar import talker_step
+    from cantata.stages.ar import talker_step
 
     patch.setattr(talker_step, "penalize_repetition", lambda logits, spoken, penalty: logits)
 

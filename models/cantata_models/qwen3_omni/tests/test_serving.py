@@ -19,9 +19,9 @@ from cantata.api.serve import make_server
 from cantata.config import load_deployment
 from cantata.contract.chat_service import FinishReason, TextDelta, TextEnd
 from cantata.contract.service import SpeechChunk
-from cantata.engine.chat_model import PipelineChatModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import locate
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint

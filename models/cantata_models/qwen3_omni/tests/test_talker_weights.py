@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cantata.contract.data.errors import ConfigError
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_models.qwen3_omni.numerics import check_numerics
 from cantata_models.qwen3_omni.random_checkpoint.shapes import TINY
 from cantata_models.qwen3_omni.random_checkpoint.write import write_checkpoint

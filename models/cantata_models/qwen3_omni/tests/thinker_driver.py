@@ -10,7 +10,7 @@ import torch
 from cantata.config import ArDeployment
 from cantata.contract.data.chat import ChatRequest
 from cantata.contract.data.request import StageInput
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_layers.omni.tests.thinker_driver import ThinkerDriver, Thought, asked
 from cantata_models.qwen3_omni.chat_builder import OmniChatBuilder
 from cantata_models.qwen3_omni.encoder_stage import load_encoder

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cantata.engine.codec.windowed import WindowedDecoder
+from cantata.stages.codec.windowed import WindowedDecoder
 from cantata_models.qwen3_tts.tests.parity.recordings import random_frames, recording
 from cantata_models.qwen3_tts.tests.parity.write_goldens import (
     GOLDENS,

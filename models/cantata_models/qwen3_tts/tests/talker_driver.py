@@ -19,8 +19,8 @@ from cantata.contract.data.chunks import Chunk, Codes, Payload
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata.contract.model.talker import FrameDraws
 from cantata.contract.process.stage import Stage
-from cantata.engine import feed_forward
-from cantata.engine.ar import build_stage
+from cantata.stages import feed_forward
+from cantata.stages.ar import build_stage
 from cantata_models.qwen3_tts.config import RESERVED_CODES
 from cantata_models.qwen3_tts.pipeline import ENCODER, PIPELINE, TALKER, unused_stages
 from cantata_models.qwen3_tts.random_checkpoint.write import write_checkpoint

@@ -236,7 +236,7 @@ def end_code_in_the_first_frames(loaded: LoadedTalker, patch: pytest.MonkeyPatch
 
 @fault("dialect_chinese")
 def no_repetition_penalty(loaded: LoadedTalker, patch: pytest.MonkeyPatch) -> None:
-    from cantata.engine.ar import talker_step
+    from cantata.stages.ar import talker_step
 
     patch.setattr(talker_step, "penalize_repetition", lambda logits, spoken, penalty: logits)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cantata.engine.ar.sampling import counter_uniforms
+from cantata.stages.ar.sampling import counter_uniforms
 from cantata_models.qwen3_tts.config import MIN_FRAMES
 from cantata_models.qwen3_tts.tests.talker_driver import (
     Observed,

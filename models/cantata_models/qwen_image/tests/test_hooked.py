@@ -17,7 +17,7 @@ from torch import distributed
 from cantata.contract.data.errors import ConfigError, InvalidRequest, NotInstalled
 from cantata.contract.model.denoiser import DenoiserOptions, Hooked, Parallel, Ranks
 from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata.engine.diffusion.ranks.load import load_ranked
+from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.hooked.caches import state_caches
 from cantata_layers.qwen_image.hooked.network import HookedNetwork
 from cantata_layers.qwen_image.lora.folder import FOLDER

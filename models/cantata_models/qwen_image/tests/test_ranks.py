@@ -12,8 +12,8 @@ from torch import distributed
 from cantata.contract.data.errors import ConfigError, RequestFailed
 from cantata.contract.model.denoiser import DenoiserOptions, Parallel, Ranks
 from cantata.contract.model.skipping import Skipping, SkipTest
-from cantata.engine.diffusion.ranks.denoiser import RankedDenoiser
-from cantata.engine.diffusion.ranks.load import load_ranked
+from cantata.stages.diffusion.ranks.denoiser import RankedDenoiser
+from cantata.stages.diffusion.ranks.load import load_ranked
 from cantata_layers.qwen_image.stages.denoise import load_picture_denoiser
 from cantata_layers.qwen_image.transformer.network import Denoiser
 from cantata_models.qwen_image.random_checkpoint.shapes import VARIANTS

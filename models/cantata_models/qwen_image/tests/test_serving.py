@@ -16,9 +16,9 @@ from cantata.config import load_deployment
 from cantata.contract.data.chunks import Image
 from cantata.contract.data.errors import InvalidRequest
 from cantata.contract.data.pictures import ImageRequest
-from cantata.engine.image_model import PipelineImageModel
-from cantata.engine.plan import ServicePlan
-from cantata.engine.service import create_service
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.service import create_service
 from cantata.plugins import locate
 from cantata_models.qwen_image.tests.checks import check_pixels, goldens
 from cantata_models.qwen_image.tests.parity.scenarios import SERVED, checkpoint_for, kept_pixels

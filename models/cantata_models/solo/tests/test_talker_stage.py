@@ -17,7 +17,7 @@ from cantata.contract.data.chunks import Codes
 from cantata.contract.data.errors import ConfigError, InvalidRequest
 from cantata.contract.data.request import SamplingOptions
 from cantata.contract.process.stage import Stage
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_models.solo.checkpoint import TALKER_FILE, load_talker, save_checkpoint
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.codec_decoder import CodecDecoder

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from cantata.contract.data.request import PipelineRequest, SpeechRequest
 from cantata.contract.service import SpokenWord
-from cantata.engine.plan import plan_service
-from cantata.engine.served_model import PipelineModel
-from cantata.engine.service import create_service
+from cantata.pipeline.plan import plan_service
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.service import create_service
 from cantata_models.solo.config import SoloConfig
 from cantata_models.solo.inputs import TalkerInput
 from cantata_models.solo.networks.phones import phone_ids

@@ -17,8 +17,8 @@ from cantata.config import ArDeployment, CodecDeployment, FeedForwardDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm, Rows
 from cantata.contract.data.request import ReferenceAudio, SpeechRequest, StageInput
 from cantata.contract.process.stage import Stage, StepResult
-from cantata.engine import codec, feed_forward
-from cantata.engine.ar import build_stage
+from cantata.stages import codec, feed_forward
+from cantata.stages.ar import build_stage
 from cantata_models.voxcpm2.pipeline import CODEC, ENCODER, PIPELINE, TALKER
 from cantata_models.voxcpm2.request_builder import VoxCpm2RequestBuilder, load_builder
 from cantata_models.voxcpm2.tests.parity.recordings import recording

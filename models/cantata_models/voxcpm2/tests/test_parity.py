@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from cantata.config import ArDeployment
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import ConfigError
-from cantata.engine.ar import build_stage
+from cantata.stages.ar import build_stage
 from cantata_models.voxcpm2.inputs import DEFAULT_STEPS
 from cantata_models.voxcpm2.pipeline import PIPELINE, TALKER
 from cantata_models.voxcpm2.random_checkpoint.write import TALKER_FILE

@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from cantata.stage_parts.graphs import ShapeGraphs
+from cantata.stages.common.graphs import ShapeGraphs
 from cantata_models.voxcpm2.config import VoxCpm2Config, load_config
 from cantata_models.voxcpm2.networks.patch_encoder import PatchEncoder
 from cantata_models.voxcpm2.networks.patch_solver import Conditions, PatchSolver

@@ -16,11 +16,11 @@ from cantata.config import Deployment, parse_deployment
 from cantata.contract.data.errors import ConfigError
 from cantata.contract.model.pipeline import EdgeSpec
 from cantata.contract.model.plugin import ModelPlugin
-from cantata.engine.devices import check_devices
-from cantata.engine.launches import PlannedEdges, plan_edges, plan_launch
-from cantata.engine.process.launch import StageLaunch
-from cantata.engine.spawning import preload
+from cantata.pipeline.devices import check_devices
+from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
+from cantata.pipeline.spawning import preload
 from cantata.plugins import LocatedModel, packages_of
+from cantata.stages.process.launch import StageLaunch
 from cantata.utils.logs import LogFormat
 
 ELSEWHERE = "elsewhere"

@@ -23,15 +23,15 @@ from cantata.cluster.stages.messages import (
     StageReady,
 )
 from cantata.cluster.stages.translation import Said, encode_event, message_of
-from cantata.connectors.wire import Buffer
 from cantata.contract.data.errors import CantataError, StageDied
 from cantata.contract.process.messages import (
     Ping,
     Pong,
     Register,
 )
-from cantata.engine.stage_handle import StageHandle
-from cantata.engine.stage_process import Death, Report
+from cantata.ipc.wire import Buffer
+from cantata.pipeline.stage_handle import StageHandle
+from cantata.pipeline.stage_process import Death, Report
 
 logger = logging.getLogger(__name__)
 

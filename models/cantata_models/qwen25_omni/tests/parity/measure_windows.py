@@ -19,7 +19,7 @@ import torch
 from cantata.config import CodecDeployment
 from cantata.contract.data.chunks import Chunk, Codes, Pcm
 from cantata.contract.model.pipeline import CODES
-from cantata.engine.codec import CodecStage
+from cantata.stages.codec import CodecStage
 from cantata_layers.random_files import write_json
 from cantata_layers.random_tensors import write_tensors
 from cantata_models.qwen25_omni.codec_stage import load_decoder

@@ -1,1 +1,0 @@
-"""Connectors move chunks along an edge and know no model."""

@@ -1,1 +1,0 @@
-"""Stage processes and the orchestrator that drives them."""

@@ -1,0 +1,1 @@
+"""What crosses between processes: edges for chunks, how a process is forked, its heartbeat."""

@@ -1,0 +1,66 @@
+"""What a picture's stages leave for its caller: words of a thought, progress, the picture."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+from cantata.contract.data.chat import Thought
+from cantata.contract.data.chunks import Chunk, Codes, Image, Progress
+from cantata.contract.model.picture import ImageBuilder, ThinkingBuilder
+from cantata.contract.model.pipeline import CLIENT, EdgeSpec
+from cantata.pipeline.merge_streams import merge_streams
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.output_stream import OpenRequest
+
+
+class DrawingOutputs:
+    """Of one model.
+
+    Args:
+        orchestrator: of its pipeline.
+        builder: names the ports.
+    """
+
+    def __init__(self, orchestrator: Orchestrator, builder: ImageBuilder) -> None:
+        self._orchestrator = orchestrator
+        self._image = EdgeSpec(builder.image, CLIENT)
+        self._progress = None if builder.progress is None else EdgeSpec(builder.progress, CLIENT)
+        self._thinking = builder if isinstance(builder, ThinkingBuilder) else None
+
+    async def before(self, opened: OpenRequest) -> AsyncGenerator[Thought | Progress, None]:
+        """Everything before the picture, as it comes."""
+        streams: list[AsyncGenerator[Thought | Progress, None]] = []
+        if self._progress is not None:
+            streams.append(self._steps(opened, self._progress))
+        if self._thinking is not None:
+            streams.append(self._thought(opened, self._thinking))
+        async with aclosing(merge_streams(*streams)) as events:
+            async for event in events:
+                yield event
+
+    async def image(self, opened: OpenRequest) -> Image:
+        """The picture."""
+        async with aclosing(self._orchestrator.output(opened, self._image)) as chunks:
+            async for chunk in chunks:
+                return cast(Chunk[Image], chunk).payload
+        raise AssertionError("an output ends with a chunk")
+
+    async def _steps(
+        self, opened: OpenRequest, edge: EdgeSpec
+    ) -> AsyncGenerator[Thought | Progress, None]:
+        async with aclosing(self._orchestrator.output(opened, edge)) as chunks:
+            async for chunk in chunks:
+                yield cast(Chunk[Progress], chunk).payload
+
+    async def _thought(
+        self, opened: OpenRequest, builder: ThinkingBuilder
+    ) -> AsyncGenerator[Thought | Progress, None]:
+        reader, edge = builder.reader(), EdgeSpec(builder.thought, CLIENT)
+        async with aclosing(self._orchestrator.output(opened, edge)) as chunks:
+            async for chunk in chunks:
+                tokens = cast(Chunk[Codes], chunk).payload.values[:, 0]
+                text = reader.read(tokens) + (reader.end() if chunk.final else "")
+                if len(tokens) or text:
+                    yield Thought(text, len(tokens))

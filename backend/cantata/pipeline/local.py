@@ -1,0 +1,224 @@
+"""One model in this process, for one listener: what `cantata say` speaks with.
+
+The stages are the served ones, stepped here in turn instead of in processes of their own; only an
+AR stage's engine is the plain one, without vLLM. In float32 the samples are those of a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from cantata.config import (
+    ArDeployment,
+    CodecDeployment,
+    Deployment,
+    StageDeployment,
+    load_deployment,
+)
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
+from cantata.contract.data.errors import RequestFailed
+from cantata.contract.data.request import SpeechRequest
+from cantata.contract.model.pipeline import CLIENT, PipelineSpec, StageSpec
+from cantata.contract.process.stage import Stage
+from cantata.contract.service import Samples, SpeechChunk
+from cantata.contract.voices import find_voice, with_aliases
+from cantata.markup import Pause
+from cantata.pipeline.devices import check_devices
+from cantata.pipeline.utterance import Segment, check_length, plan_utterance, spoken_words
+from cantata.plugins import LocatedModel, locate
+from cantata.utils.logs import new_work_id
+
+
+class LocalModel:
+    """A model that speaks in this process. Construction is fast; `load` takes the time.
+
+    Args:
+        located: the plug-in and its checkpoint.
+
+    Raises:
+        ConfigError: the plug-in's deployment or the checkpoint is not valid.
+    """
+
+    def __init__(self, located: LocatedModel) -> None:
+        plugin = located.plugin
+        self._pipeline, self._checkpoint = located.pipeline, located.checkpoint
+        self._deployment = _for_one(load_deployment(plugin.deployment, plugin.pipeline))
+        check_devices(self._deployment)
+        self._builder = plugin.speech_builder(located.checkpoint)
+        self._name = plugin.name
+        aliases = self._deployment.voice_aliases
+        self._voices = with_aliases(self._builder.voices, aliases, plugin.name)
+        self._stages: list[Stage] = []
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the model declares that it can make the same samples without a server."""
+        return _is_straight(self._pipeline) and all(
+            _is_simple(spec, self._deployment.stages[spec.name]) for spec in self._pipeline.stages
+        )
+
+    def plan(self, request: SpeechRequest) -> list[Segment | Pause]:
+        """Check a request and build its pieces; nothing heavy is imported.
+
+        Args:
+            request: its `voice` may be any of a voice's names; empty is the default voice.
+
+        Raises:
+            VoiceNotFound: there is no such voice.
+            InvalidRequest: nothing can be spoken, or an option cannot be served.
+        """
+        check_length(len(request.text), self._deployment.max_input_characters)
+        voice = find_voice(self._voices, request.voice or None, self._name)
+        return plan_utterance(
+            self._builder, new_work_id(), replace(request, voice=voice.id), batch=False
+        )
+
+    def load(self) -> bool:
+        """Build the stages; False: this machine lacks a requirement, so a server must be used.
+
+        Raises:
+            ConfigError: a stage cannot be built from the checkpoint.
+        """
+        from cantata.stages.process.launch import settle_threads
+
+        settle_threads()
+        from cantata.stages import ar, codec
+
+        stages: list[Stage] = []
+        for spec in self._pipeline.stages:
+            deployment = self._deployment.stages[spec.name]
+            if isinstance(deployment, CodecDeployment):
+                stages.append(codec.build_stage(spec, self._checkpoint, deployment))
+                continue
+            talker = cast(ArDeployment, deployment)
+            stage = ar.build_plain_stage(spec, self._checkpoint, talker)
+            if stage is None:
+                return False
+            stages.append(stage)
+        self._stages = stages
+        return True
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz; once loaded."""
+        return self._stages[-1].capacity.sample_rate or 0
+
+    @property
+    def channels(self) -> int:
+        """Once loaded."""
+        return self._stages[-1].capacity.channels
+
+    async def speak(self, parts: Sequence[Segment | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+        """New sound of what was planned, as it is made; in a worker thread, so that other tasks
+        can run.
+
+        Raises:
+            RequestFailed: a stage could not finish it.
+        """
+        length = 0
+        for part in parts:
+            if isinstance(part, Pause):
+                chunk = SpeechChunk(self._silence(part))
+                length += len(chunk.samples)
+                yield chunk
+                continue
+            began_s = length / self.sample_rate
+            async with aclosing(self._at_pace(part)) as chunks:
+                async for made in chunks:
+                    sound = made.payload
+                    length += sound.units
+                    yield SpeechChunk(sound.samples, spoken_words(part, sound.words, began_s))
+
+    def _silence(self, pause: Pause) -> Samples:
+        length = round(pause.duration_s * self.sample_rate)
+        return np.zeros((length, self.channels), np.float32)
+
+    def _at_pace(self, piece: Segment) -> AsyncGenerator[Chunk[Pcm], None]:
+        made, factor = self._sound(piece), piece.request.stretch
+        if factor != 1.0:
+            from cantata.pipeline.time_stretch import time_stretch_sync
+
+            made = time_stretch_sync(made, factor, self._stages[-1].capacity)
+        return _in_thread(made)
+
+    def _sound(self, piece: Segment) -> Iterator[Chunk[Pcm]]:
+        request, last = piece.request, self._stages[-1]
+        for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
+            stage.add(request.request_id, request.inputs.get(spec.name), batch=False)
+        try:
+            while True:
+                for chunk in self._step():
+                    last.credit(request.request_id, chunk.payload.units)
+                    if chunk.payload.units or chunk.payload.words:
+                        yield chunk
+                    if chunk.final:
+                        return
+        finally:
+            for stage in self._stages:
+                stage.abort(request.request_id)
+
+    def _step(self) -> list[Chunk[Pcm]]:
+        """One step of every stage that has work; returns the output of the last one."""
+        made: Sequence[Chunk[Payload]] = ()
+        stepped = False
+        for index, stage in enumerate(self._stages):
+            made = ()
+            if stage.has_work():
+                stepped = True
+                result = stage.step()
+                for _, error in result.failures:
+                    raise error
+                made = result.chunks
+                if index + 1 < len(self._stages):
+                    self._stages[index + 1].receive(result.chunks)
+        if not stepped:
+            raise RequestFailed("no stage has anything to do, and the sound has no end")
+        return [cast(Chunk[Pcm], chunk) for chunk in made]
+
+
+async def _in_thread(chunks: Iterator[Chunk[Pcm]]) -> AsyncGenerator[Chunk[Pcm], None]:
+    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+        yield chunk
+
+
+def local_model(model: str | None) -> LocalModel | None:
+    """The model to speak with in this process; None: it needs a server.
+
+    Args:
+        model: a plug-in's name, a checkpoint folder or a hub's id; None is the embedded voice.
+
+    Raises:
+        ConfigError: no such model, or its deployment or checkpoint is not valid.
+    """
+    local = LocalModel(locate(model))
+    return local if local.is_possible else None
+
+
+def _is_straight(pipeline: PipelineSpec) -> bool:
+    """Whether every stage feeds only the next one, and the client hears the last."""
+    names = [stage.name for stage in pipeline.stages]
+    edges = [(edge.stage, edge.target) for edge in pipeline.edges]
+    return edges == list(pairwise([*names, CLIENT])) and pipeline.sound.stage == names[-1]
+
+
+def _is_simple(spec: StageSpec, deployment: StageDeployment) -> bool:
+    """Whether the stage runs here as it does in a server."""
+    if isinstance(deployment, ArDeployment):
+        same = deployment.device == "cpu" and deployment.dtype == "float32"
+        return same and spec.plain is not None
+    return isinstance(deployment, CodecDeployment)
+
+
+def _for_one(deployment: Deployment) -> Deployment:
+    """The same with memory for a single listener."""
+    stages = {
+        name: stage.model_copy(update={"slots": 1}) for name, stage in deployment.stages.items()
+    }
+    return deployment.model_copy(update={"stages": stages})

@@ -1,0 +1,128 @@
+"""A text that is spoken while it arrives: the request begins with the first words, and its stage
+waits for late ones while other requests continue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+
+from cantata.contract.data.errors import CantataError, ChunkTimeout
+from cantata.contract.data.request import PipelineRequest
+from cantata.contract.model.plugin import TextFeed
+from cantata.contract.service import SpeechChunk
+from cantata.markup import ArrivingMarkup, is_silent
+from cantata.pipeline.orchestrator import Orchestrator
+from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.time_stretch import time_stretch
+
+
+class OpenText:
+    """One text while it arrives.
+
+    Args:
+        feed: turns it into stage inputs.
+        text: its beginning; may be empty.
+        pieces: the rest, as the caller wrote it.
+        batch: a file render.
+        stretch: as `PipelineRequest`'s.
+    """
+
+    def __init__(
+        self,
+        feed: TextFeed,
+        text: str,
+        pieces: AsyncIterator[str],
+        *,
+        batch: bool,
+        stretch: float,
+    ) -> None:
+        self._feed = feed
+        self._markup = ArrivingMarkup()
+        self._silent = ""
+        """Text that came before the first words; a talker would make up a sound for it alone."""
+        self._has_words = False
+        self._push(self._markup.push(text))
+        self._pieces = pieces
+        self._batch = batch
+        self._stretch = stretch
+        self._closed = False
+        self._request: PipelineRequest | None = None
+
+    @property
+    def request(self) -> PipelineRequest:
+        """What the pipeline runs; known once `begin` has returned."""
+        assert self._request is not None, "begin comes first"
+        return self._request
+
+    @property
+    def is_wordless(self) -> bool:
+        """Whether the text has ended and is only punctuation, emoji and the like."""
+        return self._closed and self._silent != "" and not self._has_words
+
+    async def begin(self, timeout_s: float) -> None:
+        """Take text until speaking can begin, or until a text without words has ended.
+
+        Raises:
+            ChunkTimeout: no piece came within `timeout_s` of the one before.
+            InvalidRequest: the text ended, and nothing in it can be spoken.
+        """
+        while (request := self._feed.start()) is None:
+            if self.is_wordless:
+                return
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._take()
+            except TimeoutError:
+                raise ChunkTimeout(f"no text for {timeout_s:g} s") from None
+        self._request = replace(request, batch=self._batch, stretch=self._stretch)
+
+    async def pass_on(self, orchestrator: Orchestrator, opened: OpenRequest) -> None:
+        """Send the stage new text up to its end. An error in it ends the stream."""
+        try:
+            while not self._closed:
+                await self._take()
+                payload = self._feed.more()
+                if payload is not None:
+                    await orchestrator.extend(opened, self._feed.stage, payload, final=self._closed)
+        except CantataError as error:
+            opened.fail(error)
+
+    async def _take(self) -> None:
+        try:
+            self._push(self._markup.push(await anext(self._pieces)))
+        except StopAsyncIteration:
+            self._push(self._markup.close())
+            self._closed = True
+            if not self.is_wordless:
+                self._feed.close()
+
+    def _push(self, spoken: str) -> None:
+        if not self._has_words:
+            self._silent += spoken
+            self._has_words = not is_silent(spoken)
+            spoken = self._silent if self._has_words else ""
+        if spoken:
+            self._feed.push(spoken)
+
+
+async def speak_open_text(
+    orchestrator: Orchestrator, text: OpenText
+) -> AsyncGenerator[SpeechChunk, None]:
+    """The sound of a text that has begun, as it is made."""
+    stretch, output = text.request.stretch, orchestrator.sound_capacity
+    async with orchestrator.open(text.request) as opened:
+        feeding = asyncio.create_task(
+            text.pass_on(orchestrator, opened), name=f"text:{opened.request_id}"
+        )
+        try:
+            async with (
+                aclosing(orchestrator.sound(opened)) as made,
+                aclosing(time_stretch(made, stretch, output)) as chunks,
+            ):
+                async for chunk in chunks:
+                    yield SpeechChunk(chunk.payload.samples, milestones=chunk.milestones)
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)

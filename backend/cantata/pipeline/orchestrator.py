@@ -1,0 +1,342 @@
+"""One pipeline's requests: registered with every stage at once, ended in one place.
+
+Runs in the api's event loop. It tracks open requests, passes their output on, and ensures that
+whatever ends a request - its last chunk, a fault, the caller - frees it in every stage before
+`open` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from cantata.config import Deployment
+from cantata.contract.data.chunks import Chunk, Payload, Pcm
+from cantata.contract.data.errors import CantataError, StageDied
+from cantata.contract.data.request import PipelineRequest, StageInput
+from cantata.contract.model.pipeline import EdgeSpec, PipelineSpec
+from cantata.contract.process.messages import (
+    Aborted,
+    Credit,
+    Extend,
+    Failed,
+    Measured,
+    Output,
+    Pong,
+    Register,
+    StageCapacity,
+)
+from cantata.contract.process.steps import ForwardCost, StepCost
+from cantata.pipeline.aborts import Aborts
+from cantata.pipeline.crash_tracker import CrashTracker
+from cantata.pipeline.host_drain import HostDrain
+from cantata.pipeline.output_stream import OpenRequest
+from cantata.pipeline.remote_stages import RemoteStages
+from cantata.pipeline.restarts import RestartHistory
+from cantata.pipeline.stage_process import Death, Report, StageProcess
+from cantata.pipeline.supervision import Supervisor
+from cantata.scheduling.capacity import StagePace, places
+from cantata.stages.process.measuring import frames_in
+from cantata.utils.logs import LogFormat
+
+STAGE_DOWN = "a stage is down and is being started again"
+CREDITS_PER_WINDOW = 4
+"""Credit is returned when a listener has taken this part of what may be made ahead of it."""
+
+
+class Orchestrator:
+    """Starts a pipeline's stage processes and runs requests through them.
+
+    Args:
+        elsewhere: has the stages whose deployment names a host.
+    """
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        checkpoint: Path,
+        deployment: Deployment,
+        log_level: int,
+        log_format: LogFormat = LogFormat.TEXT,
+        remote_stages: RemoteStages | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._deployment = deployment
+        self._supervisor = Supervisor(
+            pipeline,
+            checkpoint,
+            deployment,
+            log_level,
+            log_format,
+            on_message=self._on_message,
+            on_death=self._on_death,
+            on_leaving=lambda: self._host_drain.announce(),
+            remote_stages=remote_stages,
+        )
+        self._host_drain = HostDrain(self._supervisor.disconnect_draining)
+        self._aborts = Aborts(self._supervisor)
+        self.forward_cost: ForwardCost | None = None
+        """Of the stage that denoises, if there is one and it has measured its forwards."""
+        self._costs: dict[str, StepCost] = {}
+        self._open: dict[str, OpenRequest] = {}
+        self._tell_places: Callable[[int], None] | None = None
+        self._crash_tracker = CrashTracker()
+        self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every stage accepts requests."""
+        return self._supervisor.ready
+
+    @property
+    def restarts(self) -> Mapping[str, RestartHistory]:
+        """Of each stage, by name."""
+        return self._supervisor.history
+
+    @property
+    def quarantined(self) -> int:
+        """Requests that are rejected because they ended a stage process twice."""
+        return self._crash_tracker.quarantined
+
+    @property
+    def chunk_timeout_s(self) -> float:
+        """Seconds of silence after which a request fails."""
+        return self._deployment.chunk_timeout_s
+
+    @property
+    def start_timeout_s(self) -> float:
+        """Seconds within which the pipeline must be ready."""
+        return self._deployment.start_timeout_s
+
+    @property
+    def stages(self) -> Mapping[str, StageProcess]:
+        """The stage processes by name."""
+        return self._supervisor.stages
+
+    @property
+    def slots(self) -> int:
+        """Requests that every stage can hold at once."""
+        return min(capacity.slots for capacity in self._supervisor.capacities.values())
+
+    def state_bytes(self, stage: str) -> int:
+        """Memory of a stage's streaming state; 0: small, unknown, or not ready yet."""
+        capacity = self._supervisor.capacities.get(stage)
+        return 0 if capacity is None else capacity.state_bytes
+
+    @property
+    def slots_in_use(self) -> int:
+        """Requests that stages hold, or have not yet confirmed as freed."""
+        return len(self._open)
+
+    @property
+    def places(self) -> int:
+        """Requests that are served without gaps, by the stages' own measurements; the slots before
+        there are any, or if nothing is heard."""
+        if not self.frame_period_s:
+            return self.slots
+        capacities = self._supervisor.capacities
+        paces = [
+            StagePace(self._costs[spec.name], capacities[spec.name].max_batch_frames)
+            for spec in self._pipeline.stages
+            if spec.name in self._costs
+        ]
+        return places(paces, self.frame_period_s, self.slots)
+
+    def on_places(self, tell: Callable[[int], None]) -> None:
+        """Call this with `places` whenever it may have changed."""
+        self._tell_places = tell
+
+    @property
+    def frame_period_s(self) -> float:
+        """Seconds of sound in one frame; 0 if the pipeline makes no sound."""
+        if not self._pipeline.makes_sound:
+            return 0.0
+        period_s = self.sound_capacity.frame_period_s
+        assert period_s is not None, "a stage that makes sound has frames"
+        return period_s
+
+    @property
+    def makes_sound(self) -> bool:
+        """Whether the client hears the pipeline."""
+        return self._pipeline.makes_sound
+
+    @property
+    def sound_capacity(self) -> StageCapacity:
+        """The report of the stage that makes the sound; it knows the PCM's format."""
+        return self._supervisor.capacities[self._pipeline.sound.stage]
+
+    async def start(self) -> None:
+        """Start all stages in parallel; returns when all are ready.
+
+        Raises:
+            StageDied: a stage could not start; the others have been ended.
+        """
+        await self._supervisor.start()
+
+    async def until_ready(self, timeout_s: float) -> None:
+        """Return when every stage accepts requests.
+
+        Raises:
+            StageDied: one is not ready in time.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._supervisor.until_ready()
+        except TimeoutError:
+            raise StageDied(STAGE_DOWN) from None
+
+    def track_request(self) -> AbstractContextManager[None]:
+        """For the time of a request, with all its pieces: machines that are about to stop wait for
+        its end."""
+        return self._host_drain.track_request()
+
+    def check(self, request: PipelineRequest) -> None:
+        """Raises Quarantined if the request has ended a stage process twice."""
+        self._crash_tracker.check(request.inputs)
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain every stage until the deadline, then end its process."""
+        await self._supervisor.stop(deadline_s)
+
+    @asynccontextmanager
+    async def open(self, request: PipelineRequest) -> AsyncIterator[OpenRequest]:
+        """Run one request; when the block is left, no stage holds any part of it. If a stage died,
+        the others free it as soon as they can.
+
+        Raises:
+            Quarantined: it has ended a stage process twice.
+            StageDied: a stage of the pipeline is not running.
+        """
+        part = self._pipeline.taking_part(request.inputs, request.without)
+        stages = [spec.name for spec in part]
+        heard = [e.source for e in self._pipeline.client_edges if e.stage in stages]
+        outputs = [source for source in heard if source not in request.without]
+        opened = OpenRequest(request, stages, outputs, self._deployment.chunk_timeout_s)
+        async with self._crash_tracker.admit(opened):
+            self._open[request.request_id] = opened
+            try:
+                await self._register(request, stages)
+                yield opened
+            finally:
+                # A second cancellation must not leave the request behind in a stage.
+                closing = self._in_background(self._close(opened), f"close:{opened.request_id}")
+                # WHY not after a death: the other stages may wait for the dead one's successor.
+                if not opened.lost:
+                    await asyncio.shield(closing)
+
+    async def extend(
+        self, opened: OpenRequest, stage: str, payload: StageInput, *, final: bool
+    ) -> None:
+        """Pass on input that a request's stage still waits for.
+
+        Raises:
+            Quarantined: the text so far has ended a stage process twice.
+            StageDied: the stage is not running.
+        """
+        opened.content.append(payload)
+        self._crash_tracker.check(*opened.content)
+        await self.stages[stage].send(Extend(opened.request_id, payload, final))
+
+    async def output(
+        self, opened: OpenRequest, edge: EdgeSpec
+    ) -> AsyncGenerator[Chunk[Payload], None]:
+        """What arrives on an edge to the client, as it is made, to the end.
+
+        Each sample of sound that is taken gives its stage credit for another. Whatever else is not
+        taken is kept; it is small, and sound never waits for it.
+        """
+        stream = opened.outputs[edge.source]
+        # Often enough that the stage never waits for a client that keeps up.
+        due = self._supervisor.capacities[edge.stage].credit_samples // CREDITS_PER_WINDOW
+        owed = 0
+        while not stream.ended:
+            chunk = await stream.next()
+            yield chunk
+            if not isinstance(chunk.payload, Pcm):
+                continue
+            owed += chunk.payload.units
+            if owed >= due and not stream.ended:
+                await self.stages[edge.stage].send(Credit(opened.request_id, owed))
+                owed = 0
+
+    async def sound(self, opened: OpenRequest) -> AsyncGenerator[Chunk[Pcm], None]:
+        """The non-empty chunks of what the client hears."""
+        async with aclosing(self.output(opened, self._pipeline.sound)) as chunks:
+            async for chunk in chunks:
+                heard = cast(Chunk[Pcm], chunk)
+                if heard.payload.units or heard.payload.words:
+                    yield heard
+
+    async def _register(self, request: PipelineRequest, stages: Sequence[str]) -> None:
+        # The last stage first: a chunk must find its request wherever it arrives.
+        for name in reversed(stages):
+            await self.stages[name].send(
+                Register(
+                    request.request_id,
+                    request.inputs.get(name),
+                    request.batch,
+                    request.playout_deadline_s,
+                    request.stretch,
+                )
+            )
+
+    async def _close(self, opened: OpenRequest) -> None:
+        try:
+            if not opened.complete:
+                await self._aborts.free(opened)
+        finally:
+            del self._open[opened.request_id]
+
+    def _on_message(self, stage: str, message: Report) -> None:
+        match message:
+            case Output(chunks):
+                for chunk in chunks:
+                    self._arrived(stage, chunk)
+            case Failed(request_id, error):
+                if (opened := self._open.get(request_id)) is not None:
+                    opened.fail(error)
+            case Aborted(request_ids):
+                for request_id in request_ids:
+                    if (opened := self._open.get(request_id)) is not None:
+                        self._aborts.acknowledged(opened, stage)
+            case Pong(held=held):
+                forgotten = tuple(request_id for request_id in held if request_id not in self._open)
+                if forgotten:
+                    reclaiming = self._aborts.reclaim(self.stages[stage], forgotten)
+                    self._in_background(reclaiming, f"reclaim:{stage}")
+            case Measured(ForwardCost() as cost):
+                self.forward_cost = cost
+            case Measured(StepCost() as cost):
+                self._costs[stage] = cost
+                if self._tell_places is not None:
+                    self._tell_places(self.places)
+
+    def _arrived(self, stage: str, chunk: Chunk[Payload]) -> None:
+        opened = self._open.get(chunk.request_id)
+        if opened is None:
+            return
+        opened.arrive(stage, chunk, frames_in([chunk], self._supervisor.capacities[stage]))
+        self._crash_tracker.progressed(opened)
+        if opened.complete:
+            self._supervisor.useful()
+
+    def _in_background(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    def _on_death(self, name: str, death: Death) -> None:
+        culprits = self._crash_tracker.died(name, death, self._open)
+        if culprits:
+            self._supervisor.history[name].forgive()
+        for request_id, opened in self._open.items():
+            self._aborts.acknowledged(opened, name)
+            # What has output and is not held there has left that stage behind.
+            if name in opened.stages and (request_id in death.held or not opened.frames):
+                error: CantataError = culprits.get(request_id, death.error)
+                opened.lost = True
+                opened.fail(error)

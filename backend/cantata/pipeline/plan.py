@@ -1,0 +1,93 @@
+"""What is to be served, decided before the engine is imported, so that the fork server can begin to
+import what the stages need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cantata.config import Deployment, Dtype, StageDeployment, load_deployment
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import PipelineSpec, StageSpec
+from cantata.pipeline.devices import check_devices
+from cantata.pipeline.spawning import preload
+from cantata.plugins import LocatedModel, embedded_models, locate
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """A model and how its stages are deployed."""
+
+    located: LocatedModel
+    pipeline: PipelineSpec
+    """Of the checkpoint."""
+    deployment: Deployment
+
+    @property
+    def stages(self) -> list[tuple[StageSpec, StageDeployment]]:
+        """In the order in which data flows."""
+        return [(spec, self.deployment.stages[spec.name]) for spec in self.pipeline.stages]
+
+
+def plan_services(
+    models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
+) -> list[ServicePlan]:
+    """What a server of several models serves.
+
+    Args:
+        models: as `plan_service`'s, each; none: all whose weights ship with them.
+        deploy: deployment files of the first models, in the same order.
+        dtype: as `plan_service`'s.
+
+    Raises:
+        ConfigError: there are more files than models, or as of `plan_service`.
+    """
+    plans = find_services(models, deploy, dtype)
+    for plan in plans:
+        check_devices(plan.deployment)
+    return plans
+
+
+def find_services(
+    models: Sequence[str], deploy: Sequence[Path] = (), dtype: Dtype | None = None
+) -> list[ServicePlan]:
+    """The same for other machines: whether this one has the devices does not matter."""
+    names = list(models) or embedded_models()
+    if len(deploy) > len(names):
+        raise ConfigError(f"{len(deploy)} deployment files for {len(names)} models: {names}")
+    files = [*deploy, *[None] * (len(names) - len(deploy))]
+    return [_find(name, file, dtype) for name, file in zip(names, files, strict=True)]
+
+
+def preload_stages(plans: Iterable[ServicePlan]) -> None:
+    """Start importing what the stages need, in a process of its own; returns at once."""
+    preload(stage for plan in plans for stage in plan.stages)
+
+
+def plan_service(
+    model: str | None, deploy: Path | None = None, dtype: Dtype | None = None
+) -> ServicePlan:
+    """Find the model and its deployment.
+
+    Args:
+        model: a plug-in's name, a checkpoint folder or a hub id; None serves the embedded voice.
+        deploy: deployment file; None takes the plug-in's own.
+        dtype: of the stages that have one; None: what the deployment says.
+
+    Raises:
+        ConfigError: no such model, or the deployment is not valid here.
+    """
+    plan = _find(model, deploy, dtype)
+    check_devices(plan.deployment)
+    return plan
+
+
+def _find(model: str | None, deploy: Path | None, dtype: Dtype | None) -> ServicePlan:
+    located = locate(model)
+    plugin, pipeline = located.plugin, located.pipeline
+    whole = load_deployment(deploy or plugin.deployment, plugin.pipeline)
+    deployment = whole.only({spec.name for spec in pipeline.stages})
+    if dtype is not None:
+        deployment = deployment.with_dtype(dtype)
+    return ServicePlan(located, pipeline, deployment)

@@ -1,0 +1,239 @@
+"""The models that this server offers, behind the interface that the api speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Sequence
+
+from cantata.config import Deployment, DiffusionDeployment
+from cantata.contract.catalogue import Catalogue
+from cantata.contract.data.errors import CantataError, ConfigError, StageDied
+from cantata.contract.process.messages import Pong
+from cantata.contract.service import ReplicaReport, StageReport
+from cantata.pipeline.chat_admission import ChatSlotAdmission
+from cantata.pipeline.chat_model import PipelineChatModel
+from cantata.pipeline.image_model import PipelineImageModel
+from cantata.pipeline.orchestrator import STAGE_DOWN, Orchestrator
+from cantata.pipeline.plan import ServicePlan
+from cantata.pipeline.remote_stages import RemoteStages, RemoteStagesFactory
+from cantata.pipeline.served_model import PipelineModel
+from cantata.pipeline.served_pipeline import ServedPipeline
+from cantata.pipeline.stage_process import StageProcess
+from cantata.pipeline.stepped_pipeline import SteppedPipeline
+from cantata.pipeline.unified_model import UnifiedModel
+from cantata.scheduling.step_admission import StepLimits
+from cantata.utils.logs import LogFormat
+
+logger = logging.getLogger(__name__)
+
+DRAIN_DEADLINE_S = 5.0
+REPORT_DEADLINE_S = 0.5
+"""A stage in a long step answers later; `/health` and `/metrics` do not wait longer."""
+AnyModel = PipelineModel | PipelineChatModel | PipelineImageModel | UnifiedModel
+
+
+class PipelineService(Catalogue[PipelineModel, PipelineChatModel, PipelineImageModel]):
+    """Implements `contract.image_service.ImageService` over pipelines in stage processes.
+
+    Args:
+        models: of every kind, the default of each first.
+        later: names of those that start once the others are ready, and that nobody waits for.
+    """
+
+    def __init__(self, models: Sequence[AnyModel], later: Collection[str] = ()) -> None:
+        speaking = {one.name: one for one in models if isinstance(one, PipelineModel)}
+        super().__init__(
+            speaking,
+            {one.name: one for one in map(_chat, models) if one is not None},
+            {one.name: one for one in map(_images, models) if one is not None},
+            next(iter(speaking), ""),
+        )
+        self._served = tuple(models)
+        self._later = [model for model in self._served if model.name in later]
+        self._failed: list[AnyModel] = []
+        """Of those that start later: they are not tried again."""
+        self._starting_later: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready, for a person."""
+        return STAGE_DOWN
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model that is waited for is ready."""
+        unwaited = (*self._later, *self._failed)
+        return all(model.orchestrator.ready for model in self._served if model not in unwaited)
+
+    async def start(self) -> None:
+        """Start every model.
+
+        Raises:
+            StageDied: one could not start; nothing is left running.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for model in self._served:
+                    if model not in self._later:
+                        group.create_task(model.start(), name=f"start:{model.name}")
+        except ExceptionGroup as errors:
+            await self.stop()
+            raise errors.exceptions[0] from errors
+        if self._later:
+            self._starting_later = asyncio.create_task(self._start_later(), name="start-later")
+
+    async def stop(self) -> None:
+        """Drain and end every stage process."""
+        if self._starting_later is not None:
+            self._starting_later.cancel()
+            await asyncio.wait([self._starting_later])
+        await asyncio.gather(*(model.stop(DRAIN_DEADLINE_S) for model in self._served))
+
+    async def stage_reports(self) -> list[StageReport]:
+        """The state of every stage process, and what it holds. Models that start later are told of
+        once they are ready."""
+        stages = [
+            (model, stage)
+            for model in self._served
+            if model not in self._later
+            for stage in model.orchestrator.stages.values()
+        ]
+        return list(await asyncio.gather(*(_report(model, stage) for model, stage in stages)))
+
+    def replica_reports(self) -> list[ReplicaReport]:
+        """None: the stages run on this machine."""
+        return []
+
+    async def _start_later(self) -> None:
+        """Start the rest, one after the other: the others are in use. What cannot start is
+        reported, and says so to whoever asks for it."""
+        while self._later:
+            model = self._later[0]
+            try:
+                await model.start()
+            except (CantataError, OSError) as error:
+                logger.error("model %s could not be started: %s", model.name, error)
+                self._failed.append(model)
+            self._later.remove(model)
+
+
+async def _report(model: AnyModel, stage: StageProcess) -> StageReport:
+    pong: Pong | None = None
+    rss_bytes = 0
+    if stage.state.is_running:
+        with contextlib.suppress(StageDied, TimeoutError):
+            await stage.ask(REPORT_DEADLINE_S)
+        pong = stage.last_pong  # slightly old if the stage is in a long step
+        rss_bytes = stage.rss_bytes
+    history = model.orchestrator.restarts[stage.name]
+    return StageReport(
+        model=model.name,
+        stage=stage.name,
+        pid=stage.pid or 0,
+        alive=stage.state.is_running,
+        startup_s=stage.startup_s,
+        rss_bytes=rss_bytes,
+        counts={} if pong is None else pong.counts,
+        steps=None if pong is None else pong.steps,
+        reuse=None if pong is None else pong.reuse,
+        state_bytes=model.orchestrator.state_bytes(stage.name),
+        restarts=history.restarts,
+        last_death=history.last_death,
+        trouble=history.trouble,
+        host=stage.host,
+    )
+
+
+def create_service(
+    *plans: ServicePlan,
+    later: Sequence[ServicePlan] = (),
+    log_format: LogFormat = LogFormat.TEXT,
+    remote_stages: RemoteStagesFactory | None = None,
+) -> PipelineService:
+    """Compose the service; nothing runs before `start`.
+
+    Args:
+        plans: the models, and how their stages are deployed.
+        later: those that start once the others are ready, and that nobody waits for.
+        log_format: of the stage processes.
+        elsewhere: for stages whose deployment names a host. None: they all run here.
+
+    Raises:
+        ConfigError: a checkpoint is not valid, two models have the same name, or a stage names a
+            host although they all run here.
+    """
+    models = [_served_model(plan, log_format, remote_stages) for plan in (*plans, *later)]
+    names = [model.name for model in models]
+    if len(set(names)) != len(names):
+        raise ConfigError(f"a server has each model once, not {names}")
+    return PipelineService(models, names[len(plans) :])
+
+
+def _served_model(
+    plan: ServicePlan, log_format: LogFormat, remote_stages: RemoteStagesFactory | None
+) -> AnyModel:
+    plugin, checkpoint = plan.located.plugin, plan.located.checkpoint
+    deployment = plan.deployment
+    log_level = logging.getLogger().getEffectiveLevel()
+    others = _remote_stages(plan, remote_stages)
+    orchestrator = Orchestrator(
+        plan.pipeline, checkpoint, deployment, log_level, log_format, others
+    )
+    chat, images = plugin.load_chat_builder, plugin.load_image_builder
+    if images is not None:
+        pipeline = SteppedPipeline(plugin.name, orchestrator, load_limits(deployment))
+        if chat is not None:
+            return UnifiedModel(
+                chat(checkpoint), images(checkpoint), pipeline, deployment.voice_aliases
+            )
+        return PipelineImageModel(images(checkpoint), pipeline)
+    if chat is not None:
+        room = ChatSlotAdmission(ServedPipeline(plugin.name, orchestrator))
+        return PipelineChatModel(chat(checkpoint), room, deployment.voice_aliases)
+    return PipelineModel(
+        plugin,
+        plugin.speech_builder(checkpoint),
+        orchestrator,
+        deployment.max_input_characters,
+        deployment.sampled,
+        deployment.voice_aliases,
+    )
+
+
+def _chat(model: AnyModel) -> PipelineChatModel | None:
+    if isinstance(model, UnifiedModel):
+        return model.chat
+    return model if isinstance(model, PipelineChatModel) else None
+
+
+def _images(model: AnyModel) -> PipelineImageModel | None:
+    if isinstance(model, UnifiedModel):
+        return model.images
+    return model if isinstance(model, PipelineImageModel) else None
+
+
+def _remote_stages(plan: ServicePlan, make: RemoteStagesFactory | None) -> RemoteStages | None:
+    hosts = plan.deployment.hosts
+    if not hosts:
+        return None
+    if make is None:
+        raise ConfigError(
+            f"model {plan.located.plugin.name!r}: stages {sorted(hosts)} name a host, but all run "
+            "on one machine here"
+        )
+    return make(plan)
+
+
+def load_limits(deployment: Deployment) -> StepLimits:
+    """Of the pictures that are drawn at the same time.
+
+    Raises:
+        ConfigError: there is no stage that denoises, or more than one.
+    """
+    stages = [s for s in deployment.stages.values() if isinstance(s, DiffusionDeployment)]
+    if len(stages) != 1:
+        raise ConfigError(f"a model that draws has one stage that denoises, not {len(stages)}")
+    [stage] = stages
+    return StepLimits(stage.slots, stage.max_wait_s, stage.max_tokens)

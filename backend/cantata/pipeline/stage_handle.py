@@ -1,0 +1,319 @@
+"""The server's view of one stage process: spawned, ready, watched, drained, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from multiprocessing.process import BaseProcess
+
+import psutil
+
+from cantata.contract.data.errors import StageDied
+from cantata.contract.process.messages import (
+    Abort,
+    Aborted,
+    CannotStart,
+    Credit,
+    Drain,
+    Drained,
+    Extend,
+    Failed,
+    Measured,
+    Output,
+    Ping,
+    Pong,
+    Ready,
+    Register,
+    StageCapacity,
+)
+from cantata.ipc.shared_heartbeat import SharedHeartbeat, make_memory, send_memory
+from cantata.ipc.wire import AsyncChannel
+from cantata.pipeline.spawning import spawn
+from cantata.pipeline.stage_process import Death, Report, StageState
+from cantata.pipeline.watchdog import INTERVAL_S, Hang, HangDetector, sample_process
+from cantata.stages.process.launch import StageLaunch
+from cantata.utils.intervals import seconds_to_next_interval
+
+logger = logging.getLogger(__name__)
+
+PING_INTERVAL_S = 1.0
+PING_DEADLINE_S = 30.0
+"""A stage answers between two steps."""
+ENDING_DEADLINE_S = 5.0
+REAP_TIMEOUT_S = 0.5
+"""A process that broke its connection is killed if it has not exited within this time."""
+
+
+class StageHandle:
+    """Implements `StageProcess`: owns a process of this machine and its control channel.
+
+    Args:
+        launch: what to run.
+        silence_s: after which requests fail.
+        on_message: called with every report, in order.
+        on_death: called once when a process that was ready ends without having been asked to.
+    """
+
+    def __init__(
+        self,
+        launch: StageLaunch,
+        silence_s: float,
+        on_message: Callable[[str, Report], None],
+        on_death: Callable[[str, Death], None],
+    ) -> None:
+        self.name = launch.spec.name
+        self.host = ""
+        self.state = StageState.STARTING
+        self.pid: int | None = None
+        """Process id, kept after the process has ended; None before `start`."""
+        self.startup_s = 0.0
+        """From spawning the process to its readiness; 0 until then."""
+        self.exit_code: int | None = None
+        """Known once the process has ended."""
+        self.last_pong: Pong | None = None
+        self._launch = launch
+        self._title = launch.title
+        self._hang_detector = HangDetector(silence_s)
+        self._on_message = on_message
+        self._on_death = on_death
+        self._process: BaseProcess | None = None
+        self._heartbeat: SharedHeartbeat | None = None
+        self._channel: AsyncChannel | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ready: asyncio.Future[StageCapacity] = asyncio.get_running_loop().create_future()
+        self._pongs: dict[int, asyncio.Future[Pong]] = {}
+        self._pings = 0
+
+    @property
+    def rss_bytes(self) -> int:
+        """Resident memory of the process; 0: it cannot be read now."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss) if self.pid else 0
+        except (psutil.Error, OSError):  # gone, or there is no descriptor to read it with
+            return 0
+
+    async def until_possible(self) -> None:
+        """A process of this machine can be started at any time."""
+
+    async def start(self, deadline_s: float) -> StageCapacity:
+        """Spawn the process and wait until it has loaded its model.
+
+        Raises:
+            StageDied: it exited instead, or was not ready in time; nothing is left of it.
+            OSError: no descriptor or process is available.
+        """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._spawn()
+                capacity = await self._ready
+                if self._is_over:  # its end came together with its readiness
+                    raise self._gone()
+        except TimeoutError:
+            await self.stop(0)
+            late = f"stage {self.name!r} was not ready within {deadline_s:g} s"
+            raise StageDied(late) from None
+        except BaseException:  # cancellation too must leave nothing behind
+            await self.stop(0)
+            raise
+        self.startup_s = loop.time() - started
+        self.state = StageState.READY
+        self._spawn_task(self._keep_pinging(), "ping")
+        logger.info("%s ready after %.1f s", self._title, self.startup_s)
+        return capacity
+
+    async def send(self, message: Register | Extend | Abort | Credit) -> None:
+        """Send one message.
+
+        Raises:
+            StageDied: the process has died.
+        """
+        if self._channel is None or self.state is StageState.ENDED:
+            raise self._gone()
+        try:
+            await self._channel.send(message)
+        except ConnectionError as error:
+            raise self._gone() from error
+
+    async def counts(self) -> Mapping[str, int]:
+        """What the stage holds now, by name; raises as `ask` does."""
+        return (await self.ask()).counts
+
+    async def ask(self, deadline_s: float = PING_DEADLINE_S) -> Pong:
+        """How the stage is now.
+
+        Raises:
+            StageDied: the process has died.
+            TimeoutError: it does not answer in time.
+        """
+        if self._channel is None or self.state is StageState.ENDED:
+            raise self._gone()
+        self._pings += 1
+        number, answer = self._pings, asyncio.get_running_loop().create_future()
+        self._pongs[number] = answer
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._channel.send(Ping(number))
+                pong: Pong = await answer
+                return pong
+        except ConnectionError as error:
+            raise self._gone() from error
+        finally:
+            self._pongs.pop(number, None)
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain until the deadline, then end the process."""
+        if self.state is StageState.READY and self._channel is not None:
+            assert self._process is not None
+            self.state = StageState.DRAINING
+            try:
+                await self._channel.send(Drain())
+                await asyncio.to_thread(self._process.join, deadline_s)
+            except ConnectionError:
+                logger.info("%s was already gone", self._title)
+        self.state = StageState.ENDED
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._end_process)
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+            self._heartbeat = None
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def _spawn(self) -> None:
+        ours, theirs = socket.socketpair()
+        memory = make_memory(self._launch.deployment.slots)
+        try:
+            send_memory(ours, memory)
+            self._heartbeat = SharedHeartbeat(os.dup(memory))
+            self._process = await asyncio.to_thread(spawn, self._launch, theirs)
+            self.pid = self._process.pid
+        except BaseException:
+            ours.close()  # a process still being spawned exits by itself
+            raise
+        finally:
+            os.close(memory)
+            theirs.close()
+        self._channel = await AsyncChannel.open(ours)
+        self._spawn_task(self._read(self._channel), "read")
+        self._spawn_task(self._watch(self._heartbeat), "watch")
+
+    def _end_process(self) -> None:
+        if self._process is None:
+            return
+        for end in (self._process.terminate, self._process.kill):
+            if self._process.is_alive():
+                end()
+                self._process.join(ENDING_DEADLINE_S)
+        self.exit_code = self._process.exitcode
+        if self.exit_code is not None:
+            # Otherwise its descriptors would stay open until the next garbage collection.
+            self._process.close()
+            self._process = None
+
+    def _spawn_task(self, coroutine: Coroutine[None, None, None], what: str) -> None:
+        task = asyncio.create_task(coroutine, name=f"{self._title}:{what}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # A stage without a watcher, or whose messages cannot be handled, cannot be used.
+            logger.error("%s: %s failed", self._title, task.get_name(), exc_info=error)
+            self._mark_dead(f"its supervision failed: {error!r}")
+
+    async def _read(self, channel: AsyncChannel) -> None:
+        try:
+            while True:
+                self._dispatch(await channel.receive())
+        except ConnectionError as error:
+            self._mark_dead(f"its connection broke: {error}")
+
+    def _dispatch(self, message: object) -> None:
+        match message:
+            case Pong():
+                self.last_pong = message
+                answer = self._pongs.get(message.number)
+                if answer is not None and not answer.done():
+                    answer.set_result(message)
+                self._on_message(self.name, message)
+            case Output() | Failed() | Aborted() | Measured():
+                self._on_message(self.name, message)
+            case Ready(capacity):
+                if not self._ready.done():
+                    self._ready.set_result(capacity)
+            case CannotStart(why):
+                self.state = StageState.ENDED
+                if not self._ready.done():
+                    self._ready.set_exception(StageDied(f"stage {self.name!r} cannot start: {why}"))
+            case Drained():
+                logger.info("%s drained", self._title)
+            case _:
+                raise TypeError(f"a stage does not say {type(message).__name__}")
+
+    async def _keep_pinging(self) -> None:
+        while True:
+            await asyncio.sleep(seconds_to_next_interval(PING_INTERVAL_S))
+            try:
+                await self.ask()
+            except TimeoutError:
+                why = f"gave no answer for {PING_DEADLINE_S:g} s"
+                self._mark_dead(why, Hang(why, from_outside=False))
+                return
+            except StageDied:
+                return
+
+    async def _watch(self, heartbeat: SharedHeartbeat) -> None:
+        loop = asyncio.get_running_loop()
+        assert self.pid is not None
+        while True:
+            await asyncio.sleep(seconds_to_next_interval(INTERVAL_S))
+            sample = sample_process(self.pid, heartbeat.read(), loop.time())
+            hang = None if sample is None else self._hang_detector.observe(sample)
+            if hang is not None:
+                self._mark_dead(hang.why, hang)
+                return
+
+    def _mark_dead(self, why: str, hang: Hang | None = None) -> None:
+        """The process is unusable: from here on it gets no requests."""
+        if self.state in (StageState.ENDED, StageState.DRAINING):
+            return
+        was_ready, self.state = self.state is StageState.READY, StageState.ENDED
+        logger.error("%s (process %s): %s", self._title, self.pid, why)
+        self._spawn_task(self._reap(why, hang, was_ready=was_ready), "bury")
+
+    async def _reap(self, why: str, hang: Hang | None, *, was_ready: bool) -> None:
+        assert self._process is not None
+        if hang is not None:
+            self._process.kill()
+        await asyncio.to_thread(self._process.join, REAP_TIMEOUT_S)
+        self._process.kill()  # no effect if it has ended
+        self.exit_code = self._process.exitcode
+        ending = "" if self.exit_code is None else f" with exit code {self.exit_code}"
+        error = StageDied(f"stage {self.name!r} (process {self.pid}) has ended{ending}: {why}")
+        if not self._ready.done():
+            self._ready.set_exception(error)
+        for answer in self._pongs.values():
+            if not answer.done():
+                answer.set_exception(error)
+        if was_ready:
+            assert self._heartbeat is not None
+            snapshot = self._heartbeat.read()
+            held = frozenset(snapshot.frames)
+            death = Death(error, self.exit_code, hang, snapshot.at_work_on, snapshot.alone, held)
+            self._on_death(self.name, death)
+
+    @property
+    def _is_over(self) -> bool:
+        return self.state is StageState.ENDED
+
+    def _gone(self) -> StageDied:
+        return StageDied(f"stage {self.name!r} (process {self.pid}) is not running")

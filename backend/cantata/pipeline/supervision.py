@@ -1,0 +1,177 @@
+"""A pipeline's stage processes: started together, restarted when they die, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cantata.config import Deployment
+from cantata.contract.model.pipeline import PipelineSpec
+from cantata.contract.process.messages import StageCapacity
+from cantata.pipeline.launches import PlannedEdges, plan_edges, plan_launch
+from cantata.pipeline.remote_stages import RemoteStages
+from cantata.pipeline.restarts import RestartHistory
+from cantata.pipeline.spawning import preload
+from cantata.pipeline.stage_handle import StageHandle
+from cantata.pipeline.stage_process import Death, Report, StageProcess, StageState
+from cantata.utils.logs import LogFormat
+
+logger = logging.getLogger(__name__)
+
+RESTART_DEADLINE_S = 30.0
+"""Limit for a restart, unless a multiple of the first start's duration is longer."""
+RESTART_SHARE = 5.0
+
+
+class Supervisor:
+    """Keeps one process for each stage of a pipeline.
+
+    Args:
+        on_message: called with a stage's messages and its name.
+        on_death: called once for each process that was ready and exits unasked.
+        on_leaving: called when a machine is about to stop that runs stages.
+        elsewhere: has the stages whose deployment names a host.
+    """
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        checkpoint: Path,
+        deployment: Deployment,
+        log_level: int,
+        log_format: LogFormat,
+        on_message: Callable[[str, Report], None],
+        on_death: Callable[[str, Death], None],
+        on_leaving: Callable[[], None] = lambda: None,
+        remote_stages: RemoteStages | None = None,
+    ) -> None:
+        self.stages: dict[str, StageProcess] = {}
+        """The stage processes by name."""
+        self.capacities: dict[str, StageCapacity] = {}
+        """What each stage reported when it was first ready."""
+        self.history = {spec.name: RestartHistory(time.monotonic) for spec in pipeline.stages}
+        """Of each stage, by name."""
+        self._came_up = asyncio.Event()
+        """A stage did; who waits for all of them looks again."""
+        self._pipeline = pipeline
+        self._checkpoint = checkpoint
+        self._deployment = deployment
+        self._log_level = log_level
+        self._log_format = log_format
+        self._on_message = on_message
+        self._on_death = on_death
+        self._on_leaving = on_leaving
+        self._remote_stages = remote_stages
+        self._edges = PlannedEdges({}, {}, ())
+        self._restarting: set[asyncio.Task[None]] = set()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every stage accepts requests."""
+        states = [stage.state for stage in self.stages.values()]
+        return len(states) == len(self._pipeline.stages) and set(states) == {StageState.READY}
+
+    async def until_ready(self) -> None:
+        """Return when every stage accepts requests."""
+        while not self.ready:
+            self._came_up.clear()
+            await self._came_up.wait()
+
+    async def start(self) -> None:
+        """Start all stages in parallel; returns when all are ready.
+
+        Raises:
+            StageDied: a stage could not start; the others have been ended.
+        """
+        hosts = self._deployment.hosts
+        self._edges = plan_edges(self._pipeline, hosts)
+        if hosts:
+            assert self._remote_stages is not None, (
+                "a stage on another machine needs `remote_stages`"
+            )
+            self._remote_stages.begin(self._edges.crossing, self._on_leaving)
+        deployments = self._deployment.stages
+        preload((spec, deployments[spec.name]) for spec in self._pipeline.stages)
+        deadline_s = self._deployment.start_timeout_s
+        starting = [self._start_stage(spec.name, deadline_s) for spec in self._pipeline.stages]
+        results = await asyncio.gather(*starting, return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
+        if errors:
+            await self.stop(deadline_s=0)
+            raise errors[0]
+
+    def disconnect_draining(self) -> None:
+        """No request is at work: machines that are about to stop may do so."""
+        if self._remote_stages is not None:
+            self._remote_stages.disconnect_draining()
+
+    def useful(self) -> None:
+        """A request completed: every stage is useful."""
+        for history in self.history.values():
+            history.useful()
+
+    async def stop(self, deadline_s: float) -> None:
+        """Drain every stage until the deadline, then end its process."""
+        restarting = set(self._restarting)
+        for task in restarting:
+            task.cancel()
+        await asyncio.gather(*restarting, return_exceptions=True)
+        await asyncio.gather(*(stage.stop(deadline_s) for stage in self.stages.values()))
+        if self._remote_stages is not None:
+            await self._remote_stages.stop()
+        for listener in self._edges.listeners.values():
+            listener.close()
+
+    async def _start_stage(self, name: str, deadline_s: float) -> None:
+        stage = self.stages[name] = self._stage(name)
+        self.capacities[name] = await stage.start(deadline_s)
+        self.history[name].ready()
+        self._came_up.set()
+
+    def _stage(self, name: str) -> StageProcess:
+        """Not started yet."""
+        if self._remote_stages is not None and name in self._deployment.hosts:
+            return self._remote_stages.stage(name, self._on_message, self._died)
+        launch = plan_launch(
+            name,
+            self._pipeline,
+            self._edges,
+            self._checkpoint,
+            self._deployment,
+            self._log_level,
+            self._log_format,
+        )
+        silence_s = self._deployment.chunk_timeout_s
+        return StageHandle(launch, silence_s, self._on_message, self._died)
+
+    def _died(self, name: str, death: Death) -> None:
+        self._on_death(name, death)
+        stage = self.stages[name]
+        limit_s = max(RESTART_DEADLINE_S, RESTART_SHARE * stage.startup_s)
+        deadline_s = min(self._deployment.start_timeout_s, limit_s)
+        exit_code = None if death.hang is not None else death.exit_code
+        wait_s = self.history[name].died(death.error.message, exit_code)
+        task = asyncio.create_task(self._restart(name, wait_s, deadline_s), name=f"restart:{name}")
+        self._restarting.add(task)
+        task.add_done_callback(self._restarting.discard)
+
+    async def _restart(self, name: str, wait_s: float, deadline_s: float) -> None:
+        """Try until the stage is ready again."""
+        while True:
+            await self.stages[name].stop(deadline_s=0)
+            await asyncio.sleep(wait_s)
+            await self.stages[name].until_possible()
+            logger.warning("restarting stage %s", name)
+            try:
+                await self._start_stage(name, deadline_s)
+            except Exception as error:
+                # The edge of a process: whatever prevents its start now - no descriptor, no
+                # memory, no thread, a disk that does not answer - may be gone at the next attempt.
+                logger.error("stage %s could not be started: %s", name, error or repr(error))
+                exit_code = self.stages[name].exit_code
+                wait_s = self.history[name].died(str(error) or repr(error), exit_code)
+            else:
+                return

@@ -1,0 +1,122 @@
+"""Detects a hung stage process from outside, without mistaking a slow machine for a hang.
+
+Three cases. A *stopped* process is recognised by its state. A process that waits for something
+that never comes *sleeps* in the middle of a call and uses no processor time; one that
+only gets little of a busy machine is runnable, or waits for the disk, and its time advances. One
+in an endless loop *computes*: it is judged by its own processor time, so a busy machine makes
+no difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from cantata.ipc.shared_heartbeat import HeartbeatSnapshot, Phase
+
+INTERVAL_S = 0.25
+"""Between two checks of a process."""
+STOPPED_S = 1.0
+ASLEEP_S = 1.0
+STEADY_CPU_S = 1.5
+SILENCE_SHARE = 0.8
+"""Part of the silence after which requests fail. A prompt may take this long, because its cost is
+unknown before, and no longer, because all other requests of the stage would fail."""
+LONGEST_ASLEEP = 5.0
+"""Times the longest call of this kind so far; a call may sleep for this long if that is more."""
+LONGEST_CPU = 20.0
+"""The same for computing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSample:
+    """A stage process at one check."""
+
+    at_s: float
+    snapshot: HeartbeatSnapshot
+    status: str
+    """psutil's."""
+    cpu_s: float
+    """Processor time of all its threads since its start."""
+
+
+def sample_process(pid: int, snapshot: HeartbeatSnapshot, at_s: float) -> ProcessSample | None:
+    """The process as the kernel sees it; None if that cannot be read now, because the process is
+    gone or there is no descriptor to read it with."""
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            times = process.cpu_times()
+            status: str = process.status()
+        if status == psutil.STATUS_SLEEPING and snapshot.phase is not Phase.WAITING:
+            status = _busiest(pid)
+        return ProcessSample(at_s, snapshot, status, times.user + times.system)
+    except (psutil.Error, OSError):
+        return None
+
+
+def _busiest(pid: int) -> str:
+    """Sleeping only if every thread sleeps: the first one may wait for another that works.
+
+    Raises:
+        OSError: the process is gone.
+    """
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    states = {stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] for stat in stats}
+    return psutil.STATUS_SLEEPING if states <= {"S"} else psutil.STATUS_RUNNING
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Why a process counts as hung."""
+
+    why: str
+    from_outside: bool
+    """Stopped from outside: none of its requests is to blame."""
+
+
+class HangDetector:
+    """Checks one process repeatedly.
+
+    Args:
+        silence_s: after which requests fail.
+    """
+
+    def __init__(self, silence_s: float) -> None:
+        self._silence_s = silence_s
+        self._last: ProcessSample | None = None
+        self._stopped_s = 0.0
+        self._asleep_s = 0.0
+        self._computed_s = 0.0
+
+    def observe(self, sample: ProcessSample) -> Hang | None:
+        """Check once; what is wrong, if anything is."""
+        last, self._last = self._last, sample
+        if last is None:
+            return None
+        # If the server itself or the whole machine was held up, the elapsed time says nothing.
+        passed_s = min(sample.at_s - last.at_s, 2 * INTERVAL_S)
+        computed_s = sample.cpu_s - last.cpu_s
+        stopped = sample.status == psutil.STATUS_STOPPED
+        self._stopped_s = self._stopped_s + passed_s if stopped else 0.0
+        snapshot = sample.snapshot
+        if snapshot.phase is Phase.WAITING or snapshot.number != last.snapshot.number:
+            self._asleep_s = self._computed_s = 0.0
+        elif sample.status == psutil.STATUS_SLEEPING and computed_s <= 0:
+            self._asleep_s += passed_s
+        else:
+            self._computed_s += min(computed_s, passed_s)  # counts several threads once
+        return self._verdict(snapshot)
+
+    def _verdict(self, snapshot: HeartbeatSnapshot) -> Hang | None:
+        if self._stopped_s >= STOPPED_S:
+            return Hang(f"was stopped for {self._stopped_s:.1f} s", from_outside=True)
+        if self._asleep_s >= max(ASLEEP_S, LONGEST_ASLEEP * snapshot.longest_s):
+            return Hang(f"waited in one call for {self._asleep_s:.1f} s", from_outside=False)
+        steady = snapshot.phase is Phase.STEADY
+        least_s = STEADY_CPU_S if steady else SILENCE_SHARE * self._silence_s
+        if self._computed_s >= max(least_s, LONGEST_CPU * snapshot.longest_s):
+            return Hang(f"computed in one call for {self._computed_s:.1f} s", from_outside=False)
+        return None

@@ -1,0 +1,115 @@
+"""The AR stage kind on stock vLLM: the only package of the backend that uses vLLM.
+
+A step, from the outside in: `stage` (requests in, frames out; `prompts` and `row_supply` help it
+with the requests' rows, `chunking` with what leaves) calls a `FrameEngine` of `frames`:
+`plain_engine` for one listener without vLLM's Python, or else `engine` (vLLM's own scheduler and
+step), whose runner has the hooks of `runner_v1` (CPU) or `runner_v2` (CUDA); both
+ask `talker_step` for input rows and frames, which it makes from `request_state` and `sampling`.
+`served_model` registers a plug-in's class with vLLM, `frame_output` carries frames out of it,
+`environment` sets what it reads from the process, `vllm_symbols` pins the symbols in use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cantata.config import ArDeployment
+from cantata.contract.data.errors import ConfigError
+from cantata.contract.model.pipeline import CODES, LATENTS, ROWS, StageSpec
+from cantata.contract.model.plain_talker import BackboneKernels, PlainTalker
+from cantata.contract.model.talker import LatentTalker, RowExporter
+from cantata.contract.process.stage import Stage
+from cantata.plugins import resolve
+from cantata.stages.ar.environment import (
+    imports_exempt_from_collection,
+    limit_kernel_cache,
+    prepare_environment,
+    threads_that_wake_seldom,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage:
+    """Load a talker and start its engine in this process.
+
+    Args:
+        spec: its factory is a vLLM model class that implements `contract.model.talker.Talker`.
+        checkpoint: the model's folder.
+        deployment: how it is served.
+
+    Returns:
+        The stage, ready for requests.
+
+    Raises:
+        ConfigError: no such class, or a checkpoint or deployment that vLLM rejects.
+    """
+    prepare_environment()
+    limit_kernel_cache()
+    module, _, name = spec.factory.partition(":")
+    with imports_exempt_from_collection():
+        # vLLM reads the environment when it is imported, and all of these import it.
+        from cantata.stages.ar.engine import TalkerEngine
+        from cantata.stages.ar.served_model import register_talker
+        from cantata.stages.ar.stage import ArStage
+
+        try:
+            talker = getattr(importlib.import_module(module), name)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise ConfigError(f"no talker class at {spec.factory!r}: {error}") from error
+    architecture = register_talker(spec.factory, talker)
+    deployment = _within_positions(deployment, talker, checkpoint)
+    with threads_that_wake_seldom():
+        engine = TalkerEngine(architecture, checkpoint, deployment)
+    if ROWS in spec.ports and not isinstance(engine.talker, RowExporter):
+        raise ConfigError(f"stage {spec.name!r} has a port {ROWS!r}; its model exports none")
+    if (LATENTS in spec.ports) != isinstance(engine.talker, LatentTalker):
+        made = LATENTS if isinstance(engine.talker, LatentTalker) else CODES
+        raise ConfigError(
+            f"stage {spec.name!r} has ports {list(spec.ports)}; its model makes {made}"
+        )
+    return ArStage(engine, deployment, exports_rows=ROWS in spec.ports)
+
+
+def build_plain_stage(spec: StageSpec, checkpoint: Path, deployment: ArDeployment) -> Stage | None:
+    """Load a talker that needs no part of vLLM except its compiled kernels.
+
+    Args:
+        spec: has a `plain` talker.
+        checkpoint: the model's folder.
+        deployment: on a CPU, in float32.
+
+    Returns:
+        The stage; None if the installed vLLM has no kernels for this processor.
+
+    Raises:
+        ConfigError: no such function, or the wrong kind of checkpoint.
+    """
+    assert spec.plain is not None
+    limit_kernel_cache()
+    from cantata.stages.ar.plain_engine import PlainEngine
+    from cantata.stages.ar.stage import ArStage
+    from cantata.stages.ar.vllm_kernels import load_kernels
+
+    load: Callable[[Path, BackboneKernels], PlainTalker] = resolve(spec.plain)
+    kernels = load_kernels()
+    if kernels is None:
+        return None
+    return ArStage(PlainEngine(load(checkpoint, kernels), deployment), deployment)
+
+
+def _within_positions(deployment: ArDeployment, talker: Any, checkpoint: Path) -> ArDeployment:
+    """Return the deployment with no more positions for a request than the checkpoint has."""
+    positions = talker.vllm_config_fields(checkpoint).get("max_position_embeddings")
+    if positions is None or deployment.max_model_len <= positions:
+        return deployment
+    logger.info(
+        "max_model_len is %d, not %d: the checkpoint has no more positions",
+        positions,
+        deployment.max_model_len,
+    )
+    return deployment.model_copy(update={"max_model_len": positions})

@@ -1,0 +1,215 @@
+"""One vLLM engine in this process, built from its configuration objects and stepped by us.
+
+No server, no tokenizer, no engine process: `InprocClient` over `EngineCore.step`, stock in every
+part but the worker class on CPU.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from vllm.config import (
+    CacheConfig,
+    CompilationConfig,
+    CompilationMode,
+    DeviceConfig,
+    LoadConfig,
+    ModelConfig,
+    ParallelConfig,
+    SchedulerConfig,
+    VllmConfig,
+)
+from vllm.platforms import current_platform
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core_client import InprocClient
+from vllm.v1.executor import Executor
+
+from cantata.config import ArDeployment
+from cantata.contract.data.errors import ConfigError
+from cantata.stages.ar.cpu_attention import check_head_size
+from cantata.stages.ar.cpu_norms import kernel_config
+from cantata.stages.ar.environment import let_threads_wake_in_time
+from cantata.stages.ar.frame_output import frame_of_logprobs
+from cantata.stages.ar.frames import Ending, FrameRequest, NewFrame
+from cantata.stages.ar.served_model import LOAD_FORMAT
+from cantata.stages.ar.talker_step import ServedTalker
+
+_BLOCK_SIZE = 32
+"""Positions per KV block. CPU attention requires a multiple of 32."""
+_PLACEHOLDER = 0
+"""For every position of a prompt without token ids: input rows come from the talker step."""
+_CPU_WORKER = "cantata.stages.ar.runner_v1.TalkerCpuWorker"
+
+
+_ENDINGS = {FinishReason.STOP: Ending.END_CODE, FinishReason.LENGTH: Ending.LENGTH}
+"""Any other reason from vLLM is a fault."""
+
+
+class TalkerEngine:
+    """A vLLM engine that schedules, runs and ends requests of one talker.
+
+    Implements `FrameEngine`.
+    """
+
+    def __init__(self, architecture: str, checkpoint: Path, deployment: ArDeployment) -> None:
+        self._config = _vllm_config(architecture, checkpoint, deployment)
+        executor_class = Executor.get_class(self._config)
+        self._client = InprocClient(self._config, executor_class, log_stats=False)
+        self._core = self._client.engine_core
+        runner = self._core.model_executor.driver_worker.worker.model_runner
+        self._runner = runner
+        self.talker: ServedTalker = runner.get_model()
+        """The loaded model."""
+        if deployment.device == "cuda" and deployment.cuda_graphs:
+            self.talker.talker_step.record()
+
+    def add(self, request: FrameRequest) -> None:
+        """As `FrameEngine.add`."""
+        end_code = self.talker.end_code
+        params = SamplingParams(
+            temperature=0.0,
+            max_tokens=request.max_frames,
+            stop_token_ids=None if end_code is None else [end_code],
+            logprobs=self.talker.num_codebooks - 1,
+            flat_logprobs=True,
+            detokenize=False,
+            skip_reading_prefix_cache=request.computes_all,
+        )
+        queued = EngineCoreRequest(
+            request_id=request.request_id,
+            prompt_token_ids=list(request.token_ids or [_PLACEHOLDER] * request.prompt_len),
+            mm_features=None,
+            sampling_params=params,
+            pooling_params=None,
+            # Orders requests of equal priority. WHY not the wall clock, as vLLM does: it jumps.
+            arrival_time=time.monotonic(),
+            lora_request=None,
+            cache_salt=request.cache_salt,
+            data_parallel_rank=None,
+            priority=request.priority,
+            resumable=request.resumable,
+        )
+        self._client.add_request(queued)
+
+    def abort(self, request_id: str) -> None:
+        """Forget a request; unknown ids are fine."""
+        self._client.abort_requests([request_id])
+        self._settle()
+
+    def has_work(self) -> bool:
+        """Whether there are requests."""
+        return bool(self._core.scheduler.get_num_unfinished_requests())
+
+    def step(self) -> Sequence[NewFrame]:
+        """Schedule, run, postprocess: at most one frame per request."""
+        outputs: Sequence[EngineCoreOutput] = self._client.get_output().outputs
+        self._settle()
+        return [_new_frame(output) for output in outputs]
+
+    def _settle(self) -> None:
+        """After the last request has ended, tell the runner at once.
+
+        WHY: it learns of ended requests in the next step, and without requests there is none.
+        """
+        if not self.has_work() and self._core.scheduler.has_requests():
+            self._client.get_output()
+
+    def counts(self) -> dict[str, int]:
+        """What vLLM holds now; all zero when idle."""
+        pool = self._core.scheduler.kv_cache_manager.block_pool
+        in_runner = (
+            self._runner.req_states.req_id_to_index
+            if self._config.use_v2_model_runner
+            else self._runner.requests
+        )
+        return {
+            "requests": self._core.scheduler.get_num_unfinished_requests(),
+            # One block is vLLM's own placeholder.
+            "kv_blocks": pool.num_gpu_blocks - 1 - pool.get_num_free_blocks(),
+            "runner_requests": len(in_runner),
+        }
+
+    def close(self) -> None:
+        """End the engine and free its memory."""
+        let_threads_wake_in_time()
+        self._client.shutdown()
+
+
+def _new_frame(output: EngineCoreOutput) -> NewFrame:
+    reason = output.finish_reason
+    ending = None if reason is None else _ENDINGS.get(reason, Ending.FAULT)
+    if ending is Ending.FAULT:
+        return NewFrame(output.request_id, np.empty((1, 0), np.int32), ending)
+    return NewFrame(output.request_id, frame_of_logprobs(output.new_logprobs), ending)
+
+
+def _vllm_config(architecture: str, checkpoint: Path, deployment: ArDeployment) -> VllmConfig:
+    """All of vLLM's configuration, in one place.
+
+    Raises:
+        ConfigError: vLLM rejects the checkpoint's fields or the deployment, or has no attention
+            for heads of this size.
+    """
+    if current_platform.device_type != deployment.device:
+        raise ConfigError(
+            f"device {deployment.device!r}: the installed vLLM is for "
+            f"{current_platform.device_type!r}"
+        )
+    try:
+        model_config = ModelConfig(
+            model=str(checkpoint),
+            config_format=architecture,
+            skip_tokenizer_init=True,
+            # WHY not "auto": it turns a float32 checkpoint into bfloat16.
+            dtype=deployment.dtype,
+            max_model_len=deployment.max_model_len,
+            enforce_eager=True,
+            max_logprobs=-1,
+        )
+        if deployment.device == "cpu":
+            check_head_size(model_config.get_head_size(), model_config.dtype, _BLOCK_SIZE)
+        return VllmConfig(
+            model_config=model_config,
+            cache_config=CacheConfig(
+                block_size=_BLOCK_SIZE,
+                enable_prefix_caching=deployment.prefix_caching,
+                # WHY: without a size the CPU engine claims 92% of the machine's memory.
+                kv_cache_memory_bytes=_kv_bytes(model_config, deployment),
+            ),
+            scheduler_config=SchedulerConfig(
+                max_num_seqs=deployment.slots,
+                max_num_batched_tokens=deployment.max_num_batched_tokens,
+                max_model_len=deployment.max_model_len,
+                is_encoder_decoder=False,
+                enable_chunked_prefill=True,
+                policy="priority",
+                async_scheduling=False,
+            ),
+            parallel_config=ParallelConfig(
+                worker_cls=_CPU_WORKER if deployment.device == "cpu" else "auto",
+                distributed_executor_backend="uni",
+            ),
+            load_config=LoadConfig(load_format=LOAD_FORMAT),
+            device_config=DeviceConfig(device=deployment.device),
+            compilation_config=CompilationConfig(mode=CompilationMode.NONE),
+            kernel_config=kernel_config(deployment.device),
+        )
+    except ValueError as error:
+        raise ConfigError(f"{checkpoint}: not servable by vLLM: {error}") from error
+
+
+def _kv_bytes(model: ModelConfig, deployment: ArDeployment) -> int:
+    """For the deployment's positions, or every slot at its full length; and vLLM's own block."""
+    fields = model.hf_text_config
+    heads = fields.num_hidden_layers * fields.num_key_value_heads
+    dtype: torch.dtype = model.dtype
+    per_position: int = 2 * heads * model.get_head_size() * dtype.itemsize
+    blocks = deployment.slots * -(-deployment.max_model_len // _BLOCK_SIZE)
+    if deployment.kv_positions is not None:
+        blocks = min(blocks, deployment.kv_positions // _BLOCK_SIZE)
+    return (blocks + 1) * _BLOCK_SIZE * per_position

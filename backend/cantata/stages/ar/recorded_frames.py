@@ -1,0 +1,202 @@
+"""The completion of frames as CUDA graphs by number of requests, recorded while the stage loads.
+
+Letters: R requests of this step, D hidden size, Q codebooks, E columns of latents, F frames.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any, Protocol
+
+import torch
+from torch.nn import functional
+
+from cantata.contract.model.sampling import CodeSampling
+from cantata.contract.model.talker import (
+    FrameDraws,
+    FrameOptions,
+    LatentTalker,
+    RecordableTalker,
+    RepetitionPenalty,
+    SteppedTalker,
+    Talker,
+)
+from cantata.stages.ar.request_state import RequestStates
+from cantata.stages.common.row_graphs import RowGraphs
+
+logger = logging.getLogger(__name__)
+
+WHAT = "the completion of frames"
+LATENT_DRAWS = ("noise", "previous", "options")
+"""Of `FrameDraws`: what a `LatentTalker`'s frames depend on; it may have no options."""
+
+
+class Recordable(Talker, RecordableTalker, Protocol):
+    """A talker that can be recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Steps that launch the same kernels."""
+
+    is_sampled: bool = False
+    is_penalized: bool = False
+    steps: int | None = None
+    """Of each frame; None: the talker's frames take none."""
+
+
+class RecordedFrames:
+    """Completes frames as a talker's `complete_frames` does.
+
+    Greedy and sampled steps, with and without a penalty, launch different kernels, as do frames of
+    other numbers of steps: each kind is recorded apart. What was not recorded is the talker's own.
+
+    Args:
+        talker: loaded.
+        states: of its requests; no more than its slots are completed at once.
+    """
+
+    def __init__(self, talker: Recordable, states: RequestStates) -> None:
+        self._talker = talker
+        self._most_frames = states.frames.shape[1]
+        self._known = {kind.steps for kind in kinds_of(talker)}
+        """Numbers of steps that need no line in the log: recorded, or named there already."""
+        most_requests = max(states.scratch_slot, talker.min_rows)
+        device = states.frames.device
+        self._graphs: dict[Kind, RowGraphs] = {}
+        for kind in kinds_of(talker):
+            graphs = RowGraphs(partial(self._completed, kind), device, WHAT)
+            self._graphs[kind] = graphs
+            spare = self._tensors(*_spare(talker, states, kind))
+            if not graphs.capture(spare, most_requests):
+                break
+
+    def __call__(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> torch.Tensor:
+        """[R, D] and [R] -> [R, Q] or [R, E], as `Talker.complete_frames`."""
+        counts = set(draws.steps or ()) - {0}
+        if len(counts) < 2:
+            # Rows that pad take part as they are: they are nobody's.
+            return self._alike(hidden, code0, draws, *counts)
+        assert draws.steps is not None
+        assert draws.previous is not None
+        recorded = counts & {kind.steps for kind in self._graphs}
+        groups: dict[int | None, list[int]] = {}
+        for row, count in enumerate(draws.steps):
+            if count:
+                groups.setdefault(count if count in recorded else None, []).append(row)
+        made = torch.zeros_like(draws.previous)
+        for steps, rows in groups.items():
+            index = torch.tensor(rows).to(hidden.device, non_blocking=True)
+            part = (hidden[index], code0[index], _chosen(draws, index, rows))
+            made[index] = self._plain(*part) if steps is None else self._alike(*part, steps)
+        return made
+
+    def _alike(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws, steps: int | None = None
+    ) -> torch.Tensor:
+        """Frames of one kind."""
+        kind = Kind(draws.is_sampled, draws.repetition is not None, steps)
+        graphs, inputs = self._graphs.get(kind), self._tensors(hidden, code0, draws)
+        if graphs is None or not graphs.holds(*inputs):
+            return self._plain(hidden, code0, draws)
+        return graphs(*inputs)
+
+    def _plain(self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws) -> torch.Tensor:
+        for count in sorted(set(draws.steps or ()) - {0} - self._known):
+            self._known.add(count)
+            recorded = ", ".join(str(kind.steps) for kind in self._graphs) or "none"
+            logger.info(
+                "%s: no CUDA graph of %d steps, so it runs without; recorded are those of %s",
+                *(WHAT, count, recorded),
+            )
+        return self._talker.complete_frames(hidden, code0, draws)
+
+    def _tensors(
+        self, hidden: torch.Tensor, code0: torch.Tensor, draws: FrameDraws
+    ) -> tuple[torch.Tensor, ...]:
+        """What a step depends on, [R, ...] each; the history in one shape for every length."""
+        how = draws.sampling
+        inputs = (hidden, code0, draws.uniforms, how.temperature, how.top_k, how.top_p)
+        latents = (getattr(draws, name) for name in LATENT_DRAWS)
+        inputs += tuple(tensor for tensor in latents if tensor is not None)
+        if draws.repetition is None:
+            return inputs
+        spoken = draws.repetition.spoken
+        missing = self._most_frames - spoken.shape[1]
+        whole = functional.pad(spoken, (0, 0, 0, missing), value=-1)
+        return *inputs, whole, draws.repetition.penalty
+
+    def _completed(self, kind: Kind, *tensors: torch.Tensor) -> torch.Tensor:
+        """[R, Q] or [R, E]; the inverse of `_tensors`, then the talker."""
+        hidden, code0, uniforms, temperature, top_k, top_p, *others = tensors
+        sampling = CodeSampling(temperature, top_k, top_p)
+        draws = FrameDraws(uniforms, sampling, kind.is_sampled)
+        if isinstance(self._talker, LatentTalker):
+            latents: dict[str, Any] = dict(zip(LATENT_DRAWS, others, strict=False))
+            draws = replace(draws, **latents)
+        elif kind.is_penalized:
+            draws = replace(draws, repetition=RepetitionPenalty(*others))
+        if kind.steps is not None:
+            draws = replace(draws, steps=(kind.steps,) * len(hidden))
+        return self._talker.frames_of(hidden, code0, draws)
+
+
+def recorded_embedding(talker: Recordable, states: RequestStates) -> RowGraphs:
+    """The embedding of a `LatentTalker`'s frames, which is a network, for one frame of each
+    request."""
+    graphs = RowGraphs(talker.embed_frames, states.frames.device, "the embedding of frames")
+    most = max(states.scratch_slot, talker.min_rows)
+    graphs.capture((states.frames.new_zeros(1, states.frames.shape[2]),), most)
+    return graphs
+
+
+def kinds_of(talker: Talker) -> Iterator[Kind]:
+    """What is worth recording of this talker."""
+    if isinstance(talker, SteppedTalker):
+        yield from (Kind(steps=count) for count in talker.usual_steps)
+    elif isinstance(talker, LatentTalker):
+        yield Kind()
+    else:
+        yield from (Kind(*flags) for flags in product((True, False), repeat=2))
+
+
+def _spare(
+    talker: Talker, states: RequestStates, kind: Kind
+) -> tuple[torch.Tensor, torch.Tensor, FrameDraws]:
+    """A request that is nobody's: zeros, greedy, without history."""
+    scores, frame = states.temperature[-1:, 0], states.frames[-1:, 0]
+    hidden = states.rows.new_zeros(1, states.hidden_size)
+    code0 = torch.zeros(1, dtype=torch.int64, device=hidden.device)
+    sampling = CodeSampling(
+        torch.zeros_like(scores), states.top_k.new_zeros(1), torch.ones_like(scores)
+    )
+    draws = FrameDraws(torch.zeros_like(states.uniforms[-1:, 0]), sampling, kind.is_sampled)
+    if kind.is_penalized:
+        spoken = torch.full_like(frame[:, None], -1)
+        draws = replace(draws, repetition=RepetitionPenalty(spoken, torch.ones_like(scores)))
+    if isinstance(talker, LatentTalker):
+        noise, previous = torch.zeros_like(states.noise[-1:, 0]), torch.zeros_like(frame)
+        draws = replace(draws, noise=noise, previous=previous)
+    if isinstance(talker, FrameOptions):
+        draws = replace(draws, options=torch.zeros_like(states.frame_options[-1:]))
+    return hidden, code0, draws
+
+
+def _chosen(draws: FrameDraws, index: torch.Tensor, rows: Sequence[int]) -> FrameDraws:
+    """Of these rows alone, which take steps."""
+    assert draws.steps is not None
+    how = draws.sampling
+    latents = {name: getattr(draws, name) for name in LATENT_DRAWS}
+    return FrameDraws(
+        uniforms=draws.uniforms[index],
+        sampling=CodeSampling(how.temperature[index], how.top_k[index], how.top_p[index]),
+        is_sampled=draws.is_sampled,
+        steps=tuple(draws.steps[row] for row in rows),
+        **{name: None if whole is None else whole[index] for name, whole in latents.items()},
+    )

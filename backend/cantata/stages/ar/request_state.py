@@ -1,0 +1,228 @@
+"""What the engine keeps for each request: conditioning rows, frames so far, random numbers.
+
+The stage makes a state when it accepts a request and frees it when the request ends; the runners
+only look it up by request id. So preemption and recompute find the same rows and frames again,
+and nothing has to be saved or restored when a runner drops its own bookkeeping.
+
+Letters: S slots, P positions, D hidden size, W width of wide rows, A axes, Q codebooks, E columns,
+Z noise, O options, L levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from cantata.contract.model.embedding_source import TalkerPrompt
+from cantata.stages.ar.sampling import counter_uniforms
+
+CODE_0, RESIDUAL, STOP = range(3)
+"""The levels that are drawn with separate options: code 0, the other codes, whether to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSampling:
+    """How one level is drawn."""
+
+    temperature: float
+    """0 is greedy."""
+    top_k: int = 0
+    """0 means all."""
+    top_p: float = 1.0
+
+
+class NoiseSource(Protocol):
+    """Makes what a request's latents begin with, as `LatentTalker.draw_noise`."""
+
+    def __call__(self, seed: int, num_frames: int, /) -> torch.Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is kept for each position and each frame of a talker."""
+
+    columns: int
+    """Of a frame: Q or E."""
+    dtype: torch.dtype
+    """int64 codes, or float32 latents."""
+    num_draws: int
+    """Random numbers for choosing codes."""
+    noise_size: int = 0
+    """Z."""
+    draw_noise: NoiseSource | None = None
+    """None: Z is 0."""
+    num_options: int = 0
+    """O: numbers that each request has for its frames."""
+    is_stepped: bool = False
+    """Whether each request's frames take a number of steps."""
+    row_width: int | None = None
+    """Of a conditioning row; None: D."""
+    rotary_axes: int = 0
+    """A; 0: positions are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSampling:
+    """One request's sampling options with the deployment's defaults filled in."""
+
+    seed: int
+    code_0: LevelSampling
+    residual: LevelSampling
+    stop: LevelSampling
+    repetition_penalty: tuple[float, float]
+    """Of code 0 and of the other codes; 1 changes nothing."""
+    use_penalty: tuple[float, float] = (0.0, 0.0)
+    """Of code 0: presence and frequency; 0 changes nothing."""
+
+
+class RequestStates:
+    """Slots by request id. One extra slot takes the output of padding.
+
+    Tensors are indexed by slot on the device; what scheduling needs (lengths, counts) is kept on
+    the host in NumPy arrays, so that a step never reads the device back.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        max_model_len: int,
+        layout: Layout,
+        hidden_size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self._layout = layout
+        self.hidden_size = hidden_size
+        self.scratch_slot = slots
+        rows = slots + 1
+        shape = (rows, max_model_len)
+        self.rows = torch.zeros(*shape, layout.row_width or hidden_size, dtype=dtype, device=device)
+        """[S+1, P, D or W]: conditioning rows by position."""
+        self.positions = torch.zeros(*shape, layout.rotary_axes, device=device)
+        """[S+1, P, A]: where each row stands."""
+        self.frames = torch.zeros(*shape, layout.columns, dtype=layout.dtype, device=device)
+        """[S+1, P, Q or E]: every frame so far."""
+        self.uniforms = torch.zeros(*shape, layout.num_draws, dtype=torch.float32, device=device)
+        """[S+1, P, draws]: each frame's random numbers, drawn when the request is added."""
+        self.noise = torch.zeros(*shape, layout.noise_size, dtype=torch.float32, device=device)
+        """[S+1, P, Z]: what each frame of latents begins with, drawn at the same time."""
+        self.before_first = torch.zeros(rows, layout.columns, dtype=layout.dtype, device=device)
+        """[S+1, Q or E]: the last frame of each request's context; zeros without one."""
+        self.frame_options = torch.zeros(rows, layout.num_options, device=device)
+        """[S+1, O]"""
+        self.temperature = torch.zeros(rows, 3, dtype=torch.float32, device=device)
+        """[S+1, L], as the next two."""
+        self.top_k = torch.zeros(rows, 3, dtype=torch.int64, device=device)
+        self.top_p = torch.ones(rows, 3, dtype=torch.float32, device=device)
+        self.repetition_penalty = torch.ones(rows, 2, dtype=torch.float32, device=device)
+        """[S+1, 2]: of code 0 and of the other codes."""
+        self.use_penalty = torch.zeros(rows, 2, dtype=torch.float32, device=device)
+        """[S+1, 2]: of code 0, presence and frequency."""
+
+        self.frame_steps = np.zeros(rows, dtype=np.int64)
+        """Of a frame; 0 in the extra slot."""
+        self.prompt_len = np.ones(rows, dtype=np.int64)
+        self.last_row = np.zeros(rows, dtype=np.int64)
+        self.min_frames = np.zeros(rows, dtype=np.int64)
+        self.num_frames = np.zeros(rows, dtype=np.int64)
+        """Frames that have been computed; the next step's new frame has this index."""
+        self.num_exported = np.zeros(rows, dtype=np.int64)
+        """Positions whose rows have left."""
+        self.is_sampled = np.zeros((rows, 3), dtype=bool)
+        self.is_penalized = np.zeros((rows, 2), dtype=bool)
+
+        self._slot_of: dict[str, int] = {}
+        self._free = list(range(slots - 1, -1, -1))
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._slot_of
+
+    def __len__(self) -> int:
+        return len(self._slot_of)
+
+    @property
+    def num_free(self) -> int:
+        """Slots that a new request could take."""
+        return len(self._free)
+
+    def add(self, request_id: str, prompt: TalkerPrompt, sampling: ResolvedSampling) -> None:
+        """Take a slot for a new request; the caller has checked that there is one.
+
+        Whatever is raised (rows of another size, a seed that is not an integer, no steps for a
+        `SteppedTalker`), the slot is taken and must be freed.
+
+        Args:
+            request_id: not held yet.
+            prompt: fits max_model_len.
+            sampling: how its codes are drawn.
+        """
+        slot = self._free.pop()
+        self._slot_of[request_id] = slot
+        num_rows = min(prompt.rows.shape[0], self.rows.shape[1])
+        self.rows[slot, :num_rows] = prompt.rows[:num_rows]
+        if self._layout.rotary_axes:
+            self._place(slot, prompt)
+        self.uniforms[slot, : prompt.max_frames] = counter_uniforms(
+            sampling.seed, prompt.max_frames, self._layout.num_draws
+        ).to(self.uniforms.device, non_blocking=True)
+        if self._layout.draw_noise is not None:
+            noise = self._layout.draw_noise(sampling.seed, prompt.max_frames)
+            self.noise[slot, : prompt.max_frames] = noise.to(self.noise.device, non_blocking=True)
+        self.before_first[slot] = 0
+        if prompt.context is not None and len(prompt.context):
+            self.before_first[slot] = prompt.context[-1]
+        self.frame_options[slot] = torch.tensor(prompt.frame_options)
+        if self._layout.is_stepped and prompt.frame_steps < 1:
+            raise ValueError(f"a frame of {prompt.frame_steps} steps; there must be at least 1")
+        self.frame_steps[slot] = prompt.frame_steps
+        levels = (sampling.code_0, sampling.residual, sampling.stop)
+        self.temperature[slot] = torch.tensor([level.temperature for level in levels])
+        self.top_k[slot] = torch.tensor([level.top_k for level in levels])
+        self.top_p[slot] = torch.tensor([level.top_p for level in levels])
+        self.repetition_penalty[slot] = torch.tensor(sampling.repetition_penalty)
+        self.use_penalty[slot] = torch.tensor(sampling.use_penalty)
+        self.prompt_len[slot] = prompt.prompt_len
+        self.last_row[slot] = num_rows - 1
+        self.min_frames[slot] = prompt.min_frames
+        self.num_frames[slot] = self.num_exported[slot] = 0
+        self.is_sampled[slot] = [level.temperature > 0 for level in levels]
+        self.is_penalized[slot] = np.array(sampling.repetition_penalty) != 1.0
+        self.is_penalized[slot, 0] |= any(sampling.use_penalty)
+
+    def extend(self, request_id: str, rows: torch.Tensor) -> int:
+        """Append [L, D] conditioning rows; the caller has checked that they fit.
+
+        Returns:
+            How many rows the request has now.
+        """
+        slot = self._slot_of[request_id]
+        start = int(self.last_row[slot]) + 1
+        self.rows[slot, start : start + len(rows)] = rows
+        self.last_row[slot] = start + len(rows) - 1
+        return start + len(rows)
+
+    def _place(self, slot: int, prompt: TalkerPrompt) -> None:
+        """Fill in where the request's positions stand, those to come too."""
+        length, given = prompt.prompt_len, prompt.positions
+        next_one = length if given is None else float(given.max()) + 1
+        counted = torch.arange(self.positions.shape[1]) + (next_one - length)
+        self.positions[slot] = counted[:, None]
+        if given is not None:
+            self.positions[slot, :length] = given.T
+
+    def free(self, request_id: str) -> None:
+        """Give the slot back; unknown ids are fine."""
+        slot = self._slot_of.pop(request_id, None)
+        if slot is not None:
+            self._free.append(slot)
+
+    def slot_of(self, request_id: str) -> int:
+        """The slot of a request that is held."""
+        return self._slot_of[request_id]
+
+    def slot_or_scratch(self, request_id: str) -> int:
+        """The slot of a request, or the scratch slot for a dummy one of a warm-up batch."""
+        return self._slot_of.get(request_id, self.scratch_slot)

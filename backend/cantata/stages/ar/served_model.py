@@ -1,0 +1,134 @@
+"""How a plug-in's talker becomes a model that vLLM knows, without importing the backend.
+
+vLLM has registries for model classes, config formats and load formats. A talker's class
+is mixed with `ServedTalkerMixin` and registered as a class object (WHY: a model registered by name
+is imported in a subprocess first, which costs seconds).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from transformers import PretrainedConfig
+from vllm.config import ModelConfig, VllmConfig
+from vllm.model_executor.model_loader import register_model_loader
+from vllm.model_executor.model_loader.base_loader import BaseModelLoader
+from vllm.model_executor.models import ModelRegistry
+from vllm.transformers_utils.config import register_config_parser
+from vllm.transformers_utils.config_parser_base import ConfigParserBase
+
+from cantata.contract.model.talker import RowExporter, Talker
+from cantata.stages.ar.request_state import RequestStates
+from cantata.stages.ar.talker_step import TalkerStep, layout_of, pad_rows
+
+LOAD_FORMAT = "cantata"
+
+
+class ServedTalkerMixin:
+    """What the engine adds in front of a plug-in's model class."""
+
+    talker_step: TalkerStep
+    sampled_hidden: torch.Tensor
+    exported: torch.Tensor
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
+        config = vllm_config.model_config
+        states = RequestStates(
+            slots=vllm_config.scheduler_config.max_num_seqs,
+            max_model_len=config.max_model_len,
+            layout=layout_of(self),  # type: ignore[arg-type]
+            hidden_size=config.get_hidden_size(),
+            dtype=config.dtype,
+            device=torch.device(vllm_config.device_config.device),
+        )
+        self.talker_step = TalkerStep(self, states)  # type: ignore[arg-type]
+        self.exports_rows = isinstance(self, RowExporter)
+        if self.exports_rows:
+            # WHY one static buffer: Python does not run when a captured graph is replayed.
+            positions = vllm_config.scheduler_config.max_num_batched_tokens
+            rows = max(positions, self.min_rows)  # type: ignore[attr-defined]
+            self.exported = states.rows.new_zeros(rows, self.export_width)  # type: ignore[attr-defined]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """[N] positions and [N, D] rows -> [N, D] hidden states; keeps those that leave."""
+        hidden: torch.Tensor = super().forward(  # type: ignore[misc]
+            input_ids, positions, intermediate_tensors, inputs_embeds
+        )
+        if self.exports_rows:
+            self.exported[: len(hidden)] = self.export_rows(hidden)  # type: ignore[attr-defined]
+        return hidden
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Part of vLLM's model interface; token ids are placeholders here."""
+        raise NotImplementedError("a talker's input rows come from its talker step")
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """[R, D] -> [R, V] scores of code 0; keeps the hidden states for the frame's rest.
+
+        WHY: vLLM's samplers are given the logits alone.
+        """
+        self.sampled_hidden = pad_rows(hidden_states, self.min_rows)  # type: ignore[attr-defined]
+        logits: torch.Tensor = super().compute_logits(self.sampled_hidden)  # type: ignore[misc]
+        return logits[: hidden_states.shape[0]]
+
+    @classmethod
+    def get_model_state_cls(cls) -> type[Any]:
+        """How vLLM's second model runner asks for its hooks."""
+        from cantata.stages.ar.runner_v2 import TalkerModelState
+
+        return TalkerModelState
+
+
+@register_model_loader(LOAD_FORMAT)
+class CheckpointLoader(BaseModelLoader):  # type: ignore[misc]
+    """Lets the talker read its own checkpoint folder."""
+
+    def download_model(self, model_config: ModelConfig) -> None:
+        """Checkpoints are local folders."""
+
+    def load_weights(self, model: Talker, model_config: ModelConfig) -> None:
+        """Fill `model` from the folder."""
+        model.load_checkpoint(Path(model_config.model))
+
+
+def register_talker(name: str, talker: type[Talker]) -> str:
+    """Make a talker's class known to vLLM.
+
+    Args:
+        name: unique to this class; serves as its architecture and config format.
+        talker: a vLLM model class that implements `contract.model.talker.Talker`.
+
+    Returns:
+        The config format under which a checkpoint folder of this talker can be opened.
+    """
+    served = type(f"Served{talker.__name__}", (ServedTalkerMixin, talker), {})
+    ModelRegistry.register_model(name, served)
+
+    class TalkerConfigParser(ConfigParserBase):  # type: ignore[misc]
+        """Builds vLLM's view of a checkpoint, whose own config may have any form."""
+
+        architecture: ClassVar[str] = name
+
+        def parse(
+            self,
+            model: str | Path,
+            trust_remote_code: bool,
+            revision: str | None = None,
+            code_revision: str | None = None,
+            **kwargs: Any,
+        ) -> tuple[dict[str, Any], PretrainedConfig]:
+            fields = talker.vllm_config_fields(Path(model))
+            config = PretrainedConfig(architectures=[self.architecture], **fields)
+            return config.to_dict(), config
+
+    register_config_parser(name)(TalkerConfigParser)
+    return name

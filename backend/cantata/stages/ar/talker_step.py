@@ -1,0 +1,344 @@
+"""One engine step's tensor code, the same under both of vLLM's model runners.
+
+Before the forward pass: the input row of every scheduled position. After it: code 0 of every
+request, the rest of its frame, and the frame's place in the history.
+
+Letters: N positions of this step, R requests of this step, D hidden size, V codes, Q codebooks, E
+columns of latents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.contract.model.sampling import (
+    CodeSampling,
+    penalize_repetition,
+    penalize_use,
+    sample_codes,
+)
+from cantata.contract.model.talker import (
+    DeepstackEmbeddings,
+    FirstCodebookSampler,
+    FrameDraws,
+    FrameOptions,
+    LatentTalker,
+    PenalizedPrompt,
+    RecordableTalker,
+    RepetitionPenalty,
+    RotaryAxes,
+    SamplerInputs,
+    SteppedTalker,
+    StopDecision,
+    Talker,
+)
+from cantata.stages.ar.recorded_frames import RecordedFrames, recorded_embedding
+from cantata.stages.ar.request_state import CODE_0, RESIDUAL, STOP, Layout, RequestStates
+from cantata.stages.common.row_graphs import RowGraphs
+
+
+class ServedTalker(Talker, Protocol):
+    """A talker as the engine has registered it with vLLM."""
+
+    talker_step: TalkerStep
+    sampled_hidden: torch.Tensor
+    """[R', D]: the hidden states of the last `compute_logits`, padded to R' = max(R, min_rows)."""
+    exported: torch.Tensor
+    """[N or more, E]: of a `RowExporter`, what leaves of the last forward pass."""
+
+
+def layout_of(talker: Talker) -> Layout:
+    """What the engine keeps for a talker's positions and frames."""
+    own_draws = talker.law_draws if isinstance(talker, FirstCodebookSampler) else 0
+    layout = Layout(
+        columns=talker.num_codebooks,
+        dtype=torch.int64,
+        num_draws=talker.num_codebooks + own_draws + isinstance(talker, StopDecision),
+        row_width=talker.row_width if isinstance(talker, DeepstackEmbeddings) else None,
+        rotary_axes=talker.rotary_axes if isinstance(talker, RotaryAxes) else 0,
+        num_options=talker.num_frame_options if isinstance(talker, FrameOptions) else 0,
+        is_stepped=isinstance(talker, SteppedTalker),
+    )
+    if not isinstance(talker, LatentTalker):
+        return layout
+    return replace(
+        layout,
+        columns=talker.latent_size,
+        dtype=torch.float32,
+        noise_size=talker.noise_size,
+        draw_noise=talker.draw_noise,
+    )
+
+
+def pad_rows(rows: torch.Tensor, min_rows: int) -> torch.Tensor:
+    """[N, ...] -> [max(N, min_rows), ...], filled up with zeros."""
+    missing = min_rows - rows.shape[0]
+    if missing <= 0:
+        return rows
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])])
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRows:
+    """What the scheduler chose for this step, in the runner's order of requests."""
+
+    slots: NDArray[np.int64]
+    """[R]"""
+    first_position: NDArray[np.int64]
+    """[R]: the first position computed in this step."""
+    num_positions: NDArray[np.int64]
+    """[R]: how many are computed, at least 1."""
+
+
+class TalkerStep:
+    """Turns scheduled positions into input rows and sampled hidden states into frames."""
+
+    def __init__(self, talker: ServedTalker, states: RequestStates) -> None:
+        self.states = states
+        self._talker = talker
+        self._stop_decision = talker if isinstance(talker, StopDecision) else None
+        self._law = talker if isinstance(talker, FirstCodebookSampler) else None
+        self._makes_latents = isinstance(talker, LatentTalker)
+        self._has_options = isinstance(talker, FrameOptions)
+        self._has_steps = isinstance(talker, SteppedTalker)
+        self._prompt_codes = talker.prompt_codes if isinstance(talker, PenalizedPrompt) else ()
+        self._rows: ScheduledRows | None = None
+        self._recorded: RecordedFrames | None = None
+        self._recorded_embedding: RowGraphs | None = None
+        self._exported: dict[int, NDArray[np.float32]] | None = None
+        """By slot, not taken yet. None: nothing is exported."""
+
+    def record(self) -> None:
+        """Complete frames as CUDA graphs from now on, if the talker can be recorded."""
+        if isinstance(self._talker, RecordableTalker):
+            self._recorded = RecordedFrames(self._talker, self.states)
+            if self._makes_latents:
+                self._recorded_embedding = recorded_embedding(self._talker, self.states)
+
+    def export(self) -> None:
+        """Keep the rows of every step for `take_exported`."""
+        self._exported = {}
+
+    def take_exported(self) -> dict[int, NDArray[np.float32]]:
+        """By slot, the [T, E] rows of the last step's new positions."""
+        exported, self._exported = self._exported or {}, {}
+        return exported
+
+    def schedule(
+        self,
+        slots: Sequence[int],
+        first_position: NDArray[np.integer],
+        num_positions: NDArray[np.integer],
+    ) -> None:
+        """Record a step's requests; `input_rows` and `sample` follow in this order."""
+        self._rows = ScheduledRows(
+            np.asarray(slots, dtype=np.int64),
+            first_position.astype(np.int64),
+            num_positions.astype(np.int64),
+        )
+
+    def input_rows(self) -> torch.Tensor:
+        """Input rows of all scheduled positions.
+
+        Returns:
+            [N, D or W] in the model's dtype, requests one after the other.
+        """
+        states = self.states
+        slot, position = self._scheduled_positions()
+        row = np.minimum(position, states.last_row[slot])
+        inputs = states.rows[self._index(slot), self._index(row)]
+        frame = position - states.prompt_len[slot]
+        fed_back = np.flatnonzero(frame >= 0)
+        if fed_back.size:
+            frames = states.frames[self._index(slot[fed_back]), self._index(frame[fed_back])]
+            embed = self._recorded_embedding or self._talker.embed_frames
+            embedded = embed(self._padded(frames))[: fed_back.size]
+            taken = inputs[:, : embedded.shape[1]]
+            taken.index_add_(0, self._index(fed_back), embedded.to(inputs.dtype))
+        return inputs
+
+    def rotary_positions(self) -> torch.Tensor | None:
+        """[A, N] float32: where all scheduled positions stand; None: they are counted."""
+        if not self.states.positions.shape[2]:
+            return None
+        slot, position = self._scheduled_positions()
+        return self.states.positions[self._index(slot), self._index(position)].T.contiguous()
+
+    def _scheduled_positions(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """[N] slots and [N] positions, requests one after the other."""
+        rows = self._scheduled()
+        slot = np.repeat(rows.slots, rows.num_positions)
+        ends = np.cumsum(rows.num_positions)
+        starts = np.repeat(rows.first_position - (ends - rows.num_positions), rows.num_positions)
+        return slot, starts + np.arange(ends[-1])
+
+    def sample(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draw code 0 and the decision to stop, complete the frames and remember them.
+
+        A request whose prefill or recompute ends in a later step has a row like any other; its
+        frame goes to the scratch slot, because vLLM discards its token.
+
+        Args:
+            logits: [R, V] scores of code 0 at each request's last position.
+
+        Returns:
+            [R] int64 tokens for vLLM, which are the frames' codes 0 or, of a `LatentTalker`, the
+            drawn ones, and [R, Q] int64 or [R, E] float32 frames.
+        """
+        rows, states = self._scheduled(), self.states
+        if self._exported is not None:
+            self._exported = self._export(rows)
+        count = logits.shape[0]
+        frame = rows.first_position + rows.num_positions - states.prompt_len[rows.slots]
+        # A chunk that ends inside the prompt has a negative frame, one that ends inside the
+        # history of a recompute has an old one.
+        is_new = frame == states.num_frames[rows.slots]
+        padding = (0, max(self._talker.min_rows - count, 0))
+        slots = np.pad(rows.slots, padding, constant_values=states.scratch_slot)
+        frame = np.pad(np.maximum(frame, 0), padding)
+        slot_index, frame_index = self._index(slots), self._index(frame)
+        draws = FrameDraws(
+            uniforms=states.uniforms[slot_index, frame_index],
+            sampling=self._sampling(slot_index, RESIDUAL),
+            is_sampled=not self._makes_latents and bool(states.is_sampled[slots, RESIDUAL].any()),
+            repetition=self._repetition(slots, frame),
+            noise=states.noise[slot_index, frame_index] if self._makes_latents else None,
+            previous=self._previous(slot_index, frame_index) if self._makes_latents else None,
+            options=states.frame_options[slot_index] if self._has_options else None,
+            steps=tuple(states.frame_steps[slots].tolist()) if self._has_steps else None,
+        )
+        # Requests are padded with dummy ones of the scratch slot; see `Talker.min_rows`.
+        code0 = self._sample_code0(self._padded(logits).float(), draws.uniforms, slots, frame)
+        complete = self._recorded or self._talker.complete_frames
+        frames = complete(self._talker.sampled_hidden, code0, draws)[:count]
+        target = np.where(is_new, rows.slots, states.scratch_slot)
+        states.frames[self._index(target), frame_index[:count]] = frames
+        states.num_frames[rows.slots[is_new]] += 1
+        states.num_frames[states.scratch_slot] = 0
+        # A talker may have put its end code in the place of another that ends speech too.
+        return code0[:count] if self._makes_latents else frames[:, 0], frames
+
+    def _export(self, rows: ScheduledRows) -> dict[int, NDArray[np.float32]]:
+        """Recomputed positions are left out: their rows have left."""
+        states, slots = self.states, rows.slots
+        ends = rows.first_position + rows.num_positions
+        new = np.maximum(0, ends - np.maximum(rows.first_position, states.num_exported[slots]))
+        last = np.cumsum(rows.num_positions)
+        places = [np.arange(end - n, end) for end, n in zip(last, new, strict=True)]
+        kept = self._talker.exported[self._index(np.concatenate(places))].float().cpu().numpy()
+        states.num_exported[slots] = np.maximum(ends, states.num_exported[slots])
+        parts = np.split(kept, np.cumsum(new)[:-1])
+        known = zip(slots.tolist(), parts, strict=True)
+        return {slot: part for slot, part in known if slot != states.scratch_slot and len(part)}
+
+    def _sample_code0(
+        self,
+        logits: torch.Tensor,
+        uniforms: torch.Tensor,
+        slots: NDArray[np.int64],
+        frame: NDArray[np.int64],
+    ) -> torch.Tensor:
+        """[R, V] float32 scores -> [R] int64."""
+        states, end_code = self.states, self._talker.end_code
+        penalized = states.is_penalized[slots, CODE_0].any()
+        if penalized and not self._makes_latents and self._law is None:
+            logits = self._penalized(logits, slots, frame)
+        too_early = frame < states.min_frames[slots]
+        if self._stop_decision is None:
+            if end_code is not None and too_early.any():
+                logits = logits.clone()
+                logits[self._index(np.flatnonzero(too_early)), end_code] = -torch.inf
+            if self._law is not None:
+                return self._law.draw_first(logits, self._first_draws(uniforms, slots, frame))
+            return self._drawn(logits, uniforms[:, 0], slots, CODE_0)
+        code0 = self._drawn(logits, uniforms[:, 0], slots, CODE_0)
+        scores = self._stop_decision.stop_scores().float()
+        stops = self._drawn(scores, uniforms[:, -1], slots, STOP).bool()
+        stops &= torch.from_numpy(~too_early).to(stops.device)
+        return torch.where(stops, torch.as_tensor(end_code, device=code0.device), code0)
+
+    def _first_draws(
+        self, uniforms: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> SamplerInputs:
+        """What the talker's own law draws codes 0 by."""
+        assert self._law is not None
+        states, index = self.states, self._index(slots)
+        own = uniforms[:, self._talker.num_codebooks :][:, : self._law.law_draws]
+        places = self._index(frame)[:, None] + torch.arange(
+            -self._law.history_frames, 0, device=index.device
+        )
+        recent = states.frames[index[:, None], places.clamp(min=0)]
+        return SamplerInputs(
+            uniforms=torch.cat([uniforms[:, :1], own], dim=1),
+            sampling=self._sampling(index, CODE_0),
+            is_sampled=bool(states.is_sampled[slots, CODE_0].any()),
+            recent=torch.where(places[..., None] < 0, -1, recent),
+            penalty=states.repetition_penalty[index, CODE_0],
+        )
+
+    def _penalized(
+        self, logits: torch.Tensor, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> torch.Tensor:
+        """[R, V] scores of code 0, less for codes that were used."""
+        states, index = self.states, self._index(slots)
+        spoken = self._spoken(slots, frame, codebooks=1)[:, :, 0]
+        prompt = spoken.new_tensor(self._prompt_codes).expand(len(spoken), -1)
+        repeated = torch.cat([prompt, spoken], dim=1)
+        logits = penalize_repetition(logits, repeated, states.repetition_penalty[index, CODE_0])
+        presence, frequency = states.use_penalty[index].unbind(1)
+        return penalize_use(logits, spoken, presence, frequency)
+
+    def _drawn(
+        self, scores: torch.Tensor, uniforms: torch.Tensor, slots: NDArray[np.int64], level: int
+    ) -> torch.Tensor:
+        """[R, V] float32 scores and [R] random numbers -> [R] int64."""
+        if not self.states.is_sampled[slots, level].any():
+            return scores.argmax(dim=-1)
+        return sample_codes(scores, uniforms, self._sampling(self._index(slots), level))
+
+    def _repetition(
+        self, slots: NDArray[np.int64], frame: NDArray[np.int64]
+    ) -> RepetitionPenalty | None:
+        if self._makes_latents or not self.states.is_penalized[slots, RESIDUAL].any():
+            return None
+        penalty = self.states.repetition_penalty[self._index(slots), RESIDUAL]
+        return RepetitionPenalty(self._spoken(slots, frame), penalty)
+
+    def _previous(self, slot_index: torch.Tensor, frame_index: torch.Tensor) -> torch.Tensor:
+        """[R, E] the frames before these."""
+        states = self.states
+        earlier = states.frames[slot_index, (frame_index - 1).clamp(min=0)]
+        return torch.where(frame_index[:, None] > 0, earlier, states.before_first[slot_index])
+
+    def _sampling(self, slot_index: torch.Tensor, level: int) -> CodeSampling:
+        states = self.states
+        return CodeSampling(
+            states.temperature[slot_index, level],
+            states.top_k[slot_index, level],
+            states.top_p[slot_index, level],
+        )
+
+    def _spoken(
+        self, slots: NDArray[np.int64], frame: NDArray[np.int64], codebooks: int | None = None
+    ) -> torch.Tensor:
+        """[R, F, Q] the frames before `frame`, or their first codes; -1 where there are fewer."""
+        longest = max(int(frame.max()), 1)
+        spoken = self.states.frames[self._index(slots), :longest, :codebooks]
+        is_old = torch.arange(longest, device=spoken.device) < self._index(frame)[:, None]
+        return torch.where(is_old[:, :, None], spoken, -1)
+
+    def _padded(self, rows: torch.Tensor) -> torch.Tensor:
+        return pad_rows(rows, self._talker.min_rows)
+
+    def _scheduled(self) -> ScheduledRows:
+        assert self._rows is not None, "the runner samples before it has scheduled"
+        return self._rows
+
+    def _index(self, values: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(values).to(self.states.frames.device, non_blocking=True)

@@ -1,0 +1,385 @@
+"""The codec stage: per-request streaming decoder state in slots, batches chosen by `plan`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cantata.config import CodecDeployment
+from cantata.contract.data.chunks import Chunk, Payload, Pcm, WordTiming
+from cantata.contract.data.errors import CantataError, ConfigError, RequestFailed
+from cantata.contract.data.request import StageInput
+from cantata.contract.model.codec import (
+    BlockDecoder,
+    CodeDecoder,
+    ConditionedDecoder,
+    LateDecoder,
+    SizedState,
+    StreamingDecoder,
+)
+from cantata.contract.model.pipeline import PCM, StageSpec
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.stage import StepResult, Working
+from cantata.plugins import resolve
+from cantata.scheduling.codec_plan import DecodeBatch, PlanLimits, StreamView, plan
+from cantata.scheduling.jitter import JitterEstimator
+from cantata.stages.codec.decoding import Decoded, Queued, decoding_of
+from cantata.stages.codec.frames import Frames, problem_with
+from cantata.stages.codec.recorded import SPARE_SLOTS, recorded, spare_slots
+from cantata.stages.codec.room import check_room
+from cantata.stages.codec.windowed import WindowedDecoder
+from cantata.stages.common.plugin_call import plugin_call
+
+
+def build_stage(spec: StageSpec, checkpoint: Path, deployment: CodecDeployment) -> CodecStage:
+    """Load a plug-in's decoder (`factory(checkpoint, device)`) and put a stage around it.
+
+    Raises:
+        ConfigError: the checkpoint lacks it, its state does not fit into memory, or it cannot be
+            run in windows.
+    """
+    device = torch.device(deployment.device)
+    decoder = load_decoder(spec, checkpoint, device)
+    slot_bytes = decoder.slot_bytes if isinstance(decoder, SizedState) else 0
+    spare = spare_slots(decoder, deployment)
+    check_room(spec.name, slot_bytes, deployment.slots, device, spare)
+    if deployment.window is not None:
+        window = deployment.window
+        if isinstance(decoder, BlockDecoder):
+            where = f"stage {spec.name!r}"
+            raise ConfigError(f"{where}: its decoder has blocks of its own; window: null")
+        if not isinstance(decoder, CodeDecoder):
+            raise ConfigError(f"stage {spec.name!r}: only decoders of codes run in windows")
+        decoder = WindowedDecoder(decoder, window.chunk_frames, window.context_frames)
+    return CodecStage(
+        decoder,
+        deployment,
+        state_bytes=slot_bytes * (deployment.slots + spare),
+        recorded_on=device if spare else None,
+    )
+
+
+def load_decoder(
+    spec: StageSpec, checkpoint: Path, device: torch.device
+) -> StreamingDecoder | BlockDecoder:
+    """What a codec stage's factory makes.
+
+    Raises:
+        ConfigError: no such factory, or the checkpoint lacks the decoder.
+    """
+    load: Callable[[Path, torch.device], StreamingDecoder | BlockDecoder] = resolve(spec.factory)
+    return load(checkpoint, device)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One request's place in the stage."""
+
+    slot: int
+    credit_samples: int
+    """How much sound the listener has credit for."""
+    batch: bool
+    stretch: float
+    """Seconds of the model's sound that the listener plays in one second."""
+    frames: list[NDArray[Any]] = field(default_factory=list)
+    """Not decoded yet: [Q] codes or [E] latents each."""
+    unheard_frames: int = 0
+    """The first of them only prime the decoder: their sound is dropped."""
+    leading_silence: int = 0
+    """Samples that the decoder makes before its sound begins and that are still to be dropped."""
+    words: list[WordTiming] = field(default_factory=list)
+    """Not sent yet: the next PCM takes them along."""
+    received_chunks: int = 0
+    sent_chunks: int = 0
+    sent_samples: int = 0
+    complete: bool = False
+    """The last frame has arrived."""
+    delivery: int = 0
+    """Number of the latest delivery that had frames of it."""
+    started_s: float | None = None
+    """When the listener started to play its first samples, or will, after what it plays now."""
+
+
+class CodecStage:
+    """Implements `contract.process.stage.Stage` over a decoder.
+
+    Args:
+        clock: seconds, monotonic; the plan's deadlines are on it.
+        state_bytes: of all slots, if the decoder knows.
+        recorded_on: where the steps of a `RecordableDecoder` are recorded. None: they are called.
+    """
+
+    reuse = None
+    """It keeps no results."""
+
+    def __init__(
+        self,
+        decoder: StreamingDecoder | BlockDecoder,
+        deployment: CodecDeployment,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        state_bytes: int = 0,
+        recorded_on: torch.device | None = None,
+    ) -> None:
+        self._decoder = decoder
+        self._leading_silence = decoder.leading_silence if isinstance(decoder, LateDecoder) else 0
+        if recorded_on is None:
+            self._decoding = decoding_of(decoder)
+            self._state = decoder.init_state(deployment.slots)
+        else:
+            assert not isinstance(decoder, BlockDecoder), "only steps over frames are recorded"
+            self._state = decoder.init_state(deployment.slots + SPARE_SLOTS)
+            self._decoding = recorded(decoder, self._state, deployment, recorded_on)
+        unit_frames = self._decoding.unit_frames
+        # The plan counts units: it knows no shorter piece of sound.
+        self._limits = PlanLimits(
+            max_chunk_frames=max(1, deployment.max_chunk_frames // unit_frames),
+            max_batch_frames=max(1, deployment.max_batch_frames // unit_frames),
+            frame_period_s=unit_frames * decoder.samples_per_frame / decoder.sample_rate,
+        )
+        self._credit_samples = int(deployment.credit_s * decoder.sample_rate)
+        self._clock = clock
+        self._free_slots = list(reversed(range(deployment.slots)))
+        self._streams: dict[str, _Stream] = {}
+        self._jitter = JitterEstimator(self._limits.frame_period_s)
+        self._failures: list[tuple[str, CantataError]] = []
+        self._capacity = StageCapacity(
+            slots=deployment.slots,
+            frame_period_s=decoder.samples_per_frame / decoder.sample_rate,
+            sample_rate=decoder.sample_rate,
+            channels=decoder.channels,
+            max_batch_frames=deployment.max_batch_frames,
+            credit_samples=self._credit_samples,
+            state_bytes=state_bytes,
+        )
+
+    @property
+    def capacity(self) -> StageCapacity:
+        """Slots, frame period and PCM format."""
+        return self._capacity
+
+    def add(
+        self,
+        request_id: str,
+        payload: StageInput | None,
+        *,
+        batch: bool,
+        playout_deadline_s: float | None = None,
+        stretch: float = 1.0,
+    ) -> None:
+        """Take a slot.
+
+        Raises:
+            RequestFailed: every slot is in use, or the decoder cannot be prepared.
+            CantataError: the decoder cannot decode this request.
+        """
+        if not self._free_slots:
+            raise RequestFailed("the codec has no free slot")
+        slot = self._free_slots[-1]
+        self._decoder.reset(self._state, torch.tensor([slot]))
+        if isinstance(self._decoder, ConditionedDecoder):
+            with plugin_call("the decoder could not be prepared"):
+                self._decoder.condition(self._state, slot, payload)
+        self._free_slots.pop()
+        self._streams[request_id] = _Stream(
+            slot,
+            self._credit_samples,
+            batch,
+            stretch,
+            leading_silence=self._leading_silence,
+            started_s=playout_deadline_s,
+        )
+
+    def extend(self, request_id: str, payload: StageInput, *, final: bool) -> None:
+        """Requests are added to this stage complete."""
+
+    def receive(self, chunks: Sequence[Chunk[Payload]]) -> None:
+        """Queue frames for decoding; a malformed chunk fails its own request only."""
+        heard = [stream for stream in self._streams.values() if not stream.batch]
+        beginning = sum(stream.started_s is None for stream in heard)
+        self._jitter.delivered(self._clock(), beginning=beginning, listeners=len(heard))
+        for chunk in chunks:
+            stream = self._streams.get(chunk.request_id)
+            if stream is None:
+                continue  # aborted while the chunk was on its way
+            problem, frames = self._problem(chunk, stream), chunk.payload
+            if problem is not None or not isinstance(frames, Frames):
+                self._free(chunk.request_id)
+                self._failures.append((chunk.request_id, RequestFailed(f"codec: {problem}")))
+                continue
+            stream.received_chunks += 1
+            stream.delivery = self._jitter.deliveries
+            stream.unheard_frames += frames.unheard
+            stream.frames.extend(frames.values)
+            stream.words.extend(frames.words)
+            stream.complete = chunk.final
+
+    def credit(self, request_id: str, samples: int) -> None:
+        """The listener took `samples`."""
+        stream = self._streams.get(request_id)
+        if stream is not None:
+            stream.credit_samples += samples
+
+    def abort(self, request_id: str) -> None:
+        """Give the slot back."""
+        self._free(request_id)
+
+    def has_work(self) -> bool:
+        """Whether a frame can be decoded, or an end or a failure reported."""
+        return bool(self._failures) or any(
+            self._ready_units(s) or (s.complete and not s.frames) for s in self._streams.values()
+        )
+
+    def due_in_s(self) -> float | None:
+        """Seconds until first packets that are held leave, at the latest."""
+        if not any(self._is_held(stream) for stream in self._streams.values()):
+            return None
+        return max(0.0, self._jitter.paused_s - self._clock())
+
+    def step(self) -> StepResult:
+        """Decode one batch."""
+        failures, self._failures = self._failures, []
+        chunks = self._announce_ends()
+        views = [self._view(stream) for stream in self._streams.values()]
+        began_s = self._clock()
+        batch = plan(views, self._limits, began_s)
+        if batch is not None:
+            chunks.extend(self._decode(batch))
+            self._jitter.decoded(self._clock() - began_s)
+        return StepResult(chunks, failures)
+
+    def counts(self) -> Mapping[str, int]:
+        """Requests and undecoded frames held."""
+        return {
+            "requests": len(self._streams),
+            "queued_frames": sum(len(s.frames) for s in self._streams.values()),
+        }
+
+    def start_thread(self, working: Working) -> None:
+        """It works inside its steps."""
+
+    def close(self) -> None:
+        """Nothing outlives the process."""
+
+    def _problem(self, chunk: Chunk[Payload], stream: _Stream) -> str | None:
+        frames = chunk.payload
+        problem = problem_with(frames, self._decoder)
+        if problem is not None or not isinstance(frames, Frames):
+            return problem
+        if chunk.index != stream.received_chunks or stream.complete:
+            return f"expected chunk {stream.received_chunks}, got {chunk.index}"
+        in_blocks = self._decoding.unit_frames > 1
+        most_unheard = 0 if stream.received_chunks or in_blocks else len(frames.values)
+        if not 0 <= frames.unheard <= most_unheard:
+            return f"expected at most {most_unheard} unheard frames, got {frames.unheard}"
+        return None
+
+    def _is_held(self, stream: _Stream) -> bool:
+        """Whether its first frames are held for the next one, because later ones may come late.
+
+        Not if it was passed over when others received frames: its text may be late, for an
+        unknown time. Nor if nothing is delivered any more: all their texts may be. Nor in blocks:
+        one is reserve enough.
+        """
+        if self._decoding.unit_frames > 1:
+            return False
+        was_given = stream.delivery == self._jitter.deliveries
+        if stream.started_s is not None or stream.batch or not was_given:
+            return False
+        if self._clock() >= self._jitter.paused_s:
+            return False
+        others = (other for other in self._streams.values() if other is not stream)
+        return self._jitter.should_hold_first_packet(
+            len(stream.frames) - stream.unheard_frames,
+            complete=stream.complete,
+            stretch=stream.stretch,
+            others_speak=any(not other.complete for other in others),
+        )
+
+    def _ready_units(self, stream: _Stream) -> int:
+        if self._is_held(stream):
+            return 0
+        affordable = stream.credit_samples // self._decoder.samples_per_frame
+        # Rounded up: a unit may be more than the listener can ever have credit for.
+        units = -(-affordable // self._decoding.unit_frames)
+        ready = self._decoding.ready_units(_queued(stream))
+        return max(0, min(ready, stream.unheard_frames + units))
+
+    def _view(self, stream: _Stream) -> StreamView:
+        deadline_s = math.inf
+        if stream.started_s is not None and not stream.batch:
+            heard_per_s = self._decoder.sample_rate * stream.stretch
+            deadline_s = stream.started_s + stream.sent_samples / heard_per_s
+        started = stream.batch or stream.started_s is not None
+        return StreamView(
+            stream.slot,
+            self._ready_units(stream),
+            started,
+            deadline_s,
+            stream.unheard_frames,
+            self._jitter.reserve_frames(stream.stretch),
+        )
+
+    @torch.inference_mode()
+    def _decode(self, batch: DecodeBatch) -> list[Chunk[Pcm]]:
+        by_slot = {s.slot: (request_id, s) for request_id, s in self._streams.items()}
+        rows = [by_slot[slot] for slot in batch.slots]
+        queued = [_queued(stream) for _, stream in rows]
+        decoded = self._decoding.decode(self._state, queued, batch.frames)
+        emitted = [
+            self._emit(request_id, stream, made)
+            for (request_id, stream), made in zip(rows, decoded, strict=True)
+        ]
+        return [chunk for chunk in emitted if chunk is not None]
+
+    def _emit(self, request_id: str, stream: _Stream, decoded: Decoded) -> Chunk[Pcm] | None:
+        """The new sound of a stream; None while nothing of it is heard."""
+        del stream.frames[: decoded.frames]
+        unheard = min(decoded.frames, stream.unheard_frames)
+        stream.unheard_frames -= unheard
+        samples = decoded.samples[unheard * self._decoder.samples_per_frame :]
+        silent = min(len(samples), stream.leading_silence)
+        stream.leading_silence -= silent
+        samples = samples[silent:]
+        final = stream.complete and not stream.frames
+        if not len(samples) and not final:
+            return None
+        if stream.started_s is None:
+            stream.started_s = self._clock()
+        stream.sent_samples += len(samples)
+        stream.credit_samples -= len(samples)
+        sound = Pcm(samples, tuple(stream.words))
+        chunk = Chunk(request_id, PCM, stream.sent_chunks, sound, final)
+        stream.words.clear()
+        stream.sent_chunks += 1
+        if final:
+            self._free(request_id)
+        return chunk
+
+    def _announce_ends(self) -> list[Chunk[Pcm]]:
+        """Requests whose end came after their last frame was decoded."""
+        ended = [(i, s) for i, s in self._streams.items() if s.complete and not s.frames]
+        for request_id, _ in ended:
+            self._free(request_id)
+        nothing = np.zeros((0, self._decoder.channels), np.float32)
+        return [
+            Chunk(request_id, PCM, s.sent_chunks, Pcm(nothing, tuple(s.words)), True)
+            for request_id, s in ended
+        ]
+
+    def _free(self, request_id: str) -> None:
+        stream = self._streams.pop(request_id, None)
+        if stream is not None:
+            self._free_slots.append(stream.slot)
+
+
+def _queued(stream: _Stream) -> Queued:
+    return Queued(stream.slot, stream.frames, stream.complete)

@@ -1,0 +1,38 @@
+"""Loads a stage's model as its deployment asks: in this process, or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cantata.config import DiffusionDeployment
+from cantata.contract.model.denoiser import Denoiser, DenoiserOptions, Ranks
+from cantata.plugins import resolve
+
+
+def load_model(factory: str, checkpoint: Path, deployment: DiffusionDeployment) -> Denoiser:
+    """Call a plug-in's `factory(checkpoint, options)`.
+
+    Raises:
+        CantataError: it cannot be loaded as asked.
+    """
+    options = denoiser_options(deployment)
+    if options.ranks is not None:
+        # Imported where it is needed: it imports torch's collectives.
+        from cantata.stages.diffusion.ranks.load import load_ranked
+
+        return load_ranked(factory, checkpoint, options)
+    load: Callable[[Path, DenoiserOptions], Denoiser] = resolve(factory)
+    return load(checkpoint, options)
+
+
+def denoiser_options(deployment: DiffusionDeployment) -> DenoiserOptions:
+    """What the model is told."""
+    cache, parallel, hooked = deployment.cache, deployment.parallel, deployment.hooked
+    return DenoiserOptions(
+        deployment.device,
+        deployment.dtype,
+        skipping=None if cache is None else cache.skipping(),
+        ranks=None if parallel is None else Ranks(parallel.kind, parallel.ranks),
+        hooked=None if hooked is None else hooked.options(),
+    )

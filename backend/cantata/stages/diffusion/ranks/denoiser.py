@@ -1,0 +1,134 @@
+"""Rank 0: has its own model and the other ranks do the same."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from itertools import count
+from queue import SimpleQueue
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cantata.contract.data.chunks import Payload
+from cantata.contract.data.errors import CantataError
+from cantata.contract.data.forward_size import ForwardSize
+from cantata.contract.model.denoiser import Denoiser
+from cantata.stages.diffusion.ranks.messages import Advance, Begin, Forget, Message
+from cantata.stages.diffusion.ranks.peers import Peer
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+LOST = 1
+"""Exit code of a stage whose ranks no longer hold the same."""
+
+
+class SharedJob:
+    """A job that every rank has. Once nobody holds it here, the others forget it."""
+
+    def __init__(self, number: int, state: Any) -> None:
+        self.number, self.state = number, state
+
+
+class RankedDenoiser:
+    """Implements `contract.model.denoiser.Denoiser` over the same model in several processes.
+
+    Args:
+        model: rank 0's own.
+        peers: the other ranks, which have loaded theirs.
+    """
+
+    def __init__(self, model: Denoiser, peers: Sequence[Peer]) -> None:
+        self._model, self._peers = model, peers
+        self._numbers = count()
+        self._sending = threading.Lock()
+        # Takes a job wherever its last reference goes, be it in the middle of a message.
+        self._gone: SimpleQueue[int | None] = SimpleQueue()
+        self._forgetting = threading.Thread(target=self._forget, name="rank-forget", daemon=True)
+        self._forgetting.start()
+
+    def awaits(self, inputs: Any) -> Collection[str]:
+        """As the model."""
+        return self._model.awaits(inputs)
+
+    def begin(self, inputs: Any, arrived: Mapping[str, Payload]) -> SharedJob:
+        """A job on every rank; raises as the model."""
+        number = next(self._numbers)
+        self._tell(Begin(number, inputs, arrived))
+        job = SharedJob(number, self._agreed(lambda: self._model.begin(inputs, arrived)))
+        # At the end of this process the others end too.
+        weakref.finalize(job, self._gone.put, number).atexit = False
+        return job
+
+    def steps(self, job: SharedJob) -> int:
+        """As the model, as the next."""
+        return self._model.steps(job.state)
+
+    def previews(self, job: SharedJob) -> int:
+        """That the caller wants to see."""
+        return self._model.previews(job.state)
+
+    def size(self, job: SharedJob) -> ForwardSize:
+        """Of its next step, over all ranks."""
+        return self._model.size(job.state)
+
+    def group(self, job: SharedJob) -> Hashable:
+        """As the model."""
+        return self._model.group(job.state)
+
+    def advance(self, jobs: Sequence[SharedJob]) -> Sequence[CantataError | None]:
+        """One step of each job on every rank."""
+        self._tell(Advance(tuple(job.number for job in jobs)))
+        states = [job.state for job in jobs]
+        made: Sequence[CantataError | None] = self._agreed(lambda: self._model.advance(states))
+        return made
+
+    def preview(self, job: SharedJob) -> NDArray[np.uint8]:
+        """As the model, as the next."""
+        return self._model.preview(job.state)
+
+    def latents(self, job: SharedJob) -> NDArray[np.float32]:
+        """[L, E]."""
+        return self._model.latents(job.state)
+
+    def close(self) -> None:
+        """End the other ranks."""
+        self._gone.put(None)
+        self._forgetting.join()
+        for peer in self._peers:
+            peer.end()
+
+    def _tell(self, message: Message) -> None:
+        try:
+            with self._sending:
+                for peer in self._peers:
+                    peer.send(message)
+        except OSError:
+            end_stage("another rank has ended")
+
+    def _agreed(self, call: Callable[[], R]) -> R:
+        """A call that every rank makes. A `CantataError` is raised by all of them."""
+        try:
+            return call()
+        except CantataError:
+            raise
+        except Exception:
+            logger.exception("a fault of this rank alone")
+            end_stage("the ranks no longer hold the same")
+
+    def _forget(self) -> None:
+        """Have jobs freed at once: the next call may be long in coming."""
+        while (number := self._gone.get()) is not None:
+            self._tell(Forget(number))
+
+
+def end_stage(reason: str) -> NoReturn:
+    """End this process, and the other ranks with it; the server starts the stage again."""
+    logger.error("this stage ends: %s", reason)
+    logging.shutdown()
+    os._exit(LOST)

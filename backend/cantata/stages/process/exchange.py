@@ -1,0 +1,194 @@
+"""What a stage process receives and sends: the server's messages, and chunks on its edges."""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cantata.contract.data.chunks import Chunk, Payload
+from cantata.contract.model.pipeline import StageSpec
+from cantata.contract.process.messages import FromStage, Output, ToStage
+from cantata.ipc.base import ChunkSender
+from cantata.ipc.chunk_accumulator import ChunkAccumulator
+from cantata.ipc.chunk_message import problem_of as payload_problem
+from cantata.ipc.socket import SocketReceiver
+from cantata.ipc.wire import BlockingChannel, BrokenChannel
+from cantata.stages.process.first_chunks import FirstChunks
+
+logger = logging.getLogger(__name__)
+
+UNLIMITED_CREDIT = sys.maxsize
+"""Samples; more than any request makes."""
+
+
+class Exchange:
+    """The sockets of one stage process, and the chunks that it holds back.
+
+    Args:
+        spec: the stage.
+        control: connected to the server.
+        listeners: one for each edge that ends here.
+        outputs: by port, the edges that start there.
+        client_ports: the ports whose chunks the server gets.
+        async_chunk: False holds a request's chunks until its last one.
+    """
+
+    def __init__(
+        self,
+        spec: StageSpec,
+        control: BlockingChannel,
+        listeners: Iterable[socket.socket],
+        outputs: Mapping[str, Sequence[ChunkSender]],
+        client_ports: Iterable[str],
+        *,
+        async_chunk: bool,
+    ) -> None:
+        self._control = control
+        self._watched: int | None = None
+        self._name, self._declared = spec.name, spec.ports
+        self._outputs = outputs
+        self._client_ports = frozenset(client_ports)
+        self._hold = None if async_chunk else ChunkAccumulator()
+        self._first_chunks = FirstChunks(spec.name, {*outputs, *self._client_ports})
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ)
+        for listener in listeners:
+            self._selector.register(listener, selectors.EVENT_READ)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether output is held until a request's end."""
+        return self._hold is not None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What is held here, by name."""
+        return {} if self._hold is None else {"held_chunks": len(self._hold)}
+
+    def watch(self, descriptor: int) -> None:
+        """Let `wait` return for this eventfd too."""
+        self._watched = descriptor
+        self._selector.register(descriptor, selectors.EVENT_READ)
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Return when a message can be received, what is watched has happened, or the time is over.
+
+        Args:
+            timeout_s: None: never.
+        """
+        self._selector.select(timeout_s)
+
+    def messages(self) -> Iterator[ToStage]:
+        """The server's messages not yet read.
+
+        Raises:
+            ConnectionError: the server has exited.
+        """
+        while self._control in self._readable():
+            yield self._control.receive()
+
+    def send(self, message: FromStage) -> None:
+        """Tell the server.
+
+        Raises:
+            ConnectionError: the server has exited.
+        """
+        self._control.send(message)
+
+    def edges(self) -> list[object]:
+        """The ends of edges with messages, to be passed to `chunks`."""
+        return [end for end in self._readable() if end is not self._control]
+
+    def chunks(self, ends: Iterable[object]) -> Iterator[list[Chunk[Payload]]]:
+        """One message of each end; new connections are only accepted."""
+        for end in ends:
+            if isinstance(end, socket.socket):
+                self._accept(end)
+            elif isinstance(end, SocketReceiver):
+                chunks = self._take_from(end)
+                if chunks:
+                    yield chunks
+
+    def expect(self, request_id: str) -> None:
+        """The stage has accepted this request."""
+        self._first_chunks.expect(request_id)
+
+    def forget(self, request_id: str) -> None:
+        """The request ended before its last chunk; unknown ids are fine."""
+        self._first_chunks.forget(request_id)
+        if self._hold is not None:
+            self._hold.drop(request_id)
+
+    def problem_of(self, chunk: Chunk[Payload]) -> str | None:
+        """Why this chunk of the stage cannot be sent; None if it can."""
+        declared = self._declared.get(chunk.port)
+        if declared is None:
+            ports = list(self._declared)
+            return f"stage {self._name!r} made a chunk for port {chunk.port!r}; its ports: {ports}"
+        if not isinstance(chunk.payload, declared):
+            found = type(chunk.payload).__name__
+            return (
+                f"stage {self._name!r} made {found} for port {chunk.port!r}, which carries "
+                f"{declared.__name__}"
+            )
+        problem = payload_problem(chunk.payload)
+        if problem is not None:
+            found = type(chunk.payload).__name__
+            return f"stage {self._name!r} made {found} for port {chunk.port!r}, but {problem}"
+        return None
+
+    def publish(self, chunks: Iterable[Chunk[Payload]], now_s: float) -> None:
+        """Send what a step made."""
+        complete = chunks if self._hold is None else self._hold.pass_on(chunks)
+        leaving = self._first_chunks.sign(complete, now_s)
+        if not leaving:
+            return
+        for port, senders in self._outputs.items():
+            at_port = [chunk for chunk in leaving if chunk.port == port]
+            for sender in senders if at_port else ():
+                sender.put(at_port)
+        for_client = tuple(chunk for chunk in leaving if chunk.port in self._client_ports)
+        if for_client:
+            self._control.send(Output(for_client))
+
+    def close(self) -> None:
+        """Close every socket."""
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            if isinstance(key.fileobj, BlockingChannel | SocketReceiver | socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        for senders in self._outputs.values():
+            for sender in senders:
+                sender.close()
+
+    def _readable(self) -> list[object]:
+        ready: list[object] = [key.fileobj for key, _ in self._selector.select(0)]
+        if self._watched is not None and self._watched in ready:
+            os.eventfd_read(self._watched)
+            ready.remove(self._watched)
+        return ready
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            receiver = SocketReceiver(listener)
+        except ConnectionError as error:
+            logger.warning("%s", error)
+        else:
+            self._selector.register(receiver, selectors.EVENT_READ)
+
+    def _take_from(self, receiver: SocketReceiver) -> list[Chunk[Payload]]:
+        try:
+            chunks = receiver.get()
+        except ConnectionError as error:  # upstream exited; its successor connects again
+            level = logging.WARNING if isinstance(error, BrokenChannel) else logging.DEBUG
+            logger.log(level, "an edge was closed: %s", error)
+            self._selector.unregister(receiver)
+            receiver.close()
+            return []
+        self._first_chunks.take(chunks)
+        return list(chunks)

@@ -1,0 +1,82 @@
+"""The cost of a stage's steps, and when to report it to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cantata.contract.data.chunks import Chunk, Codes, Payload, Pcm, Progress
+from cantata.contract.process.messages import StageCapacity
+from cantata.contract.process.steps import StepCost, StepReport
+from cantata.scheduling.step_time_model import StepTimeModel
+from cantata.stages.process.step_meter import StepMeter
+
+NEWS = 0.05
+"""A relative change of the steps' cost that is worth a report."""
+
+
+class StepWatch:
+    """Measures every step of one stage.
+
+    Args:
+        capacity: the stage's.
+    """
+
+    def __init__(self, capacity: StageCapacity) -> None:
+        self._capacity = capacity
+        self._pace = StepTimeModel()
+        self._meter = StepMeter()
+        self._reported: StepCost | None = None
+        self._free_s = 0.0
+        """Since when the stage could have run its next step."""
+
+    @property
+    def report(self) -> StepReport:
+        """All steps so far."""
+        return self._meter.report
+
+    def idle_until(self, now_s: float) -> None:
+        """There was no work before."""
+        self._free_s = now_s
+
+    def measure(
+        self, chunks: Sequence[Chunk[Payload]], began_s: float, ended_s: float
+    ) -> StepCost | None:
+        """Record a step; returns the steps' cost if it has changed enough to report.
+
+        A listener waits for a step and for the work between it and the one before: messages,
+        prompts of new requests. Both count as the step's time. Nobody listens to a stage without a
+        frame period, so its steps cost no listener anything.
+        """
+        self._meter.add(ended_s - began_s, len({chunk.request_id for chunk in chunks}))
+        if self._capacity.frame_period_s is None:
+            return None
+        seconds, self._free_s = ended_s - self._free_s, ended_s
+        self._pace.measure(frames_in(chunks, self._capacity), seconds, ended_s)
+        cost = self._pace.cost
+        if cost is None or not self._is_news(cost):
+            return None
+        self._reported = cost
+        return cost
+
+    def _is_news(self, cost: StepCost) -> bool:
+        """Whether the last report is now wrong, for one request or for all."""
+        if self._reported is None:
+            return True
+        reported, extremes = self._reported, (1, self._capacity.slots)
+        return any(abs(cost.seconds(n) / reported.seconds(n) - 1) > NEWS for n in extremes)
+
+
+def frames_in(chunks: Sequence[Chunk[Payload]], capacity: StageCapacity) -> int:
+    """How many frames these contain, as codes, as sound or as the progress of
+    a picture. Rows are none."""
+    samples_per_frame = round((capacity.frame_period_s or 0) * (capacity.sample_rate or 0))
+    frames = 0
+    for chunk in chunks:
+        match chunk.payload:
+            case Codes() as codes:
+                frames += codes.units
+            case Pcm() as sound:
+                frames += sound.units // samples_per_frame
+            case Progress() as progress:
+                frames += progress.units
+    return frames
