@@ -108,11 +108,11 @@ def say(
     """Speak a text on the sound device or into a file."""
     from rich.console import Console
 
-    from cantata.cli.say import SayOptions
+    from cantata.cli.say import SayArguments
     from cantata.cli.say import say as say_text
 
     _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
-    options = SayOptions(_read(text, file), out, timestamps, voice, speed, seed, model, server)
+    options = SayArguments(_read(text, file), out, timestamps, voice, speed, seed, model, server)
     _run(say_text(options, Console(stderr=True)))
 
 
@@ -152,11 +152,11 @@ def draw(
     """Draw a picture from a prompt, or edit one."""
     from rich.console import Console
 
-    from cantata.cli.draw import DrawOptions
+    from cantata.cli.draw import DrawArguments
     from cantata.cli.draw import draw as draw_picture
 
     _configure_logging(LogLevel.WARNING, LogFormat.TEXT)
-    options = DrawOptions(
+    options = DrawArguments(
         prompt, out, tuple(edit or ()), size, seed, steps, negative, guidance, model, server
     )
     _run(draw_picture(options, Console(stderr=True)))

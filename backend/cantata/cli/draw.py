@@ -36,7 +36,7 @@ class FileError(CantataError):
 
 
 @dataclass(frozen=True, slots=True)
-class DrawOptions:
+class DrawArguments:
     """The command's options; None is what the model does by itself."""
 
     prompt: str
@@ -67,7 +67,7 @@ class DrawOptions:
         return {name: value for name, value in named.items() if value is not None}
 
 
-async def draw(options: DrawOptions, console: Console) -> None:
+async def draw(options: DrawArguments, console: Console) -> None:
     """Draw, and tell on the console how far it is.
 
     Raises:
@@ -127,7 +127,7 @@ async def _follow(
 
 
 async def _from_server(
-    options: DrawOptions, pictures: list[bytes]
+    options: DrawArguments, pictures: list[bytes]
 ) -> AsyncGenerator[Step | PictureFile, None]:
     """Ask a running server."""
     import httpx
@@ -147,7 +147,7 @@ async def _from_server(
 
 
 async def _from_stages(
-    options: DrawOptions, pictures: list[bytes]
+    options: DrawArguments, pictures: list[bytes]
 ) -> AsyncGenerator[Step | PictureFile, None]:
     """Load the model in stage processes, and end them afterwards."""
     from cantata.pipeline.plan import plan_service
@@ -180,7 +180,7 @@ def embedded_painter() -> str:
     )
 
 
-def _checked(options: DrawOptions, service: PipelineService, pictures: list[bytes]) -> ImageOrder:
+def _checked(options: DrawArguments, service: PipelineService, pictures: list[bytes]) -> ImageOrder:
     """By the rules of the api."""
     from pydantic import ValidationError
 

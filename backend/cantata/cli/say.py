@@ -32,7 +32,7 @@ CHUNKS_AHEAD = 256
 
 
 @dataclass(frozen=True, slots=True)
-class SayOptions:
+class SayArguments:
     """The command's options."""
 
     text: str
@@ -57,7 +57,7 @@ class _Sound:
     """Grows while `pcm` is read."""
 
 
-async def say(options: SayOptions, console: Console) -> None:
+async def say(options: SayArguments, console: Console) -> None:
     """Speak, and tell on the console how it went.
 
     Raises:
@@ -90,7 +90,7 @@ async def say(options: SayOptions, console: Console) -> None:
     )
 
 
-def _source(options: SayOptions, console: Console) -> AbstractAsyncContextManager[_Sound]:
+def _source(options: SayArguments, console: Console) -> AbstractAsyncContextManager[_Sound]:
     if options.server:
         return _from_server(options, options.server)
     from cantata.pipeline.local import local_model
@@ -114,7 +114,7 @@ async def _pour(sound: _Sound, sink: Sink) -> tuple[int, float, float]:
 
 @asynccontextmanager
 async def _from_here(
-    options: SayOptions, local: LocalModel, console: Console
+    options: SayArguments, local: LocalModel, console: Console
 ) -> AsyncIterator[_Sound]:
     """Load the model in this process."""
     parts = local.plan(_request(options, options.voice or ""))
@@ -131,7 +131,7 @@ async def _from_here(
 
 
 @asynccontextmanager
-async def _from_stages(options: SayOptions, console: Console) -> AsyncIterator[_Sound]:
+async def _from_stages(options: SayArguments, console: Console) -> AsyncIterator[_Sound]:
     """Load the model in stage processes, and end them afterwards."""
     from cantata.pipeline.plan import plan_service
     from cantata.pipeline.service import create_service
@@ -157,7 +157,7 @@ async def _from_stages(options: SayOptions, console: Console) -> AsyncIterator[_
 
 
 @asynccontextmanager
-async def _from_server(options: SayOptions, server: str) -> AsyncIterator[_Sound]:
+async def _from_server(options: SayArguments, server: str) -> AsyncIterator[_Sound]:
     """Ask a running server."""
     import httpx
 
@@ -181,7 +181,7 @@ async def _from_server(options: SayOptions, server: str) -> AsyncIterator[_Sound
         raise ServerError(f"{server}: {error}") from error
 
 
-def _request(options: SayOptions, voice: str) -> SpeechRequest:
+def _request(options: SayArguments, voice: str) -> SpeechRequest:
     return SpeechRequest(options.text, voice, speed=options.speed, seed=options.seed)
 
 

@@ -31,7 +31,7 @@ from cantata.contract.service import Samples, SpeechChunk
 from cantata.contract.voices import find_voice, with_aliases
 from cantata.markup import Pause
 from cantata.pipeline.devices import check_devices
-from cantata.pipeline.utterance import Segment, check_length, plan_utterance, spoken_words
+from cantata.pipeline.utterance import TextSegment, check_length, plan_utterance, spoken_words
 from cantata.plugins import LocatedModel, locate
 from cantata.utils.logs import new_work_id
 
@@ -64,7 +64,7 @@ class LocalModel:
             _is_simple(spec, self._deployment.stages[spec.name]) for spec in self._pipeline.stages
         )
 
-    def plan(self, request: SpeechRequest) -> list[Segment | Pause]:
+    def plan(self, request: SpeechRequest) -> list[TextSegment | Pause]:
         """Check a request and build its pieces; nothing heavy is imported.
 
         Args:
@@ -115,7 +115,9 @@ class LocalModel:
         """Once loaded."""
         return self._stages[-1].capacity.channels
 
-    async def speak(self, parts: Sequence[Segment | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+    async def speak(
+        self, parts: Sequence[TextSegment | Pause]
+    ) -> AsyncGenerator[SpeechChunk, None]:
         """New sound of what was planned, as it is made; in a worker thread, so that other tasks
         can run.
 
@@ -140,7 +142,7 @@ class LocalModel:
         length = round(pause.duration_s * self.sample_rate)
         return np.zeros((length, self.channels), np.float32)
 
-    def _at_pace(self, piece: Segment) -> AsyncGenerator[Chunk[Pcm], None]:
+    def _at_pace(self, piece: TextSegment) -> AsyncGenerator[Chunk[Pcm], None]:
         made, factor = self._sound(piece), piece.request.stretch
         if factor != 1.0:
             from cantata.pipeline.time_stretch import time_stretch_sync
@@ -148,7 +150,7 @@ class LocalModel:
             made = time_stretch_sync(made, factor, self._stages[-1].capacity)
         return _in_thread(made)
 
-    def _sound(self, piece: Segment) -> Iterator[Chunk[Pcm]]:
+    def _sound(self, piece: TextSegment) -> Iterator[Chunk[Pcm]]:
         request, last = piece.request, self._stages[-1]
         for spec, stage in reversed(list(zip(self._pipeline.stages, self._stages, strict=True))):
             stage.add(request.request_id, request.inputs.get(spec.name), batch=False)

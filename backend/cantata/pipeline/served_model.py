@@ -25,7 +25,7 @@ from cantata.pipeline.served_pipeline import ServedPipeline
 from cantata.pipeline.time_stretch import time_stretch
 from cantata.pipeline.utterance import (
     WORDLESS_S,
-    Segment,
+    TextSegment,
     check_length,
     plan_utterance,
     spoken_words,
@@ -132,9 +132,11 @@ class PipelineModel:
         request_id = new_work_id()
         if more_text is None:
             parts = await self._parts(request_id, request, batch=batch)
-            stretch = max((p.request.stretch for p in parts if isinstance(p, Segment)), default=1.0)
+            stretch = max(
+                (p.request.stretch for p in parts if isinstance(p, TextSegment)), default=1.0
+            )
             for part in parts:
-                if isinstance(part, Segment):
+                if isinstance(part, TextSegment):
                     self.orchestrator.check(part.request)
             is_silence, spoken = all(isinstance(p, Pause) for p in parts), self._speak(parts)
         else:
@@ -180,7 +182,7 @@ class PipelineModel:
 
     async def _parts(
         self, request_id: str, request: SpeechRequest, *, batch: bool
-    ) -> list[Segment | Pause]:
+    ) -> list[TextSegment | Pause]:
         """Text work is pure Python and may be long: it must not hold up other streams."""
         length = len(request.text)
         check_length(length, self.max_input_characters)
@@ -188,10 +190,14 @@ class PipelineModel:
             length, plan_utterance, self._builder, request_id, request, batch=batch
         )
 
-    async def _speak(self, parts: Sequence[Segment | Pause]) -> AsyncGenerator[SpeechChunk, None]:
+    async def _speak(
+        self, parts: Sequence[TextSegment | Pause]
+    ) -> AsyncGenerator[SpeechChunk, None]:
         playback, output = Playback(), self.orchestrator.sound_capacity
         samples = 0  # so far
-        history = ContinuationHistory(part.request for part in parts if isinstance(part, Segment))
+        history = ContinuationHistory(
+            part.request for part in parts if isinstance(part, TextSegment)
+        )
         for part in parts:
             if isinstance(part, Pause):
                 silence = self._silence(part)

@@ -17,7 +17,7 @@ WORDLESS_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TextSegment:
     """What the pipeline runs as one request."""
 
     request: PipelineRequest
@@ -35,7 +35,7 @@ def check_length(characters: int, most: int) -> None:
 
 def plan_utterance(
     builder: RequestBuilder, request_id: str, request: SpeechRequest, *, batch: bool
-) -> list[Segment | Pause]:
+) -> list[TextSegment | Pause]:
     """Read a text's markup, cut it at its pauses and build the pieces between them, at the model's
     own pace that is nearest to the requested speed. A model that reads pauses by itself gets those
     between words. A text without words, such as "..." or an emoji, is a short silence: programs
@@ -49,7 +49,7 @@ def plan_utterance(
     stretch = request.speed / pace
     if not request.text and not request.continued:
         raise InvalidRequest("the text is empty", "input")
-    parts: list[Segment | Pause] = []
+    parts: list[TextSegment | Pause] = []
     read = read_markup(
         request.text, line_start=request.line_start, phones=builder.capabilities.phones
     )
@@ -71,14 +71,14 @@ def plan_utterance(
         for piece in built:
             if piece.silence_before_s:
                 parts.append(Pause(piece.silence_before_s / stretch))
-            parts.append(Segment(replace(piece, batch=batch, stretch=stretch), part))
+            parts.append(TextSegment(replace(piece, batch=batch, stretch=stretch), part))
     if not parts and not request.continued:
         parts.append(Pause(WORDLESS_S))
     return parts
 
 
 def spoken_words(
-    piece: Segment, timings: Iterable[WordTiming], began_s: float
+    piece: TextSegment, timings: Iterable[WordTiming], began_s: float
 ) -> tuple[SpokenWord, ...]:
     """A piece's timings in the caller's text and on the utterance's clock.
 

@@ -13,7 +13,7 @@ from cantata.contract.data.errors import InvalidRequest, RequestFailed
 from cantata.contract.data.request import PipelineRequest, SpeechRequest, TextSpan, Voice
 from cantata.contract.service import SpokenWord
 from cantata.markup import Passage, Pause
-from cantata.pipeline.utterance import WORDLESS_S, Segment, plan_utterance, spoken_words
+from cantata.pipeline.utterance import WORDLESS_S, TextSegment, plan_utterance, spoken_words
 
 
 class SentenceBuilder:
@@ -51,7 +51,7 @@ class SentenceBuilder:
 
 def plan(
     text: str, *, continued: bool = False, batch: bool = False, speed: float = 1.0
-) -> list[Segment | Pause]:
+) -> list[TextSegment | Pause]:
     request = SpeechRequest(text, "v", speed=speed, continued=continued)
     return plan_utterance(SentenceBuilder(), "r", request, batch=batch)
 
@@ -78,7 +78,7 @@ def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
     request = SpeechRequest(text, "v")
     first, *spoken, last = plan_utterance(PausingBuilder(), "r", request, batch=False)
     assert (first, last) == (Pause(1.0), Pause(3.0))
-    passages = {part.passage.text for part in spoken if isinstance(part, Segment)}
+    passages = {part.passage.text for part in spoken if isinstance(part, TextSegment)}
     assert passages == {"One [pause 2.0s] two "}
     for text in ("[pause 1s][pause 2s]", "[pause 1s] . [pause 2s]"):
         request = SpeechRequest(text, "v")
@@ -86,11 +86,11 @@ def test_a_model_that_reads_pauses_gets_those_between_words() -> None:
         assert parts == [Pause(1.0), Pause(2.0)]
 
 
-def words_of(text: str, parts: list[Segment | Pause]) -> list[str]:
+def words_of(text: str, parts: list[TextSegment | Pause]) -> list[str]:
     spans = [
         part.passage.source(span)
         for part in parts
-        if isinstance(part, Segment)
+        if isinstance(part, TextSegment)
         for span in part.request.words
     ]
     return [text[span.start : span.end] for span in spans]
@@ -103,7 +103,9 @@ def words_of(text: str, parts: list[Segment | Pause]) -> list[str]:
 def test_a_speed_beyond_the_models_own_is_reached_by_stretching(
     speed: float, pace: float, stretch: float
 ) -> None:
-    pieces = [part.request for part in plan("One. Two.", speed=speed) if isinstance(part, Segment)]
+    pieces = [
+        part.request for part in plan("One. Two.", speed=speed) if isinstance(part, TextSegment)
+    ]
     assert len(pieces) == 2
     assert {piece.inputs["talker"]["pace"] for piece in pieces} == {pace}
     assert {piece.inputs["talker"]["stretch"] for piece in pieces} == {stretch}
@@ -116,7 +118,7 @@ def test_pieces_point_into_the_callers_text() -> None:
     kinds = [part if isinstance(part, Pause) else "piece" for part in parts]
     assert kinds == [Pause(1.0), "piece", "piece", Pause(0.2), "piece", Pause(2.0)]
     assert words_of(text, parts) == ["One", "two", "Three", "four"]
-    pieces = [part.request for part in parts if isinstance(part, Segment)]
+    pieces = [part.request for part in parts if isinstance(part, TextSegment)]
     assert len({piece.request_id for piece in pieces}) == 3
     assert all(piece.batch for piece in pieces)
 
@@ -167,7 +169,7 @@ def test_a_model_that_would_make_up_a_sound_is_not_asked_to_speak_punctuation() 
     (silence,) = plan_utterance(Talkative(), "r", SpeechRequest("...", "v"), batch=False)
     assert silence == Pause(WORDLESS_S)
     (sign,) = plan_utterance(Talkative(), "r", SpeechRequest("\u20ac", "v"), batch=False)
-    assert isinstance(sign, Segment), "a euro sign is a word to some models"
+    assert isinstance(sign, TextSegment), "a euro sign is a word to some models"
 
 
 def test_a_text_of_pauses_is_these_pauses() -> None:
@@ -198,7 +200,7 @@ def test_a_passage_that_cannot_be_spoken_is_rejected() -> None:
 def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
     spans = (TextSpan(0, 2), TextSpan(3, 8), TextSpan(3, 8), TextSpan(9, 12))
     passage = Passage("x" * 12, range(100, 112), range(101, 113))
-    piece = Segment(PipelineRequest("r", {}, words=spans), passage)
+    piece = TextSegment(PipelineRequest("r", {}, words=spans), passage)
     timings = [WordTiming(i, 0.5 * i, 0.5 * i + 0.4) for i in range(4)]
     assert spoken_words(piece, timings, began_s=2.0) == (
         SpokenWord(100, 102, 2.0, 2.4),
@@ -209,7 +211,7 @@ def test_words_are_on_the_utterances_clock_and_a_number_is_one() -> None:
 
 def test_a_timing_of_no_word_fails_the_request() -> None:
     passage = Passage("Hi", range(2), range(1, 3))
-    piece = Segment(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), passage)
+    piece = TextSegment(PipelineRequest("r", {}, words=(TextSpan(0, 2),)), passage)
     with pytest.raises(RequestFailed, match="word 1 of 1"):
         spoken_words(piece, [WordTiming(1, 0.0, 0.1)], began_s=0.0)
 

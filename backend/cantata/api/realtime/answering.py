@@ -12,7 +12,7 @@ from cantata.api.realtime.conversation import Conversation, Item
 from cantata.api.realtime.output_audio import OutputAudio
 from cantata.api.realtime.refusals import NoResponse, ResponseActive
 from cantata.api.realtime.reply import Ending, Reply
-from cantata.api.realtime.responder import Responder
+from cantata.api.realtime.responder import SessionResponder
 from cantata.api.realtime.server_events import FailureObject, ServerEvent
 from cantata.api.realtime.transcription_feed import Spawn
 from cantata.api.schemas import ErrorDetail
@@ -28,7 +28,7 @@ class Stage:
     """What answers need of their connection."""
 
     context: ApiContext
-    responder: Responder
+    responder: SessionResponder
     output_audio: OutputAudio
     conversation: Conversation
     tell: Callable[..., None]

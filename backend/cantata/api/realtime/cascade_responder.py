@@ -25,7 +25,7 @@ _PIECE = 64
 
 
 class CascadeResponder:
-    """Implements `responder.Responder`: speaks the chat's answer while it is being written."""
+    """Implements `SessionResponder`: speaks the chat's answer while it is being written."""
 
     hears = False
     speaks = True

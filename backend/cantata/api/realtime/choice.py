@@ -10,7 +10,7 @@ from cantata.api.context import ApiContext
 from cantata.api.realtime.cascade_responder import CascadeResponder
 from cantata.api.realtime.model_responder import ModelResponder
 from cantata.api.realtime.output_audio import OutputAudio
-from cantata.api.realtime.responder import Responder
+from cantata.api.realtime.responder import SessionResponder
 from cantata.contract.chat_service import ChatModel
 from cantata.contract.data.chat import Modality
 from cantata.contract.data.errors import InvalidRequest, ModelNotFound
@@ -27,7 +27,7 @@ class Choice:
     model: ServedModel | ChatModel
     hears: bool
     """The model hears sound itself and needs no transcription."""
-    meet: Callable[[ApiContext, OutputAudio], Responder]
+    meet: Callable[[ApiContext, OutputAudio], SessionResponder]
     """Makes the session's partner."""
 
 

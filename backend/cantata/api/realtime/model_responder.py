@@ -24,7 +24,7 @@ first, then the next, and so on."""
 
 
 class ModelResponder:
-    """Implements `responder.Responder`. The model hears the sound of the whole conversation."""
+    """Implements `SessionResponder`. The model hears the sound of the whole conversation."""
 
     hears = True
 

@@ -11,7 +11,7 @@ from cantata.api.realtime.session import SessionSettings
 from cantata.api.schemas import VoiceName
 
 
-class Responder(Protocol):
+class SessionResponder(Protocol):
     """Answers one session, one answer at a time."""
 
     @property

@@ -16,8 +16,6 @@ from cantata.config import DiffusionDeployment
 from cantata.contract.data.chunks import Chunk, Payload
 from cantata.contract.data.errors import (
     CantataError,
-    Overloaded,
-    ProtocolViolation,
 )
 from cantata.contract.data.forward_size import ForwardSize
 from cantata.contract.data.request import StageInput
@@ -31,6 +29,7 @@ from cantata.scheduling.output_length import OutputLengthEstimator
 from cantata.scheduling.step_plan import plan
 from cantata.stages.common.arrivals import InputCollector
 from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.slots import check_slot
 from cantata.stages.common.worker import ThreadWorker, Worker
 from cantata.stages.diffusion.forwards import (
     LATENTS_ALONE,
@@ -120,10 +119,7 @@ class DiffusionStage:
             Overloaded: every slot is taken.
             RequestFailed: the model cannot read the input.
         """
-        if request_id in self._jobs or payload is None:
-            raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
-        if len(self._jobs) >= self._deployment.slots:
-            raise Overloaded(f"all {self._deployment.slots} slots are taken")
+        payload = check_slot(request_id, payload, self._jobs, self._deployment.slots)
         with plugin_call("the input could not be read"):
             ports, draws = self._model.awaits(payload), self._draws(payload)
         deadline_s = math.inf if playout_deadline_s is None else playout_deadline_s

@@ -16,8 +16,6 @@ from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import (
     CantataError,
     ConfigError,
-    Overloaded,
-    ProtocolViolation,
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
@@ -30,6 +28,7 @@ from cantata.contract.process.steps import ReuseReport
 from cantata.plugins import resolve
 from cantata.stages.common.arrivals import InputCollector
 from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.slots import check_slot
 from cantata.stages.common.worker import ThreadWorker, Worker
 from cantata.stages.feed_forward.computations import Computations, Outcome
 from cantata.stages.feed_forward.synthesis import SynthesisStage
@@ -132,10 +131,7 @@ class FeedForwardStage:
             RequestFailed: the model cannot read the input.
         """
         held = self._held
-        if request_id in held or payload is None:
-            raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
-        if len(held) >= self._deployment.slots:
-            raise Overloaded(f"all {self._deployment.slots} slots are taken")
+        payload = check_slot(request_id, payload, held, self._deployment.slots)
         if not isinstance(self._model, FedFeedForward):
             self._request(request_id, payload, batch=batch)
             return

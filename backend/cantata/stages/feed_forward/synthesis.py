@@ -14,8 +14,6 @@ from cantata.config import FeedForwardDeployment
 from cantata.contract.data.chunks import Chunk, Payload, Pcm
 from cantata.contract.data.errors import (
     CantataError,
-    Overloaded,
-    ProtocolViolation,
     RequestFailed,
 )
 from cantata.contract.data.request import StageInput
@@ -23,6 +21,7 @@ from cantata.contract.model.feed_forward import Synthesizer
 from cantata.contract.process.messages import StageCapacity
 from cantata.contract.process.stage import StepResult, Working
 from cantata.stages.common.plugin_call import plugin_call
+from cantata.stages.common.slots import check_slot
 
 FRAME_S = 0.1
 """Seconds of sound by which such a stage's work is measured; its parts have any length."""
@@ -101,10 +100,7 @@ class SynthesisStage:
             Overloaded: every slot is taken.
             RequestFailed: the model cannot read the input.
         """
-        if request_id in self._streams or payload is None:
-            raise ProtocolViolation(f"request {request_id!r} is held already, or has no input")
-        if len(self._streams) >= self._slots:
-            raise Overloaded(f"all {self._slots} slots are taken")
+        payload = check_slot(request_id, payload, self._streams, self._slots)
         with plugin_call("the input could not be read"):
             parts = iter(self._model.synthesize(payload))
         self._streams[request_id] = _Stream(

@@ -6,21 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
 from fake_cluster import KEY, FakeCluster, Replica, fake_cluster, sound_of, spoken, undisturbed
 from fake_service import FakeService, eventually
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cantata.cluster.address import Address
 from cantata.cluster.edge import remote_work
-from cantata.cluster.edge.replay import ReplayDeduplicator
 from cantata.cluster.edge.service import RemoteService
 from cantata.cluster.messages import MoreText
 from cantata.contract.data.errors import Overloaded, Quarantined, ReplicaLost, StageDied
 from cantata.contract.data.request import SpeechRequest, Voice
-from cantata.contract.service import SpeechChunk, SpokenWord, Utterance
+from cantata.contract.service import SpeechChunk, Utterance
 
 TEXT = "One two three four five six seven eight nine ten."
 LOST_AFTER = 12
@@ -50,7 +46,7 @@ async def told_to_stop(replica: Replica) -> None:
 
 async def heard_through_a_loss(
     cluster: FakeCluster,
-    crash_tracker: int = 1,
+    losses: int = 1,
     more_text: AsyncIterator[str] | None = None,
     end: Callable[[Replica], Awaitable[None]] = lose,
 ) -> list[SpeechChunk]:
@@ -60,8 +56,8 @@ async def heard_through_a_loss(
     async with model.speak(request, more_text=more_text) as utterance:
         async for chunk in utterance:
             chunks.append(chunk)
-            if crash_tracker and len(chunks) % LOST_AFTER == 0:
-                crash_tracker -= 1
+            if losses and len(chunks) % LOST_AFTER == 0:
+                losses -= 1
                 await end(cluster.speaking())
     return chunks
 
@@ -95,7 +91,7 @@ async def all_at_once() -> AsyncIterator[str]:
 async def test_it_is_spoken_again_once_only() -> None:
     async with fake_cluster(3, interval_s=0.002) as cluster:
         with pytest.raises(ReplicaLost, match="second"):
-            await heard_through_a_loss(cluster, crash_tracker=2, more_text=all_at_once())
+            await heard_through_a_loss(cluster, losses=2, more_text=all_at_once())
         assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
@@ -103,7 +99,7 @@ async def test_it_is_spoken_again_once_only() -> None:
 async def test_who_was_alone_on_two_lost_replicas_gets_no_third() -> None:
     async with fake_cluster(3, interval_s=0.002) as cluster:
         with pytest.raises(Quarantined, match="replica"):
-            await heard_through_a_loss(cluster, crash_tracker=2)
+            await heard_through_a_loss(cluster, losses=2)
         with pytest.raises(Quarantined, match="replica"):
             await spoken(cluster, TEXT)
         assert sorted(replica.solo.counts.started for replica in cluster.replicas) == [0, 1, 1]
@@ -114,7 +110,7 @@ async def test_who_was_alone_on_two_lost_replicas_gets_no_third() -> None:
 async def test_who_got_further_in_between_is_no_suspect() -> None:
     async with fake_cluster(3, interval_s=0.002, chunk_samples=4_800) as cluster:
         with pytest.raises(ReplicaLost, match="second"):
-            await heard_through_a_loss(cluster, crash_tracker=2)
+            await heard_through_a_loss(cluster, losses=2)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
 
@@ -128,7 +124,7 @@ async def test_who_completes_in_between_is_no_suspect() -> None:
 async def test_replicas_that_are_told_to_stop_are_nobodys_fault() -> None:
     async with fake_cluster(3, interval_s=0.002) as cluster:
         with pytest.raises(ReplicaLost, match="second"):
-            await heard_through_a_loss(cluster, crash_tracker=2, end=told_to_stop)
+            await heard_through_a_loss(cluster, losses=2, end=told_to_stop)
         assert await spoken(cluster, TEXT) == undisturbed(cluster, TEXT)
 
 
@@ -166,21 +162,6 @@ async def test_a_listener_waits_as_long_as_there_is_sound_to_play(
         await cluster.add()
         cluster.tell()
         assert sound_of(await speaking) == undisturbed(cluster, TEXT)
-
-
-def test_a_splice_knows_how_much_sound_its_listener_has() -> None:
-    now = [100.0]
-    replay = ReplayDeduplicator(1000, clock=lambda: now[0])
-    assert replay.playout_deadline_s == 0.0
-    replay.take(SpeechChunk(np.ones((500, 1), np.float32)))
-    replay.take(SpeechChunk(np.ones((1500, 1), np.float32)))
-    assert replay.playout_deadline_s == 102.0
-    now[0] = 105.0
-    replay.restart()
-    replay.take(SpeechChunk(np.ones((2000, 1), np.float32)))
-    assert replay.playout_deadline_s == 102.0, "what is dropped is not played again"
-    replay.take(SpeechChunk(np.ones((300, 1), np.float32)))
-    assert replay.playout_deadline_s == 105.3
 
 
 async def test_a_replica_of_other_files_does_not_take_over(
@@ -472,47 +453,3 @@ async def test_a_directory_that_fails_is_asked_again(monkeypatch: pytest.MonkeyP
         await other.start()
         assert other.ready
         await other.stop()
-
-
-cuts = st.lists(st.integers(0, 9), min_size=1, max_size=8)
-
-
-@given(cuts, cuts, st.integers(1, 8))
-def test_a_splice_gives_each_sample_and_word_once(
-    first: list[int], second: list[int], lost_after: int
-) -> None:
-    """However the two replicas cut the same sound into chunks."""
-    length = max(sum(first), sum(second)) + 1
-    sound = np.random.default_rng(length).standard_normal((length, 2)).astype(np.float32)
-
-    def chunks(lengths: list[int]) -> list[SpeechChunk]:
-        ends = np.minimum(np.cumsum([*lengths, length]), length)
-        starts = [0, *ends[:-1]]
-        return [
-            SpeechChunk(
-                sound[start:end],
-                tuple(SpokenWord(n, n + 1, n, n) for n in range(start, end) if n % 3 == 0),
-            )
-            for start, end in zip(starts, ends, strict=True)
-        ]
-
-    replay, heard = ReplayDeduplicator(24_000), list[SpeechChunk]()
-    heard += [new for chunk in chunks(first)[:lost_after] if (new := replay.take(chunk))]
-    replay.restart()
-    heard += [new for chunk in chunks(second) if (new := replay.take(chunk))]
-    replay.check_end()
-    assert sound_of(heard) == sound.tobytes()
-    words = [word.text_start for chunk in heard for word in chunk.words]
-    assert words == list(range(0, length, 3))
-
-
-def test_a_single_other_bit_is_noticed() -> None:
-    sound = np.random.default_rng(0).standard_normal((100, 1)).astype(np.float32)
-    other = sound.copy()
-    other.view(np.uint32)[37] ^= 1
-    replay = ReplayDeduplicator(24_000)
-    replay.take(SpeechChunk(sound[:60]))
-    replay.restart()
-    assert replay.take(SpeechChunk(other[:50])) is None
-    with pytest.raises(ReplicaLost, match="differently"):
-        replay.take(SpeechChunk(other[50:]))
