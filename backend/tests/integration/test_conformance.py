@@ -263,13 +263,19 @@ async def test_seeds_reproduce_and_differ(model: PipelineModel, alone: Alone) ->
 
 
 async def test_sound_flows_before_the_end_is_made(model: PipelineModel) -> None:
-    async with model.speak(request(model, 3)) as utterance:
-        chunks = aiter(utterance)
-        first = await anext(chunks)
-        assert await held(model)
-        rest = [new async for new in chunks]
-    assert len(first.samples) / model.sample_rate < 0.5
-    assert len(rest) >= 3
+    """In one of eight attempts at least: on a busy machine the stages may end before this process
+    gets its next turn."""
+    for _ in range(8):
+        async with model.speak(request(model, 3)) as utterance:
+            chunks = aiter(utterance)
+            first = await anext(chunks)
+            still_made = await held(model)
+            rest = [new async for new in chunks]
+        assert len(first.samples) / model.sample_rate < 0.5
+        assert len(rest) >= 3
+        if still_made:
+            return
+    pytest.fail("all sound was made before the first chunk came, eight times")
 
 
 async def test_batch_mode_says_the_same(
